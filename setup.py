@@ -1,0 +1,45 @@
+"""Installs the packages of the isthmus distribution (tool settings are in pyproject.toml)."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+# Floors are what the code needs; ceilings are the newest that the whole test suite has passed on.
+REQUIREMENTS = [
+    "absl-py>=2.1",
+    "array_record>=0.8",  # TFDS storage that needs no TensorFlow
+    "flax>=0.12,<0.13",
+    "importlib_resources>=6.0",  # tensorflow-datasets imports it without declaring it
+    "jax>=0.10,<0.12",
+    "jaxtyping>=0.3",
+    "matplotlib>=3.9",
+    "ml_collections>=1.0",
+    "numpy>=2.0",
+    "optax>=0.2.5,<0.3",
+    "orbax-checkpoint>=0.11,<0.13",
+    "ott-jax>=0.6,<0.7",
+    "pyarrow>=17",  # the GloVe wheel keeps its words in a parquet file
+    "safetensors>=0.5",
+    "scikit-learn>=1.5",
+    "scipy>=1.14",
+    "tensorboardX>=2.6",
+    "tensorflow-datasets>=4.9.9",
+    "tokenizers>=0.20",
+    "tqdm>=4.66",
+]
+
+setup(
+    name="isthmus",
+    version="0.1.0",
+    description="How two embedding spaces correspond: four published systems in JAX.",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=find_packages(include=["anchor_opt*", "common*", "configs*"]),
+    install_requires=REQUIREMENTS,
+    extras_require={
+        "test": ["hypothesis>=6.100", "pot>=0.9.5", "pytest>=8.0", "ruff>=0.9"],
+        "cuda": ["jax[cuda13]>=0.10,<0.12"],
+    },
+)
