@@ -1,0 +1,85 @@
+"""Rows sharded over devices and streamed in blocks: the only place that knows about devices.
+
+Everything that would be an n x n matrix goes through `scan_rows`: each device takes a contiguous
+part of the rows (`pmap`), walks over it in blocks, and keeps only what a block is reduced to, so
+memory is O(n d + block n). Functions here may be called inside `jit`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+BLOCK_BYTES = 64 << 20  # one float32 [block, columns] buffer; see benchmarks/
+
+
+def block_rows(columns: int) -> int:
+    """Rows of a block so that a float32 [block, columns] buffer stays under BLOCK_BYTES."""
+    return max(8, min(1024, BLOCK_BYTES // (4 * columns) // 8 * 8))
+
+
+def scan_rows(
+    step: Callable[..., tuple[Any, Any]],
+    init: Any,
+    merge: Callable[[Any, Any], Any],
+    rows: Any,
+    *shared: Any,
+    block: int,
+) -> tuple[Any, Any]:
+    """Folds over blocks of rows, on every device over its own part, and merges the parts.
+
+    Args:
+      step: `(carry, row_index [block], valid [block], row_block, *shared) -> (carry, out_block)`.
+        `valid` is False on padding rows, whose index is past the end; their output is dropped.
+      init: the carry at the start of every device's part.
+      merge: `(carry, carry) -> carry`, joins two parts, earlier rows first.
+      rows: array or tree of arrays with n leading rows.
+      *shared: arrays that every device sees whole.
+      block: rows of one block.
+
+    Returns:
+      The merged carry, and the outputs with n leading rows.
+    """
+    n = jax.tree.leaves(rows)[0].shape[0]
+    devices = min(jax.device_count(), -(-n // block))
+    blocks = -(-n // (devices * block))
+    index = jnp.arange(devices * blocks * block)
+
+    def split(x):
+        padding = [(0, devices * blocks * block - n)] + [(0, 0)] * (x.ndim - 1)
+        return jnp.pad(x, padding).reshape(devices, blocks, block, *x.shape[1:])
+
+    def part(blocks, *shared):
+        def body(carry, block_in):
+            index, rows = block_in
+            return step(carry, index, index < n, rows, *shared)
+
+        return lax.scan(body, init, blocks)
+
+    inputs = (index.reshape(devices, blocks, block), jax.tree.map(split, rows))
+    if devices == 1:
+        carry, out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
+        return carry, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], out)
+    spread = jax.pmap(
+        part, in_axes=(0, *(None for _ in shared)), devices=jax.devices()[:devices]
+    )
+    carries, out = spread(inputs, *shared)
+    carry = jax.tree.map(lambda x: x[0], carries)
+    for device in range(1, devices):
+        carry = merge(carry, jax.tree.map(lambda x: x[device], carries))  # noqa: B023
+    return carry, jax.tree.map(lambda x: x.reshape(-1, *x.shape[3:])[:n], out)
+
+
+def map_rows(fn: Callable[..., Any], rows: Any, *shared: Any, block: int) -> Any:
+    """Applies `fn(row_block, *shared)` to blocks of rows on all devices, results concatenated."""
+    _, out = scan_rows(
+        lambda carry, index, valid, rows, *shared: (carry, fn(rows, *shared)),
+        (),
+        lambda first, second: first,
+        rows,
+        *shared,
+        block=block,
+    )
+    return out

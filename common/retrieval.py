@@ -1,0 +1,76 @@
+"""Streamed nearest-neighbour retrieval between two sets of vectors.
+
+Similarity is the inner product: give unit rows for the cosine. No [n, m] array is ever held, see
+`common/parallel.py`. Ties go to the lower index.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from common.parallel import block_rows, map_rows, scan_rows
+
+
+@partial(jax.jit, static_argnames="k")
+def top_k(
+    queries: Float[Array, "n d"], keys: Float[Array, "m d"], k: int
+) -> tuple[Float[Array, "n k"], Int[Array, "n k"]]:
+    """The k keys of largest inner product with each query, best first: values and indices."""
+    block = block_rows(keys.shape[0])
+    return map_rows(lambda q, keys: lax.top_k(q @ keys.T, k), queries, keys, block=block)
+
+
+@partial(jax.jit, static_argnames="k")
+def mean_top_k(
+    queries: Float[Array, "n d"], keys: Float[Array, "m d"], k: int
+) -> Float[Array, " n"]:
+    """r(q): the mean of the k largest similarities, CSLS's measure of hubness (Lample 2018)."""
+    return top_k(queries, keys, k)[0].mean(axis=1)
+
+
+@partial(jax.jit, static_argnames=("k", "neighbours"))
+def csls_top_k(
+    queries: Float[Array, "n d"], keys: Float[Array, "m d"], k: int, neighbours: int = 10
+) -> tuple[Float[Array, "n k"], Int[Array, "n k"]]:
+    """As `top_k`, under CSLS = 2 cos - r_keys(q) - r_queries(k) (Lample et al. 2018, eq. 4).
+
+    `neighbours` is cut to the number of keys or queries where there are fewer.
+    """
+    key_hubness = mean_top_k(keys, queries, min(neighbours, queries.shape[0]))
+    return _penalised_top_k(queries, keys, key_hubness, k, min(neighbours, keys.shape[0]))
+
+
+def _penalised_top_k(queries, keys, key_penalty, k, neighbours):
+    def block_top_k(q, keys, key_penalty):
+        similarity = q @ keys.T
+        own = lax.top_k(similarity, neighbours)[0].mean(axis=1, keepdims=True)
+        values, index = lax.top_k(2 * similarity - key_penalty, k)
+        return values - own, index
+
+    return map_rows(block_top_k, queries, keys, key_penalty, block=block_rows(keys.shape[0]))
+
+
+@partial(jax.jit, static_argnames="k")
+def inverted_softmax_top_k(
+    queries: Float[Array, "n d"], keys: Float[Array, "m d"], k: int, beta: float = 30.0
+) -> tuple[Float[Array, "n k"], Int[Array, "n k"]]:
+    """As `top_k`, under the log of the inverted softmax (Smith et al. 2017, eq. 9).
+
+    score(q, y) = beta cos(q, y) - log sum over all queries q' of exp(beta cos(q', y)).
+    """
+    log_mass = map_rows(
+        lambda key, queries: jax.nn.logsumexp(beta * key @ queries.T, axis=1),
+        keys,
+        queries,
+        block=block_rows(queries.shape[0]),
+    )
+    return map_rows(
+        lambda q, keys, log_mass: lax.top_k(beta * q @ keys.T - log_mass, k),
+        queries,
+        keys,
+        log_mass,
+        block=block_rows(keys.shape[0]),
+    )
