@@ -1,0 +1,84 @@
+"""The figures of the experiments."""
+
+import jax.numpy as jnp
+import numpy as np
+from ml_collections import ConfigDict
+
+from anchor_opt.relative import unit_relative
+from common.report import curves, save_figure, scatter_grid
+from common.retrieval import top_k
+from common.workdir import Workdir
+
+NEIGHBOURS = 15  # of each coloured word
+TITLES = {"gt": "GT", "seed": "Seed", "algorithm1": "Algorithm 1", "bootstrap": "Bootstrap"}
+
+
+def retrieval(
+    config: ConfigDict, work: Workdir, vocabulary: list[str], spaces: dict, rows: list[dict]
+) -> None:
+    """Writes relative_spaces.png (as in the paper's Table 1) and mrr.png."""
+    role = config.optimise[0]
+    names = config.source, config.target
+    title = f"{names[0]} and {names[1]}, {config.num_words:,} words, anchors of {role} sought"
+    panels = {
+        TITLES[method]: _relative_spaces(work, method, role, config, vocabulary, spaces)
+        for method in TITLES
+        if method in config.methods
+    }
+    if panels:
+        groups = _groups(config.figure_words, vocabulary, spaces["source"])
+        figure = scatter_grid(panels, names, groups, f"Relative spaces by PCA: {title}")
+        save_figure(figure, work.path / "relative_spaces.png")
+    lines = _mrr_lines(work, config, role)
+    if lines:
+        levels = {
+            row["method"]: row["mean"]
+            for row in rows
+            if (row["metric"], row["representation"]) == ("mrr", "relative")
+            and row["method"] in ("gt", "seed", "oracle")
+            and row["anchors"] != "discrete"
+            and row["optimised"] == getattr(config, role)
+            and row["target"] == row["optimised"] != row["source"]
+        }
+        figure = curves(lines, levels, "step", f"MRR (K = {config.k})", title)
+        save_figure(figure, work.path / "mrr.png")
+
+
+def _relative_spaces(work, method, role, config, vocabulary, spaces):
+    """Both relative spaces of the first random seed, from the anchors that the run kept."""
+    part = f"seed{config.random_seeds[0]}-{role}-{method}"
+    with np.load(work.path / "anchors" / f"{part}.npz") as kept:
+        row_of = {word: row for row, word in enumerate(vocabulary)}
+        fixed_rows = [row_of[word] for word in kept["fixed_words"]]
+        moving_anchors = jnp.asarray(kept["moving_vectors"])
+    pair = []
+    for name in ("source", "target"):
+        anchors = moving_anchors if name == role else spaces[name][jnp.asarray(fixed_rows)]
+        pair.append(np.asarray(unit_relative(spaces[name], anchors)))
+    return tuple(pair)
+
+
+def _groups(chosen, vocabulary, space) -> dict[str, list[int]]:
+    """The nearest words of each chosen one that is in the vocabulary; else of the first ones."""
+    row_of = {word: row for row, word in enumerate(vocabulary)}
+    rows = [row_of[word] for word in chosen if word in row_of] or list(range(5))
+    near = np.asarray(top_k(space[jnp.asarray(rows)], space, NEIGHBOURS)[1])
+    return {vocabulary[row]: list(members) for row, members in zip(rows, near, strict=True)}
+
+
+def _mrr_lines(work: Workdir, config: ConfigDict, role: str) -> dict:
+    """Steps and MRR of each random seed; the bootstrap's search and sharpening one after the other."""
+    records = [record for record in work.records() if "mrr" in record]
+    lines = {}
+    for method in ("algorithm1", "bootstrap"):
+        for random_seed in config.random_seeds:
+            part = f"seed{random_seed}-{role}-{method}"
+            steps, values = [], []
+            for stage in ("", "/search0", "/search1", "/search2", "/search3", "/sharpen"):
+                offset = steps[-1] if steps else 0
+                mine = [r for r in records if r["part"] == part + stage]
+                steps += [offset + r["step"] for r in mine]
+                values += [r["mrr"] for r in mine]
+            if steps:
+                lines.setdefault(TITLES[method], []).append((np.array(steps), np.array(values)))
+    return lines

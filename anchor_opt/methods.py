@@ -1,0 +1,278 @@
+"""Each method as one function: a problem and a config in, anchors of the moving space out.
+
+`METHODS` maps the names of config.methods to them; a new method is a function and a line there.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from absl import logging
+from jaxtyping import Array, Float
+from ml_collections import ConfigDict
+
+from anchor_opt import algorithm1, baselines, bootstrap
+from anchor_opt.problem import Problem
+from anchor_opt.relative import relative, unit, unit_relative
+from common import train
+from common.alignment import procrustes
+from common.metrics import retrieval_metrics
+from common.workdir import Workdir
+
+
+class Run(NamedTuple):
+    """Where a method runs: the config, the folder, the part's name and the random seed."""
+
+    config: ConfigDict
+    work: Workdir
+    part: str
+    random_seed: int
+
+
+class Found(NamedTuple):
+    """What a method found.
+
+    Attributes:
+      anchors: [k, d_moving], parallel to the fixed space's first k anchors.
+      coordinates: the method's own common coordinates of both spaces, unit rows; None without.
+      notes: what the method can say about itself without labels.
+    """
+
+    anchors: Float[Array, "k d_moving"]
+    coordinates: tuple[Float[Array, "n r"], Float[Array, "n r"]] | None = None
+    notes: dict = {}  # noqa: RUF012  # never written to
+
+
+def gt(problem: Problem, run: Run) -> Found:
+    """All true parallel anchors (paper: GT)."""
+    del run
+    return Found(problem.moving[problem.truth[problem.anchors]])
+
+
+def seed(problem: Problem, run: Run) -> Found:
+    """The seeds alone (paper: Seed)."""
+    del run
+    return Found(problem.moving[problem.seeds])
+
+
+def oracle(problem: Problem, run: Run) -> Found:
+    """Least squares on the true pairing: the ceiling of anchors that may be any vector."""
+    del run
+    weight = jnp.ones(len(problem.truth))
+    anchors = problem.fixed[problem.anchors]
+    truth = jnp.asarray(problem.truth)
+    return Found(
+        bootstrap.refine(problem.fixed, problem.moving, anchors, truth, weight, sphere=False)
+    )
+
+
+def run_algorithm1(problem: Problem, run: Run) -> Found:
+    """Algorithm 1 as printed."""
+    config = run.config.algorithm1
+    settings = algorithm1.Settings(
+        config.learning_rate,
+        config.sinkhorn_epsilon,
+        config.sinkhorn_iterations,
+        config.permute,
+        config.plan,
+        config.freeze_seeds,
+    )
+    anchors = problem.fixed[problem.anchors]
+    data = algorithm1.Data(
+        relative(problem.fixed, anchors), problem.moving, jnp.int32(len(problem.seeds))
+    )
+    key = jax.random.key(run.random_seed)
+    state = train.run(
+        algorithm1.step,
+        algorithm1.init(key, problem.moving, problem.seeds, len(anchors), settings),
+        data,
+        settings,
+        num_steps=config.steps,
+        chunk=min(25, config.steps),
+        work=run.work,
+        part=run.part,
+        evaluate=lambda state: _mrr(problem, state.anchors, run.config.k),
+    )
+    return Found(state.anchors)
+
+
+def run_bootstrap(problem: Problem, run: Run) -> Found:
+    """Seed coordinates, matching and mapping in turn, sharpening on all words, free anchors."""
+    config = run.config.bootstrap
+    state, notes = _search(problem, run)
+
+    # Sharpen: all words, both spaces partly whitened so that minor directions count as well. The
+    # rows of a whitened space times the inverse are the rows they were, up to length.
+    powers = config.whiten, -config.whiten
+    fixed_map, fixed_back = (bootstrap.whitening(problem.fixed, power) for power in powers)
+    moving_map, moving_back = (bootstrap.whitening(problem.moving, power) for power in powers)
+    data = bootstrap.Data(
+        unit(problem.fixed @ fixed_map),
+        unit(problem.moving @ moving_map),
+        jnp.asarray(problem.fixed_seeds),
+        jnp.asarray(problem.seeds),
+    )
+    start = bootstrap.at(fixed_back @ state.from_fixed, moving_back @ state.from_moving)
+    settings = bootstrap.Settings(
+        config.neighbours, config.sharpen_reweight, config.seed_weight, 1, config.sharpen_tolerance
+    )
+
+    def fitted(state):
+        return _fit(problem, problem.fixed, problem.moving, data, state, config)
+
+    state = train.run(
+        bootstrap.step,
+        start,
+        data,
+        settings,
+        num_steps=config.sharpen_steps,
+        chunk=2,
+        work=run.work,
+        part=f"{run.part}/sharpen",
+        evaluate=lambda state: _mrr(problem, fitted(state), run.config.k),
+        done=lambda state: bootstrap.done(state, settings),
+    )
+    return Found(fitted(state), bootstrap.coordinates(state, data), notes)
+
+
+def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
+    """The loop from the seeds on the most frequent words; starts again, dropping, if it failed.
+
+    Failure needs no labels: an objective no better than that of the same loop started from pairs
+    that are known to be wrong.
+    """
+    config = run.config.bootstrap
+    count = min(config.search_words, len(problem.truth))
+    rows, moving_rows = problem.frequent(count)
+    seeds = jnp.arange(len(problem.seeds))
+    data = bootstrap.Data(problem.fixed[rows], problem.moving[moving_rows], seeds, seeds)
+    settings = bootstrap.Settings(
+        config.neighbours, config.reweight, config.seed_weight, config.patience, config.tolerance
+    )
+
+    def evaluate(state):
+        return _mrr(problem, _fit(problem, data[0], data[1], data, state, config), run.config.k)
+
+    def attempt(data, name, keep, evaluate=None):
+        state = train.run(
+            bootstrap.step,
+            bootstrap.init(data, keep, run.random_seed),
+            data,
+            settings,
+            num_steps=config.search_steps,
+            chunk=5,
+            work=run.work,
+            part=f"{run.part}/{name}",
+            evaluate=evaluate,
+            done=lambda state: bootstrap.done(state, settings),
+        )
+        return float(state.best), state
+
+    wrong = data._replace(moving_seeds=(seeds + 1) % count)
+    chance, _ = attempt(wrong, "chance", 1.0)
+    attempts = [attempt(data, "search0", 1.0, evaluate)]
+    while max(attempts, key=lambda found: found[0])[0] < config.success_ratio * chance and len(attempts) <= config.restarts:
+        name = f"search{len(attempts)}"
+        attempts.append(attempt(data, name, config.restart_keep, evaluate))
+    objective, state = max(attempts, key=lambda found: found[0])
+    failed = objective < config.success_ratio * chance
+    if failed:
+        logging.warning(
+            "%s has failed: its objective %.3f is no better than from wrong seeds (%.3f); give it "
+            "more seeds or closer spaces.",
+            run.part,
+            objective,
+            chance,
+        )
+    return state, {"objective": objective, "chance": chance, "failed": failed}
+
+
+def _fit(problem: Problem, fixed, moving, data: bootstrap.Data, state, config) -> Array:
+    """Free anchors fitted to the mutual matches in the present common coordinates.
+
+    Args:
+      problem: whose anchors to follow.
+      fixed: rows of the fixed space as `data` holds them, before whitening.
+      moving: those of the moving space.
+      data: what was matched.
+      state: the maps.
+      config: config.bootstrap.
+    """
+    found = bootstrap.match(*bootstrap.coordinates(state, data), neighbours=config.neighbours)
+    weight = found.mutual.astype(jnp.float32)
+    anchors = problem.fixed[problem.anchors]
+    return bootstrap.refine(fixed, moving, anchors, found.to_moving, weight, sphere=config.sphere)
+
+
+def _mrr(problem: Problem, anchors: Float[Array, "k d_moving"], k: int) -> dict:
+    """MRR of the fixed words in the moving space, for the curve over iterations only."""
+    fixed = unit_relative(problem.fixed, problem.fixed[problem.anchors[: len(anchors)]])
+    moving = unit_relative(problem.moving[problem.truth], anchors)
+    return {"mrr": retrieval_metrics(fixed, moving, k)["mrr"]}
+
+
+def run_procrustes(problem: Problem, run: Run) -> Found:
+    """The orthogonal map of the seeds, applied to the anchors."""
+    del run
+    transform = procrustes(problem.fixed[problem.fixed_seeds], problem.moving[problem.seeds])
+    return _through(problem, transform)
+
+
+def run_iterated_procrustes(problem: Problem, run: Run) -> Found:
+    """Procrustes re-fitted on its own mutual matches."""
+    config = run.config.iterated_procrustes
+    transform = baselines.iterated_procrustes(
+        _data(problem), iterations=config.iterations, neighbours=config.neighbours
+    )
+    return _through(problem, transform)
+
+
+def run_self_learning(problem: Problem, run: Run) -> Found:
+    """Semi-supervised self-learning (Artetxe et al. 2018): the public peer's loop, in ours."""
+    config = run.config.self_learning
+    data = _data(problem)
+    settings = bootstrap.Settings(
+        config.neighbours, 0.0, 0.0, config.patience, config.tolerance
+    )
+    state = train.run(
+        bootstrap.step,
+        baselines.self_learning_start(data, config.keep, run.random_seed),
+        data,
+        settings,
+        num_steps=config.steps,
+        chunk=25,
+        work=run.work,
+        part=run.part,
+        done=lambda state: bootstrap.done(state, settings),
+    )
+    found = bootstrap.match(*bootstrap.coordinates(state, data), neighbours=config.neighbours)
+    maps = baselines.advanced_maps(data, found)
+    anchors = baselines.parallel_through(problem.fixed[problem.anchors], *maps)
+    return Found(anchors, (unit(data.fixed @ maps[0]), unit(data.moving @ maps[1])))
+
+
+def _data(problem: Problem) -> bootstrap.Data:
+    return bootstrap.Data(
+        problem.fixed,
+        problem.moving,
+        jnp.asarray(problem.fixed_seeds),
+        jnp.asarray(problem.seeds),
+    )
+
+
+def _through(problem: Problem, transform) -> Found:
+    anchors = unit(problem.fixed[problem.anchors] @ transform)
+    return Found(anchors, baselines.map_with(transform, _data(problem)))
+
+
+METHODS: dict[str, Callable[[Problem, Run], Found]] = {
+    "gt": gt,
+    "seed": seed,
+    "algorithm1": run_algorithm1,
+    "bootstrap": run_bootstrap,
+    "oracle": oracle,
+    "procrustes": run_procrustes,
+    "iterated_procrustes": run_iterated_procrustes,
+    "self_learning": run_self_learning,
+}

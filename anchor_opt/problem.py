@@ -1,0 +1,81 @@
+"""One anchor-finding task: two spaces, the anchors of the fixed one, a few of the other's."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from common.errors import UserError
+
+
+class Problem(NamedTuple):
+    """Find the anchors of the moving space that are parallel to those of the fixed space.
+
+    Attributes:
+      fixed: [n, d_fixed] preprocessed vectors of the space whose anchors are given.
+      moving: [n, d_moving] those of the space whose anchors are sought, rows shuffled.
+      anchors: [k] rows of `fixed` that are its anchors; the first s are the seeds.
+      seeds: [s] rows of `moving` that are parallel to the first s anchors.
+      truth: [n] row of `moving` that is the same word as each row of `fixed`. Only for the rows GT
+        and oracle and for the evaluation.
+    """
+
+    fixed: Float[Array, "n d_fixed"]
+    moving: Float[Array, "n d_moving"]
+    anchors: Int[np.ndarray, " k"]
+    seeds: Int[np.ndarray, " s"]
+    truth: Int[np.ndarray, " n"]
+
+    def frequent(self, count: int) -> tuple[Int[np.ndarray, " count"], Int[np.ndarray, " count"]]:
+        """The seeds and then the most frequent other words: rows of `fixed`, rows of `moving`.
+
+        Only who is frequent is used, in each space by itself; the order is the shuffled one.
+        """
+
+        def rows(seeds, frequency_rank):
+            others = np.setdiff1d(np.argsort(frequency_rank), seeds, assume_unique=True)
+            return np.concatenate([seeds, np.sort(others[: count - len(seeds)])])
+
+        return (
+            rows(self.fixed_seeds, np.arange(len(self.truth))),
+            rows(self.seeds, np.argsort(self.truth)),
+        )
+
+    @property
+    def fixed_seeds(self) -> Int[np.ndarray, " s"]:
+        """Rows of `fixed` that are seeds."""
+        return self.anchors[: len(self.seeds)]
+
+
+def sample(
+    fixed: Float[Array, "n d_fixed"],
+    moving: Float[Array, "n d_moving"],
+    *,
+    num_anchors: int,
+    num_seeds: int,
+    random_seed: int,
+) -> Problem:
+    """Draws anchors and seeds uniformly and shuffles the moving space (paper, A.2).
+
+    Row i of `fixed` and of `moving` is the same word; the shuffle takes that knowledge from the
+    methods. The anchors depend on the random seed and the number of rows alone, so both directions
+    use the same words.
+
+    Raises:
+      UserError: more anchors than rows, more seeds than anchors, no seed, or unpaired spaces.
+    """
+    num_rows = fixed.shape[0]
+    if moving.shape[0] != num_rows:
+        raise UserError(
+            f"The spaces have {num_rows} and {moving.shape[0]} rows: give them the same words."
+        )
+    if not 1 <= num_seeds <= num_anchors <= num_rows:
+        raise UserError(
+            f"num_seeds={num_seeds}, num_anchors={num_anchors} and {num_rows} words do not fit: "
+            "take 1 <= num_seeds <= num_anchors <= num_words."
+        )
+    rng = np.random.default_rng(random_seed)
+    anchors = rng.permutation(num_rows)[:num_anchors]
+    order = rng.permutation(num_rows)  # row i of the shuffled space is word order[i]
+    truth = np.argsort(order)
+    return Problem(fixed, moving[order], anchors, truth[anchors[:num_seeds]], truth)

@@ -1,0 +1,34 @@
+"""Relative representations (Moschella et al. 2023): a vector as its similarities to the anchors."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def unit(x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """Rows divided by their Euclidean norm; rows must not be zero."""
+    return x / jnp.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def preprocess(x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """Unit rows, centred, unit rows again.
+
+    Without the centring the relative spaces of two encoders do not correspond: each has one common
+    direction of its own, which every similarity then carries.
+    """
+    x = unit(x)
+    return unit(x - x.mean(axis=0))
+
+
+def relative(x: Float[Array, "n d"], anchors: Float[Array, "k d"]) -> Float[Array, "n k"]:
+    """rr(x, A): the cosine of each row with each anchor (paper, section 2).
+
+    Args:
+      x: unit rows.
+      anchors: rows of any length; it counts (unit for the cosine).
+    """
+    return x @ anchors.T
+
+
+def unit_relative(x: Float[Array, "n d"], anchors: Float[Array, "k d"]) -> Float[Array, "n k"]:
+    """`relative` with unit rows, which all metrics use."""
+    return unit(relative(x, anchors))

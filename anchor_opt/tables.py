@@ -1,0 +1,89 @@
+"""The tables of the experiments, the paper's numbers beside ours, never in one column."""
+
+from ml_collections import ConfigDict
+
+from anchor_opt import paper
+from common.report import markdown, plus_minus
+
+METRICS = ("jaccard", "mrr", "cosine")
+HEADER = ("Method", "Anchors", "Source", "Target", "Jaccard", "MRR", "Cosine", "P@1 (CSLS)")
+PAPER_HEADER = tuple(f"Paper: {name}" for name in ("Jaccard", "MRR", "cosine"))
+
+
+def retrieval(config: ConfigDict, rows: list[dict], failed: list[str]) -> tuple[str, str]:
+    """Returns table.md whole, and its part between different spaces for the terminal."""
+    full, short = [], []
+    for role in config.optimise:
+        name = getattr(config, role)
+        title = (
+            f"## Anchors of {name} optimised\n\n"
+            f"Ours: {config.source} -> {config.target}, {config.num_words:,} words, "
+            f"{config.num_seeds} seeds, {config.num_anchors} anchors, mean ± std over "
+            f"{len(config.random_seeds)} random seeds{_standin(rows)}. "
+            f"Paper: {paper.DATASET}, with FastText in the place of {config.source} and Word2Vec "
+            f"in that of {config.target}.\n"
+        )
+        mine = [row for row in rows if row["optimised"] == name]
+        full += [title, _lines(mine, "relative"), "", "Without anchors (absolute vectors):", ""]
+        full += [_lines([r for r in mine if r["method"] == mine[0]["method"]], "absolute"), ""]
+        short += [title, _lines([r for r in mine if r["source"] != r["target"]], "relative"), ""]
+    for lines in (full, short):
+        lines.append(_notes(failed))
+    return "\n".join(full), "\n".join(short)
+
+
+def _standin(rows: list[dict]) -> str:
+    return " (stand-ins for FastText and Word2Vec)" if rows[0]["standin"] else ""
+
+
+def _lines(rows: list[dict], representation: str) -> str:
+    lines = {}
+    mapped = {}
+    for row in rows:
+        key = row["method"], row["source"], row["target"]
+        if row["representation"] == "mapped":
+            mapped[key] = row
+        elif row["representation"] == representation:
+            lines.setdefault((*key, row["anchors"]), {})[row["metric"]] = row
+    cells = []
+    for (method, source, target, anchors), metrics in lines.items():
+        precision = metrics.get("p_at_1")
+        cells.append(
+            [
+                method if representation == "relative" else "-",
+                anchors or "-",
+                source,
+                target,
+                *(_ours(metrics[name], 3) for name in METRICS),
+                _ours(precision, 4) if precision else "-",
+                *(_paper(metrics[name]) for name in METRICS),
+            ]
+        )
+        own = mapped.pop((method, source, target), None)
+        if own:
+            blank = ["-"] * 3
+            cells.append([method, "own map", source, target, *blank, _ours(own, 4), *blank])
+    return markdown(HEADER + PAPER_HEADER, cells)
+
+
+def _ours(row: dict, digits: int) -> str:
+    return plus_minus(row["mean"], row["std"], digits)
+
+
+def _paper(row: dict) -> str:
+    return plus_minus(row["paper_value"], row["paper_std"], 2)
+
+
+def _notes(failed: list[str]) -> str:
+    notes = (
+        "oracle: least squares on the true pairing, the ceiling of anchors that may be any vector. "
+        "discrete: each anchor replaced by its nearest word (Algorithm 1, line 10). own map: P@1 in "
+        "the method's own common coordinates, without anchors. The paper's AO line stands beside "
+        "algorithm1, which is the published method, and beside bootstrap, which is ours."
+    )
+    if failed:
+        notes += (
+            f"\n\nFailed by their own objective (no better than from wrong seeds): "
+            f"{', '.join(failed)}."
+        )
+    return notes + "\n"

@@ -1,0 +1,68 @@
+"""What the command lines of all packages share: one sentence for a user's mistake."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from absl import app, flags, logging
+from ml_collections import ConfigDict
+
+from common.errors import UserError
+
+
+def run(main: Callable[[list[str]], None]) -> None:
+    """As `absl.app.run`, but a user's mistake ends with one sentence and exit code 2."""
+
+    def guarded(argv: list[str]) -> None:
+        logging.set_verbosity(logging.INFO)
+        logging.use_absl_handler()
+        try:
+            main(argv)
+        except UserError as error:
+            _leave(str(error))
+        except KeyboardInterrupt:
+            _leave("Interrupted: run the same command again to go on from here.")
+
+    app.run(guarded, flags_parser=_parse)
+
+
+def quicken(config: ConfigDict) -> ConfigDict:
+    """The config with the values of `when_quick` in place, if `quick` is set."""
+    if config.quick:
+        config.update(config.when_quick)
+    return config
+
+
+def choose(known: dict[str, Any], name: str, what: str = "experiment") -> Any:
+    """`known[name]`, or the one sentence that lists the names.
+
+    Raises:
+      UserError: no such name.
+    """
+    if name not in known:
+        raise UserError(f"There is no {what} '{name}': choose one of {', '.join(known)}.")
+    return known[name]
+
+
+def _parse(argv: list[str]) -> list[str]:
+    """Parses the flags; config files and overrides raise many kinds of error."""
+    for argument in argv[1:]:
+        name, _, value = argument.partition("=")
+        if name.lstrip("-") == "config" and value and not Path(value.split(":")[0]).exists():
+            _leave(f"There is no config file {value}: give --config=configs/PACKAGE/EXPERIMENT.py.")
+    try:
+        rest = flags.FLAGS(argv)
+    except (AttributeError, KeyError) as error:  # how ml_collections says: no such key
+        key = str(error).strip("\"'")
+        _leave(f"The config has no value '{key}': see the config file for the names.")
+    except (flags.Error, TypeError, ValueError) as error:
+        _leave(f"{' '.join(str(error).split()).rstrip('.')}; see --help.")
+    if len(rest) > 1:
+        _leave(f"'{rest[1]}' is not a flag: values are given as --config.name=value.")
+    return rest
+
+
+def _leave(sentence: str) -> None:
+    print(" ".join(sentence.split()), file=sys.stderr)
+    sys.exit(2)

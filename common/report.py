@@ -1,0 +1,139 @@
+"""What a run leaves to read: results.json, table.md and figures."""
+
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from jaxtyping import Float
+from sklearn.decomposition import PCA
+
+from common.workdir import write_atomically
+
+matplotlib.use("Agg")  # no display needed
+
+from matplotlib import pyplot as plt  # noqa: E402  # the backend is chosen first
+from matplotlib.figure import Figure  # noqa: E402
+
+COLOURS = plt.get_cmap("tab10").colors
+
+
+def summarise(measured: Iterable[dict]) -> list[dict]:
+    """Means over random seeds: rows that differ in `value` and `random_seed` alone become one.
+
+    Args:
+      measured: flat rows with a `value` and a `random_seed` each.
+
+    Returns:
+      Rows with `mean`, `std` (of a sample, n - 1; 0 for one) and `num_seeds` in their place, in
+      the order of first appearance.
+    """
+    groups: dict[tuple, list[float]] = {}
+    for row in measured:
+        key = tuple((k, v) for k, v in row.items() if k not in ("value", "random_seed"))
+        groups.setdefault(key, []).append(row["value"])
+    return [
+        dict(key)
+        | {
+            "mean": float(np.mean(values)),
+            "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+            "num_seeds": len(values),
+        }
+        for key, values in groups.items()
+    ]
+
+
+def plus_minus(mean: float | None, std: float | None, digits: int) -> str:
+    """`.491 ± .002`, or a dash where there is none."""
+    if mean is None:
+        return "–"
+    return f"{mean:.{digits}f} ± {std:.{digits}f}"
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, padded so that it reads well on a terminal."""
+    lines = [list(header), *map(list, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+
+    def text(cells):
+        return "| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)) + " |"
+
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([text(lines[0]), rule, *map(text, lines[1:])])
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Writes a PNG atomically and closes the figure."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
+    plt.close(figure)
+    write_atomically(path, buffer.getvalue())
+
+
+def scatter_grid(
+    panels: dict[str, tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]],
+    row_names: tuple[str, str],
+    groups: dict[str, list[int]],
+    title: str,
+) -> Figure:
+    """Two spaces under each other, one column a method, in 2-D by PCA, word groups coloured.
+
+    The principal axes of a column are those of its upper space and serve for both: where the spaces
+    correspond, the two pictures look alike.
+
+    Args:
+      panels: column title -> both spaces, row i the same item.
+      row_names: of the upper and the lower space.
+      groups: label -> rows that share a colour.
+      title: of the figure.
+    """
+    figure, axes = plt.subplots(
+        2, len(panels), figsize=(3.2 * len(panels), 6.2), squeeze=False, layout="constrained"
+    )
+    for column, (name, spaces) in enumerate(panels.items()):
+        pca = PCA(2, random_state=0).fit(spaces[0])
+        for row, space in enumerate(spaces):
+            axis = axes[row, column]
+            points = pca.transform(space)
+            axis.scatter(*points.T, s=1, color="0.85", linewidths=0, rasterized=True)
+            for colour, (label, members) in zip(COLOURS, groups.items(), strict=False):
+                axis.scatter(*points[members].T, s=14, color=colour, label=label, linewidths=0)
+            axis.set(xticks=[], yticks=[])
+            if row == 0:
+                axis.set_title(name)
+            if column == 0:
+                axis.set_ylabel(row_names[row])
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False
+    )
+    figure.suptitle(title)
+    return figure
+
+
+def curves(
+    lines: dict[str, list[tuple[np.ndarray, np.ndarray]]],
+    levels: dict[str, float],
+    xlabel: str,
+    ylabel: str,
+    title: str,
+) -> Figure:
+    """Curves over steps, one thin line a random seed, and levels to compare with.
+
+    Args:
+      lines: label -> (x, y) of each random seed.
+      levels: label -> height of a horizontal line.
+      xlabel: of the axis.
+      ylabel: of the axis.
+      title: of the figure.
+    """
+    figure, axis = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    for colour, (label, seeds) in zip(COLOURS, lines.items(), strict=False):
+        for i, (x, y) in enumerate(seeds):
+            axis.plot(x, y, color=colour, alpha=0.8, lw=1.4, label=None if i else label)
+    for style, (label, height) in zip(("--", ":", "-."), levels.items(), strict=False):
+        axis.axhline(height, color="0.4", ls=style, lw=1, label=label)
+    axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure

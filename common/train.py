@@ -1,0 +1,107 @@
+"""The training loop: compiled chunks of steps, a progress bar, a log, checkpoints, self-resume."""
+
+import shutil
+from collections.abc import Callable, Hashable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import orbax.checkpoint as ocp
+from jax import lax
+from tqdm import tqdm
+
+from common.errors import UserError
+from common.workdir import Workdir
+
+Step = Callable[[Any, Any, Any, Any], tuple[Any, dict]]
+
+
+def run(
+    step: Step,
+    state: Any,
+    data: Any,
+    settings: Hashable,
+    *,
+    num_steps: int,
+    chunk: int,
+    work: Workdir,
+    part: str,
+    evaluate: Callable[[Any], dict] | None = None,
+    done: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Runs `step` up to `num_steps` times and returns the last state.
+
+    Steps are compiled `chunk` at a time, so the host is visited once a chunk: there the metrics are
+    logged, the state is evaluated and checkpointed. A part that was killed goes on from its last
+    checkpoint with the same numbers; a part that has ended returns its last checkpoint.
+
+    Args:
+      step: `(state, index, data, settings) -> (state, {name: scalar})`, jit-compatible; a
+        module-level function, so that parts that differ in `data` alone share one compilation.
+      state: tree of arrays; donated.
+      data: tree of arrays that the steps read.
+      settings: hashable, static under jit.
+      num_steps: the most steps to take.
+      chunk: steps between visits to the host.
+      work: the run's folder.
+      part: name of this part, under which records and checkpoints are kept.
+      evaluate: `state -> {name: scalar}`, at the start and at the end of each chunk.
+      done: `state -> bool`, asked before each chunk; a function of the state alone, so that a
+        resumed part ends where it would have ended.
+
+    Raises:
+      UserError: a checkpoint that can't be read.
+    """
+    folder = (work.path / "checkpoints" / part).absolute()
+    options = ocp.CheckpointManagerOptions(max_to_keep=2)
+    with ocp.CheckpointManager(folder, options=options) as manager:
+        start = manager.latest_step() or 0
+        if start:
+            state = _restore(manager, start, state, folder)
+        work.forget(part, start if start else -1)
+        if not start and evaluate:
+            work.log(part, 0, _floats(evaluate(state)))
+        with tqdm(total=num_steps, initial=start, desc=part, unit="step", leave=False) as bar:
+            while start < num_steps and not (done and done(state)):
+                length = min(chunk, num_steps - start)
+                state, metrics = _chunk(state, start, data, step, settings, length)
+                for i in range(length - 1):
+                    work.log(part, start + i + 1, _floats({k: v[i] for k, v in metrics.items()}))
+                start += length
+                last = {k: v[-1] for k, v in metrics.items()} | (evaluate(state) if evaluate else {})
+                work.log(part, start, _floats(last))
+                manager.save(start, args=ocp.args.StandardSave({"state": state}))
+                bar.update(length)
+                bar.set_postfix({k: f"{v:.4g}" for k, v in _floats(last).items()})
+        manager.wait_until_finished()
+    work.close_log(part)
+    return state
+
+
+def forget_checkpoints(work: Workdir, part: str) -> None:
+    """Deletes a part's checkpoints, once its result is stored."""
+    shutil.rmtree(work.path / "checkpoints" / part, ignore_errors=True)
+
+
+@partial(jax.jit, static_argnames=("step", "settings", "length"), donate_argnames="state")
+def _chunk(state, start, data, step, settings, length):
+    def body(state, index):
+        return step(state, index, data, settings)
+
+    return lax.scan(body, state, start + jnp.arange(length))
+
+
+def _restore(manager: ocp.CheckpointManager, step: int, state: Any, folder: Path) -> Any:
+    try:
+        return manager.restore(step, args=ocp.args.StandardRestore({"state": state}))["state"]
+    except Exception as error:  # orbax and its storage raise many kinds for a broken file
+        raise UserError(
+            f"The checkpoint {folder / str(step)} can't be read ({type(error).__name__}): delete "
+            "that folder and run again, earlier checkpoints and finished parts are kept."
+        ) from error
+
+
+def _floats(values: dict) -> dict[str, float]:
+    return {name: float(value) for name, value in jax.device_get(values).items()}

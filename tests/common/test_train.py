@@ -1,0 +1,98 @@
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from common import train
+from common.errors import UserError
+from common.workdir import Workdir
+
+
+def noisy_step(state, index, data, settings):
+    """Gradient descent with noise drawn from the step's index: any slip in resuming shows."""
+    noise = jax.random.normal(jax.random.key(index), state.shape)
+    gradient = 2 * (state - data) + 0.1 * noise
+    return state - settings * gradient, {"loss": jnp.sum((state - data) ** 2)}
+
+
+class KilledError(Exception):
+    pass
+
+
+def run(path, *, kill_at=None, done=None, num_steps=20):
+    def evaluate(state):
+        evaluate.calls += 1
+        if kill_at is not None and evaluate.calls == kill_at:
+            raise KilledError
+        return {"norm": jnp.linalg.norm(state)}
+
+    evaluate.calls = 0
+    work = Workdir(path, {})
+    try:
+        return work, train.run(
+            noisy_step,
+            jnp.zeros(3),
+            jnp.arange(3.0),
+            0.1,
+            num_steps=num_steps,
+            chunk=4,
+            work=work,
+            part="fit/all",
+            evaluate=evaluate,
+            done=done,
+        )
+    finally:
+        work._lock.close()
+
+
+def test_steps_records_and_tensorboard(tmp_path):
+    work, state = run(tmp_path)
+    expected = jnp.zeros(3)
+    for i in range(20):
+        expected, _ = noisy_step(expected, i, jnp.arange(3.0), 0.1)
+    np.testing.assert_allclose(state, expected, rtol=1e-6)
+    records = work.records()
+    assert [r["step"] for r in records] == list(range(21))
+    assert [r["step"] for r in records if "norm" in r] == [0, 4, 8, 12, 16, 20]
+
+
+@pytest.mark.parametrize("kill_at", [2, 4])
+def test_a_killed_run_resumes_to_the_same_numbers(tmp_path, kill_at):
+    whole, state = run(tmp_path / "whole")
+    with pytest.raises(KilledError):
+        run(tmp_path / "killed", kill_at=kill_at)
+    killed, again = run(tmp_path / "killed")
+    np.testing.assert_array_equal(state, again)
+    assert whole.records() == killed.records()
+
+
+def test_done_ends_a_fresh_and_a_resumed_run_alike(tmp_path):
+    def done(state):
+        return bool(state[2] > 1.2)
+
+    _, state = run(tmp_path, done=done)
+    assert done(state)
+    work, again = run(tmp_path, done=done)
+    np.testing.assert_array_equal(state, again)
+    assert work.records()[-1]["step"] < 20
+
+
+def test_a_broken_checkpoint_is_one_sentence(tmp_path):
+    run(tmp_path)
+    last = max((tmp_path / "checkpoints/fit/all").iterdir(), key=lambda p: int(p.name))
+    for file in last.rglob("*"):
+        if file.is_file() and "METADATA" not in file.name.upper():
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(UserError, match="can't be read") as caught:
+        run(tmp_path)
+    assert "\n" not in str(caught.value)
+    shutil.rmtree(last)
+    run(tmp_path)  # an earlier checkpoint is there
+
+
+def test_forgotten_checkpoints(tmp_path):
+    work, _ = run(tmp_path)
+    train.forget_checkpoints(work, "fit")
+    assert not (tmp_path / "checkpoints/fit").exists()

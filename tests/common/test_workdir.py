@@ -1,0 +1,68 @@
+import json
+
+import pytest
+
+from common.errors import UserError
+from common.workdir import Workdir
+
+
+def test_a_finished_part_is_not_computed_again(tmp_path):
+    calls = []
+    work = Workdir(tmp_path / "run", {"a": 1})
+    for _ in range(2):
+        assert work.part("one", lambda: calls.append(1) or {"x": 2}) == {"x": 2}
+    assert calls == [1]
+    assert json.loads((tmp_path / "run/config.json").read_text()) == {"a": 1}
+
+
+def test_a_part_that_fails_leaves_nothing(tmp_path):
+    work = Workdir(tmp_path, {})
+
+    def fail():
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        work.part("one", fail)
+    assert not (tmp_path / "parts").exists()
+
+
+def test_another_config_is_refused_by_name(tmp_path):
+    first = Workdir(tmp_path, {"words": 10, "inner": {"lr": 0.1}, "methods": ("a",)})
+    first._lock.close()
+    Workdir(tmp_path, {"words": 10, "inner": {"lr": 0.1}, "methods": ("a",)})._lock.close()
+    with pytest.raises(UserError, match=r"words was 10, is now 20; ?|inner.lr was 0.1, is now 0.2"):
+        Workdir(tmp_path, {"words": 20, "inner": {"lr": 0.2}, "methods": ("a",)})
+
+
+def test_a_second_process_is_refused(tmp_path):
+    first = Workdir(tmp_path, {})
+    with pytest.raises(UserError, match="Another process"):
+        Workdir(tmp_path, {})
+    first._lock.close()
+
+
+def test_unwritable_workdir(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="Cannot write"):
+        Workdir(tmp_path / "file" / "run", {})
+
+
+def test_a_broken_part_is_named(tmp_path):
+    work = Workdir(tmp_path, {})
+    work.part("one", lambda: 1)
+    (tmp_path / "parts/one.json").write_text('{"x"')
+    with pytest.raises(UserError, match=r"one\.json is not whole"):
+        work.part("one", lambda: 1)
+
+
+def test_log_forgets_what_will_be_made_again_and_survives_a_cut_line(tmp_path):
+    work = Workdir(tmp_path, {})
+    for step in range(4):
+        work.log("a", step, {"loss": float(step)})
+    work.log("b", 9, {"loss": 0.0})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"part": "a", "st')
+    work.forget("a", after=1)
+    assert [(r["part"], r["step"]) for r in work.records()] == [("a", 0), ("a", 1), ("b", 9)]
+    work.close_log("a")
+    assert list((tmp_path / "tensorboard/a").iterdir())
