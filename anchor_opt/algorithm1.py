@@ -92,8 +92,6 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     return State(optax.apply_updates(state.anchors, updates), optimiser_state), {"loss": loss}
 
 
-def discretise(
-    anchors: Float[Array, "k d"], vectors: Float[Array, "n d"]
-) -> Int[Array, " k"]:
+def discretise(anchors: Float[Array, "k d"], vectors: Float[Array, "n d"]) -> Int[Array, " k"]:
     """Line 10: the row of `vectors` (unit) nearest to each anchor in cosine."""
     return top_k(unit(anchors), vectors, 1)[1][:, 0]

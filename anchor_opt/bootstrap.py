@@ -115,7 +115,7 @@ def _best(rows, columns, neighbours, keep, salt):
 
 
 def _kept(index, num_columns, keep, salt):
-    """A hash of (row, column, salt) as the random draw: no n x m array and no device order in it."""
+    """A hash of (row, column, salt) as the random draw: the same on any number of devices."""
     column = jnp.arange(num_columns, dtype=jnp.uint32)[None]
     h = index.astype(jnp.uint32)[:, None] * jnp.uint32(0x9E3779B1)
     h = h ^ (column * jnp.uint32(0x85EBCA77) + jnp.uint32(salt) * jnp.uint32(0xC2B2AE3D))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
@@ -16,7 +15,6 @@ from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
 from common import cli, report, train
 from common.data import pairs, words
-from common.errors import UserError
 from common.metrics import precision_at_k, retrieval_metrics
 from common.retrieval import csls_top_k
 from common.workdir import Workdir, write_atomically, write_json
@@ -98,7 +96,12 @@ def _measure(problem: Problem, run: Run, method: str, role: str, vocabulary: lis
             rows += _compare(problem, anchors, role, run.config.k, anchors=kind)
     if found.coordinates:
         fixed, moving = found.coordinates
-        rows += _precision(fixed, moving[problem.truth], role, "mapped", anchors=None)
+        own = {role: moving[problem.truth], ROLES[1 - ROLES.index(role)]: fixed}
+        rows += [
+            row | {"representation": "mapped", "anchors": None}
+            for source in ROLES
+            for row in _csls_precision(own, source, ROLES[1 - ROLES.index(source)])
+        ]
     _save_anchors(run, problem, found, nearest, vocabulary)
     return {"rows": rows, "notes": found.notes}
 
@@ -110,9 +113,7 @@ def _compare(problem: Problem, moving_anchors, role: str, k: int, anchors: str |
         role: unit_relative(problem.moving[problem.truth], moving_anchors),
         ROLES[1 - ROLES.index(role)]: unit_relative(problem.fixed, fixed_anchors),
     }
-    return [
-        row | {"representation": "relative", "anchors": anchors} for row in _metrics(spaces, k)
-    ]
+    return [row | {"representation": "relative", "anchors": anchors} for row in _metrics(spaces, k)]
 
 
 def _metrics(spaces: dict, k: int) -> list[dict]:

@@ -67,7 +67,7 @@ def _groups(chosen, vocabulary, space) -> dict[str, list[int]]:
 
 
 def _mrr_lines(work: Workdir, config: ConfigDict, role: str) -> dict:
-    """Steps and MRR of each random seed; the bootstrap's search and sharpening one after the other."""
+    """Steps and MRR of each random seed; the stages of the bootstrap follow each other."""
     records = [record for record in work.records() if "mrr" in record]
     lines = {}
     for method in ("algorithm1", "bootstrap"):

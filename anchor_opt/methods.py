@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from absl import logging
+from common.alignment import procrustes
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
@@ -16,7 +17,6 @@ from anchor_opt import algorithm1, baselines, bootstrap
 from anchor_opt.problem import Problem
 from anchor_opt.relative import relative, unit, unit_relative
 from common import train
-from common.alignment import procrustes
 from common.metrics import retrieval_metrics
 from common.workdir import Workdir
 
@@ -172,7 +172,10 @@ def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
     wrong = data._replace(moving_seeds=(seeds + 1) % count)
     chance, _ = attempt(wrong, "chance", 1.0)
     attempts = [attempt(data, "search0", 1.0, evaluate)]
-    while max(attempts, key=lambda found: found[0])[0] < config.success_ratio * chance and len(attempts) <= config.restarts:
+    while (
+        max(attempts, key=lambda found: found[0])[0] < config.success_ratio * chance
+        and len(attempts) <= config.restarts
+    ):
         name = f"search{len(attempts)}"
         attempts.append(attempt(data, name, config.restart_keep, evaluate))
     objective, state = max(attempts, key=lambda found: found[0])
@@ -232,9 +235,7 @@ def run_self_learning(problem: Problem, run: Run) -> Found:
     """Semi-supervised self-learning (Artetxe et al. 2018): the public peer's loop, in ours."""
     config = run.config.self_learning
     data = _data(problem)
-    settings = bootstrap.Settings(
-        config.neighbours, 0.0, 0.0, config.patience, config.tolerance
-    )
+    settings = bootstrap.Settings(config.neighbours, 0.0, 0.0, config.patience, config.tolerance)
     state = train.run(
         bootstrap.step,
         baselines.self_learning_start(data, config.keep, run.random_seed),

@@ -73,10 +73,12 @@ class Bert(nnx.Module):
         self.embedding_norm = nnx.LayerNorm(width, epsilon=config["layer_norm_eps"], rngs=rngs)
         self.layers = nnx.List([Layer(config, rngs) for _ in range(config["num_hidden_layers"])])
 
-    def __call__(
-        self, ids: Int[Array, "b l"], mask: Bool[Array, "b l"]
-    ) -> Float[Array, "b l d"]:
-        x = self.words(ids) + self.positions.embedding[: ids.shape[1]] + self.token_types.embedding[0]
+    def __call__(self, ids: Int[Array, "b l"], mask: Bool[Array, "b l"]) -> Float[Array, "b l d"]:
+        x = (
+            self.words(ids)
+            + self.positions.embedding[: ids.shape[1]]
+            + self.token_types.embedding[0]
+        )
         x = self.embedding_norm(x)
         for layer in self.layers:
             x = layer(x, mask)

@@ -1,5 +1,7 @@
 """What the command lines of all packages share: one sentence for a user's mistake."""
 
+import logging as py_logging
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +12,8 @@ from ml_collections import ConfigDict
 
 from common.errors import UserError
 
+CHATTY = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record)[/\\]")
+
 
 def run(main: Callable[[list[str]], None]) -> None:
     """As `absl.app.run`, but a user's mistake ends with one sentence and exit code 2."""
@@ -17,6 +21,10 @@ def run(main: Callable[[list[str]], None]) -> None:
     def guarded(argv: list[str]) -> None:
         logging.set_verbosity(logging.INFO)
         logging.use_absl_handler()
+        # Checkpointing and data libraries tell each of their steps at the same level as we do.
+        logging.get_absl_handler().addFilter(
+            lambda record: record.levelno > py_logging.INFO or not CHATTY.search(record.pathname)
+        )
         try:
             main(argv)
         except UserError as error:

@@ -62,9 +62,7 @@ def scan_rows(
     if devices == 1:
         carry, out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
         return carry, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], out)
-    spread = jax.pmap(
-        part, in_axes=(0, *(None for _ in shared)), devices=jax.devices()[:devices]
-    )
+    spread = jax.pmap(part, in_axes=(0, *(None for _ in shared)), devices=jax.devices()[:devices])
     carries, out = spread(inputs, *shared)
     carry = jax.tree.map(lambda x: x[0], carries)
     for device in range(1, devices):

@@ -1,22 +1,19 @@
 """What a run leaves to read: results.json, table.md and figures."""
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 from jaxtyping import Float
+from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
 from common.workdir import write_atomically
 
-matplotlib.use("Agg")  # no display needed
-
-from matplotlib import pyplot as plt  # noqa: E402  # the backend is chosen first
-from matplotlib.figure import Figure  # noqa: E402
-
-COLOURS = plt.get_cmap("tab10").colors
+COLOURS = matplotlib.colormaps["tab10"].colors
 
 
 def summarise(measured: Iterable[dict]) -> list[dict]:
@@ -45,10 +42,10 @@ def summarise(measured: Iterable[dict]) -> list[dict]:
 
 
 def plus_minus(mean: float | None, std: float | None, digits: int) -> str:
-    """`.491 ± .002`, or a dash where there is none."""
+    """`.491 ± .002`, as the field prints numbers up to one, or a dash where there is none."""
     if mean is None:
-        return "–"
-    return f"{mean:.{digits}f} ± {std:.{digits}f}"
+        return "-"
+    return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in (mean, std))
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -64,10 +61,9 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a PNG atomically and closes the figure."""
+    """Writes a PNG atomically."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
-    plt.close(figure)
     write_atomically(path, buffer.getvalue())
 
 
@@ -79,8 +75,8 @@ def scatter_grid(
 ) -> Figure:
     """Two spaces under each other, one column a method, in 2-D by PCA, word groups coloured.
 
-    The principal axes of a column are those of its upper space and serve for both: where the spaces
-    correspond, the two pictures look alike.
+    The principal axes of a column are those of the coloured rows of its upper space and serve for
+    both: where the spaces correspond, the two pictures look alike.
 
     Args:
       panels: column title -> both spaces, row i the same item.
@@ -88,15 +84,15 @@ def scatter_grid(
       groups: label -> rows that share a colour.
       title: of the figure.
     """
-    figure, axes = plt.subplots(
-        2, len(panels), figsize=(3.2 * len(panels), 6.2), squeeze=False, layout="constrained"
-    )
+    figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
+    axes = figure.subplots(2, len(panels), squeeze=False)
+    coloured = sorted({row for members in groups.values() for row in members})
     for column, (name, spaces) in enumerate(panels.items()):
-        pca = PCA(2, random_state=0).fit(spaces[0])
+        pca = PCA(2, random_state=0).fit(spaces[0][coloured])
         for row, space in enumerate(spaces):
             axis = axes[row, column]
             points = pca.transform(space)
-            axis.scatter(*points.T, s=1, color="0.85", linewidths=0, rasterized=True)
+            axis.scatter(*points.T, s=1, color="0.88", linewidths=0, rasterized=True)
             for colour, (label, members) in zip(COLOURS, groups.items(), strict=False):
                 axis.scatter(*points[members].T, s=14, color=colour, label=label, linewidths=0)
             axis.set(xticks=[], yticks=[])
@@ -127,13 +123,16 @@ def curves(
       ylabel: of the axis.
       title: of the figure.
     """
-    figure, axis = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axis = figure.subplots()
     for colour, (label, seeds) in zip(COLOURS, lines.items(), strict=False):
         for i, (x, y) in enumerate(seeds):
             axis.plot(x, y, color=colour, alpha=0.8, lw=1.4, label=None if i else label)
     for style, (label, height) in zip(("--", ":", "-."), levels.items(), strict=False):
         axis.axhline(height, color="0.4", ls=style, lw=1, label=label)
+    axis.set_xscale("symlog")  # what happens, happens early
+    axis.xaxis.set_major_formatter("{x:.0f}")
     axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    axis.legend(frameon=False)
+    axis.legend(frameon=False, loc="center right")
     axis.spines[["top", "right"]].set_visible(False)
     return figure

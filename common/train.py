@@ -70,7 +70,9 @@ def run(
                 for i in range(length - 1):
                     work.log(part, start + i + 1, _floats({k: v[i] for k, v in metrics.items()}))
                 start += length
-                last = {k: v[-1] for k, v in metrics.items()} | (evaluate(state) if evaluate else {})
+                last = {k: v[-1] for k, v in metrics.items()} | (
+                    evaluate(state) if evaluate else {}
+                )
                 work.log(part, start, _floats(last))
                 manager.save(start, args=ocp.args.StandardSave({"state": state}))
                 bar.update(length)

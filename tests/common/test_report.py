@@ -27,8 +27,11 @@ def test_markdown_is_a_table_of_equal_columns():
 
 
 def test_plus_minus():
-    assert report.plus_minus(0.4912, 0.0021, 3) == "0.491 ± 0.002"
-    assert report.plus_minus(None, None, 3) == "–"
+    assert report.plus_minus(0.4912, 0.0021, 3) == ".491 ± .002"
+    assert report.plus_minus(1.0, 0.0, 2) == "1.00 ± .00"
+    assert report.plus_minus(-0.05, 0.01, 2) == "-.05 ± .01"
+    assert report.plus_minus(10.05, 0.01, 2) == "10.05 ± .01"
+    assert report.plus_minus(None, None, 3) == "-"
 
 
 def test_figures_are_written_whole(tmp_path):

@@ -1,0 +1,172 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+from anchor_opt import bootstrap
+from anchor_opt.relative import preprocess, unit
+
+
+def unit_rows(seed, n, d):
+    x = np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def csls(x, y, neighbours):
+    s = x @ y.T
+    rx = np.sort(s, axis=1)[:, -neighbours:].mean(1)
+    ry = np.sort(s, axis=0)[-neighbours:].mean(0)
+    return 2 * s - rx[:, None] - ry
+
+
+@given(st.integers(0, 100), st.integers(4, 40), st.integers(4, 40), st.integers(1, 4))
+@settings(max_examples=8, deadline=None)  # each shape compiles
+def test_match_is_csls_in_both_directions(seed, n, m, neighbours):
+    x, y = unit_rows(seed, n, 6), unit_rows(seed + 1, m, 6)
+    found = bootstrap.match(x, y, neighbours=neighbours)
+    scores = csls(x, y, neighbours)
+    # Near ties may fall either way in float32: compare the scores of what was chosen.
+    to_y = scores[np.arange(n), np.asarray(found.to_moving)]
+    to_x = scores[np.asarray(found.to_fixed), np.arange(m)]
+    np.testing.assert_allclose(to_y, scores.max(1), atol=1e-5)
+    np.testing.assert_allclose(to_x, scores.max(0), atol=1e-5)
+    np.testing.assert_allclose(
+        found.objective, (scores.max(1).mean() + scores.max(0).mean()) / 2, atol=1e-5
+    )
+    back = np.asarray(found.to_fixed)[np.asarray(found.to_moving)]
+    np.testing.assert_array_equal(found.mutual, back == np.arange(n))
+
+
+def test_ties_go_to_the_lower_row():
+    x = np.repeat(np.eye(3, dtype=np.float32), 2, axis=0)
+    found = bootstrap.match(x, x, neighbours=2)
+    np.testing.assert_array_equal(found.to_moving, [0, 0, 2, 2, 4, 4])
+    np.testing.assert_array_equal(found.to_fixed, [0, 0, 2, 2, 4, 4])
+
+
+@pytest.mark.parametrize("keep", [0.1, 0.5])
+def test_the_share_kept_is_the_share_asked_for_and_the_salt_changes_it(keep):
+    masks = [bootstrap._kept(jnp.arange(300), 400, keep, salt) for salt in (0, 1)]
+    for mask in masks:
+        assert abs(float(mask.mean()) - keep) < 0.01
+        assert abs(float(mask.mean(0).std()) - np.sqrt(keep * (1 - keep) / 300)) < 0.01
+    both = float((masks[0] & masks[1]).mean())
+    assert abs(both - keep**2) < 0.01  # independent draws
+
+
+def rotated_spaces(n=400, d=20, d_moving=20, noise=0.02):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, d)) * np.linspace(2, 0.5, d)
+    rotation = np.linalg.qr(rng.normal(size=(max(d, d_moving),) * 2))[0][:d, :d_moving]
+    y = x @ rotation + noise * rng.normal(size=(n, d_moving))
+    order = rng.permutation(n)
+    return preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y[order])), np.argsort(order)
+
+
+def search(data, steps=30, **changes):
+    choices = bootstrap.Settings(10, 0.5, 10.0, 5, 1e-5)._replace(**changes)
+    step = jax.jit(bootstrap.step, static_argnames="settings")
+    state = bootstrap.init(data)
+    for i in range(steps):
+        if bootstrap.done(state, choices):
+            break
+        state, metrics = step(state, i, data, choices)
+    return state, metrics
+
+
+@pytest.mark.parametrize("d_moving", [20, 30])
+def test_a_rotation_is_found_from_few_seeds(d_moving):
+    fixed, moving, truth = rotated_spaces(d_moving=d_moving)
+    seeds = np.arange(8)
+    data = bootstrap.Data(fixed, moving, seeds, truth[seeds])
+    state, metrics = search(data)
+    found = bootstrap.match(*bootstrap.coordinates(state, data))
+    assert (np.asarray(found.to_moving) == truth).mean() > 0.99
+    # Known-wrong pairs end lower: success can be told without labels.
+    _, wrong = search(data._replace(moving_seeds=(truth[seeds] + 1) % len(truth)))
+    assert metrics["objective"] > 1.2 * wrong["objective"]
+
+
+def test_dropping_anneals_to_all():
+    fixed, moving, truth = rotated_spaces()
+    seeds = np.arange(8)
+    data = bootstrap.Data(fixed, moving, seeds, truth[seeds])
+    choices = bootstrap.Settings(10, 0.5, 10.0, 2, 1e-5)
+    state = bootstrap.init(data, keep=0.3)
+    step = jax.jit(bootstrap.step, static_argnames="settings")
+    kept = []
+    for i in range(40):
+        if bootstrap.done(state, choices):
+            break
+        state, metrics = step(state, i, data, choices)
+        kept.append(round(float(metrics["keep"]), 3))
+    assert sorted(set(kept)) == [0.3, 0.6, 1.0]
+    assert kept == sorted(kept)
+    assert bootstrap.done(state, choices)
+
+
+def test_repeated_seeds_do_not_blow_up():
+    fixed, moving, truth = rotated_spaces()
+    seeds = np.array([0, 0, 1, 2])
+    state = bootstrap.init(bootstrap.Data(fixed, moving, seeds, truth[seeds]))
+    assert np.isfinite(np.asarray(state.from_fixed)).all()
+    assert float(jnp.abs(state.from_fixed).max()) < 10
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_whitening_powers_and_undoes(power):
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(200, 6)) * np.arange(1, 7))
+    transform = bootstrap.whitening(x, power)
+    np.testing.assert_allclose(transform @ bootstrap.whitening(x, -power), np.eye(6), atol=1e-4)
+    spectrum = np.linalg.eigvalsh(np.asarray((x @ transform).T @ (x @ transform)) / 200)
+    before = np.linalg.eigvalsh(np.asarray(x.T @ x) / 200)
+    np.testing.assert_allclose(spectrum, np.sort(before ** (1 - power)), rtol=1e-3)
+
+
+def problem_to_refine(seed=0, n=60, d=5, k=4):
+    fixed, moving = unit_rows(seed, n, 7), unit_rows(seed + 1, n, d)
+    anchors = fixed[:k]
+    targets = fixed @ anchors.T
+    targets /= np.linalg.norm(targets, axis=1, keepdims=True)
+    weight = (np.arange(n) % 3 > 0).astype(np.float32)
+    order = np.random.default_rng(seed).permutation(n)
+    return fixed, moving, anchors, targets, weight, order
+
+
+def test_refine_without_the_sphere_is_least_squares():
+    fixed, moving, anchors, targets, weight, order = problem_to_refine()
+    found = bootstrap.refine(fixed, moving, anchors, order, weight, sphere=False)
+    rows = weight > 0
+    expected = np.linalg.lstsq(moving[order][rows], targets[rows], rcond=None)[0].T
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@given(st.integers(0, 30))
+@settings(max_examples=10, deadline=None)
+def test_refine_on_the_sphere_solves_the_secular_equation(seed):
+    fixed, moving, anchors, targets, weight, order = problem_to_refine(seed)
+    found = np.asarray(bootstrap.refine(fixed, moving, anchors, order, weight))
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+    rows = weight > 0
+    y = moving[order][rows].astype(np.float64)
+    gram = y.T @ y
+    for target, anchor in zip(targets[rows].T, found, strict=True):
+        cross = y.T @ target
+        lowest = np.linalg.eigvalsh(gram)[0]
+
+        def excess(multiplier, cross=cross):
+            return np.linalg.norm(np.linalg.solve(gram + multiplier * np.eye(5), cross)) - 1
+
+        multiplier = brentq(excess, -lowest + 1e-9, 1e3)
+        expected = np.linalg.solve(gram + multiplier * np.eye(5), cross)
+        np.testing.assert_allclose(anchor, expected, atol=1e-4)
+
+
+def test_refine_recovers_true_anchors_under_a_rotation():
+    fixed, moving, truth = rotated_spaces(noise=0.0)
+    found = bootstrap.refine(fixed, moving, fixed[:9], truth, jnp.ones(len(truth)))
+    cosine = np.sum(np.asarray(found) * np.asarray(unit(moving[truth[:9]])), axis=1)
+    assert cosine.min() > 0.95

@@ -1,0 +1,137 @@
+"""Real small runs through the command line: whole, killed and resumed, and given wrong input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SMALL = (
+    "--config.source=glove",
+    "--config.target=minilm_input",
+    "--config.num_words=600",
+    "--config.num_anchors=60",
+    "--config.num_seeds=30",
+    "--config.random_seeds=0,1",
+    "--config.optimise=target",
+    "--config.algorithm1.steps=50",
+    "--config.bootstrap.search_steps=10",
+)
+
+
+def command(workdir, *arguments, config="configs/anchor_opt/retrieval.py"):
+    base = [sys.executable, "-m", "anchor_opt.main", f"--config={config}", f"--workdir={workdir}"]
+    return [*base, *arguments]
+
+
+def run(workdir, *arguments, **options):
+    return subprocess.run(
+        command(workdir, *arguments, **options), cwd=ROOT, capture_output=True, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("whole")
+    done = run(workdir, *SMALL)
+    assert done.returncode == 0, done.stderr
+    return workdir, done.stdout
+
+
+def test_a_run_leaves_results_table_and_figures(whole):
+    workdir, stdout = whole
+    rows = json.loads((workdir / "results.json").read_text())
+    methods = {row["method"] for row in rows}
+    assert methods >= {"gt", "seed", "algorithm1", "bootstrap", "oracle", "procrustes"}
+    for row in rows:
+        assert row["experiment"] == "retrieval" and row["standin"] is True
+        assert row["num_seeds"] == 2 or row["representation"] == "absolute"
+        assert row["metric"] in ("jaccard", "mrr", "cosine", "p_at_1")
+        assert -1 <= row["mean"] <= 1 and row["std"] >= 0
+    itself = [r for r in rows if r["source"] == r["target"] and r["metric"] in ("jaccard", "mrr")]
+    assert itself and all(row["mean"] > 0.999 for row in itself)
+    by_method = {
+        row["method"]: row["mean"]
+        for row in rows
+        if (row["metric"], row["source"], row["representation"]) == ("mrr", "glove", "relative")
+        and row["target"] == "minilm_input"
+        and row["anchors"] != "discrete"
+    }
+    assert by_method["seed"] < by_method["gt"] < by_method["oracle"]
+    table = (workdir / "table.md").read_text()
+    assert "Paper: MRR" in table and "| bootstrap" in table and "| bootstrap" in stdout
+    for name in ("relative_spaces.png", "mrr.png", "metrics.jsonl", "config.json"):
+        assert (workdir / name).stat().st_size > 0
+    assert not list(workdir.rglob("*.half"))
+
+
+def test_a_run_killed_twice_ends_in_the_same_table(whole, tmp_path):
+    expected, _ = whole
+    for parts in (2, 7):  # kill -9 once so many parts are finished: inside a later one
+        process = subprocess.Popen(
+            command(tmp_path, *SMALL),
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while len(list(tmp_path.glob("parts/*.json"))) < parts and process.poll() is None:
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not (tmp_path / "table.md").exists()
+    done = run(tmp_path, *SMALL)
+    assert done.returncode == 0, done.stderr
+    for name in ("results.json", "table.md"):
+        assert (tmp_path / name).read_text() == (expected / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--config.num_wrods=5"], "no value 'num_wrods'"),
+        (["--config.num_words=many"], "num_words"),
+        (["--nonsense=1"], "nonsense"),
+        (["stray"], "'stray' is not a flag"),
+        (["--config.source=missing.vec"], "neither a file of vectors nor an embedded space"),
+        (["--config.methods=gt,magic"], "no method 'magic'"),
+        (["--config.num_words=100", "--config.num_anchors=101"], "do not fit"),
+        (["--config.num_words=100000"], "share 20000 words"),
+        (["--config.experiment=magic"], "no experiment 'magic'"),
+        (["--config.algorithm1.plan=medium"], "plan"),
+    ],
+)
+def test_a_mistake_is_one_sentence(tmp_path, arguments, says):
+    done = run(tmp_path / "run", *arguments)
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.strip().splitlines() if not line.startswith("I")]
+    assert says in lines[-1]
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run" / "table.md").exists()
+
+
+def test_missing_flags_and_files(tmp_path):
+    module = [sys.executable, "-m", "anchor_opt.main"]
+    done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and "--config" in done.stderr and "Traceback" not in done.stderr
+    done = run(tmp_path, config="configs/none.py")
+    assert done.returncode == 2 and "no config file configs/none.py" in done.stderr
+    done = run("")
+    assert done.returncode == 2 and "--workdir" in done.stderr
+
+
+def test_a_workdir_of_another_run_is_refused(whole):
+    workdir, _ = whole
+    done = run(workdir, *SMALL, "--config.num_words=500")
+    assert done.returncode == 2
+    assert "num_words was 600, is now 500" in done.stderr
+
+
+def test_help():
+    module = [sys.executable, "-m", "anchor_opt.main", "--help"]
+    done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True)
+    assert "--workdir" in done.stdout and "configs/anchor_opt/retrieval.py" in done.stdout

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anchor_opt.problem import sample
+from common.errors import UserError
+
+
+def draw(n=30, num_anchors=10, num_seeds=4, random_seed=0):
+    rng = np.random.default_rng(1)
+    fixed = rng.normal(size=(n, 3))
+    moving = rng.normal(size=(n, 2))
+    problem = sample(
+        fixed, moving, num_anchors=num_anchors, num_seeds=num_seeds, random_seed=random_seed
+    )
+    return fixed, moving, problem
+
+
+@given(st.integers(0, 50))
+def test_truth_undoes_the_shuffle_and_seeds_are_parallel(random_seed):
+    _, moving, problem = draw(random_seed=random_seed)
+    np.testing.assert_array_equal(problem.moving[problem.truth], moving)
+    np.testing.assert_array_equal(problem.truth[problem.fixed_seeds], problem.seeds)
+    assert len(set(problem.anchors)) == 10
+
+
+def test_anchors_do_not_depend_on_which_space_is_fixed():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(30, 3)), rng.normal(size=(30, 2))
+    first = sample(a, b, num_anchors=5, num_seeds=2, random_seed=3)
+    second = sample(b, a, num_anchors=5, num_seeds=2, random_seed=3)
+    np.testing.assert_array_equal(first.anchors, second.anchors)
+
+
+@given(st.integers(0, 50), st.integers(4, 30))
+def test_frequent_rows_are_the_same_words_but_do_not_tell_which(random_seed, count):
+    _, _, problem = draw(random_seed=random_seed)
+    rows, moving_rows = problem.frequent(count)
+    assert len(set(rows)) == len(rows) == len(moving_rows) == count
+    assert set(problem.truth[rows]) == set(moving_rows)
+    np.testing.assert_array_equal(rows[:4], problem.fixed_seeds)
+    np.testing.assert_array_equal(moving_rows[:4], problem.seeds)
+    np.testing.assert_array_equal(moving_rows[4:], np.sort(moving_rows[4:]))
+    others = set(range(30)) - set(problem.fixed_seeds)
+    assert set(rows[4:]) == set(sorted(others)[: count - 4])  # the most frequent
+
+
+@pytest.mark.parametrize(("num_anchors", "num_seeds"), [(31, 4), (10, 11), (10, 0)])
+def test_impossible_numbers(num_anchors, num_seeds):
+    with pytest.raises(UserError, match="do not fit"):
+        draw(num_anchors=num_anchors, num_seeds=num_seeds)
+
+
+def test_unpaired_spaces():
+    with pytest.raises(UserError, match="30 and 29 rows"):
+        sample(np.ones((30, 2)), np.ones((29, 2)), num_anchors=3, num_seeds=1, random_seed=0)
