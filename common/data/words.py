@@ -4,6 +4,7 @@ Vocabulary: the first 20,000 words of GloVe's frequency-ordered list that are AS
 three letters or more. Row i is the same word in every space, so the true pairing is the identity.
 """
 
+import contextlib
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from common import bert
-from common.data.wheels import WHEELS, read_member
+from common.data.wheels import CACHE_VARIABLE, WHEELS, read_member
 from common.errors import UserError
 
 NUM_WORDS = 20_000
@@ -36,7 +37,7 @@ class Space(NamedTuple):
 class EnglishWords(tfds.core.GeneratorBasedBuilder):
     """One builder config a space; each example is a word, its vector and its frequency rank."""
 
-    VERSION = tfds.core.Version("1.0.0")
+    VERSION = tfds.core.Version("1.0.1")
     BUILDER_CONFIGS = (
         tfds.core.BuilderConfig(
             name="minilm", description="all-MiniLM-L6-v2 sentence vector of the word, 384-d, unit."
@@ -106,11 +107,30 @@ def load(name: str, num_words: int, cache: Path) -> Space:
     builder = EnglishWords(config=name, cache=cache)
     if not Path(builder.data_dir).exists():
         logging.info("Building the word space '%s' once into %s", name, builder.data_dir)
-        builder.download_and_prepare()  # writes beside the target and renames at the end
+        prepare(builder, cache)
     examples = builder.as_data_source(split="train").__getitems__(range(num_words))
     examples = sorted(examples, key=lambda example: example["rank"])
     words = [example["word"].decode() for example in examples]
     return Space(words, np.stack([example["vector"] for example in examples]))
+
+
+def prepare(builder: tfds.core.DatasetBuilder, cache: Path) -> None:
+    """Builds a dataset beside its target folder and renames at the end, without TFDS's own bars.
+
+    Raises:
+      UserError: the cache can't be written, or whatever the builder's generator raises.
+    """
+    tfds.disable_progress_bar()  # ours know the total
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # stdout is for the table of a run
+            builder.download_and_prepare()
+    except OSError as error:
+        raise UserError(
+            f"Cannot build the data set {builder.info.full_name} in {cache} "
+            f"({error.strerror or error}): point {CACHE_VARIABLE} at a writable folder with room."
+        ) from error
+    finally:
+        tfds.enable_progress_bar()
 
 
 def _glove(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:

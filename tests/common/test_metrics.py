@@ -1,0 +1,99 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common import metrics
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_blocks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "block_rows", lambda columns: 8)
+        jax.clear_caches()
+        yield
+    jax.clear_caches()
+
+
+def by_definition(source, target, k):
+    """Word by word with sets, as the definitions read."""
+    k = min(k, len(source))
+    jaccard, mrr, cosine = [], [], []
+    for w in range(len(source)):
+        expected = np.argsort(-(target @ target[w]), kind="stable")[:k]
+        found = np.argsort(-(target @ source[w]), kind="stable")[:k]
+        both = set(found) & set(expected)
+        jaccard.append(len(both) / len(set(found) | set(expected)))
+        mrr.append(1 / (1 + list(found).index(w)) if w in found else 0.0)
+        cosine.append(source[w] @ target[w])
+    return {"jaccard": np.mean(jaccard), "mrr": np.mean(mrr), "cosine": np.mean(cosine)}
+
+
+def check(source, target, k):
+    found = metrics.retrieval_metrics(source, target, k)
+    expected = by_definition(source, target, k)
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("n, k", [(1, 10), (8, 3), (33, 10)])
+def test_retrieval_metrics_by_definition(n, k):
+    rng = np.random.default_rng(n)
+    target = rng.normal(size=(n, 7))
+    source = target + 0.5 * rng.normal(size=(n, 7))
+    source, target = (
+        (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32) for x in (source, target)
+    )
+    check(source, target, k)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_exact_ties(seed):
+    """Signed unit vectors with many duplicates: all products are exact and most tie."""
+    rng = np.random.default_rng(seed)
+    source, target = (
+        np.eye(4, dtype=np.float32)[rng.integers(0, 4, 21)] * rng.choice([-1, 1], (21, 1))
+        for _ in range(2)
+    )
+    check(source.astype(np.float32), target.astype(np.float32), 6)
+
+
+def test_a_space_with_itself_is_perfect():
+    x = np.random.default_rng(0).normal(size=(50, 20)).astype(np.float32)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    for value in metrics.retrieval_metrics(x, x).values():
+        np.testing.assert_allclose(value, 1, atol=1e-6)
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA's CPU backend compiles")
+def test_no_row_is_sorted_whole():
+    """XLA turns a top_k whose result is sliced into a sort, 30 times slower."""
+    x = jnp.zeros((20, 3))
+    compiled = metrics.retrieval_metrics.lower(x, x, 5).compile().as_text()
+    assert "TopK" in compiled and " sort(" not in compiled
+
+
+def test_metrics_of_index_arrays():
+    index = jnp.array([[4, 1, 2], [3, 0, 5], [5, 4, 3]])
+    truth = jnp.array([4, 5, 0])
+    np.testing.assert_allclose(metrics.mrr(index, truth), (1 + 1 / 3 + 0) / 3)
+    other = jnp.array([[1, 2, 4], [3, 1, 2], [0, 1, 2]])
+    np.testing.assert_allclose(metrics.jaccard(index, other), (1 + 1 / 5 + 0) / 3)
+
+
+@pytest.mark.parametrize("k, expected", [(1, 1 / 3), (2, 1 / 3), (3, 2 / 3)])
+def test_precision_with_one_target(k, expected):
+    index = jnp.array([[4, 1, 2], [3, 0, 5], [5, 4, 3]])
+    value = metrics.precision_at_k(index, jnp.array([4, 5, 0]), k)
+    np.testing.assert_allclose(value, expected)
+
+
+@pytest.mark.parametrize("k, expected", [(1, 1 / 4), (2, 2 / 4), (3, 3 / 4)])
+def test_precision_with_gold_sets(k, expected):
+    index = jnp.array([[4, 1, 2], [3, 0, 5], [5, 4, 3], [-1, -1, -1]])
+    gold = jnp.array([[9, 4], [0, -1], [3, -1], [-1, -1]])  # the last has none: wrong
+    np.testing.assert_allclose(metrics.precision_at_k(index, gold, k), expected)

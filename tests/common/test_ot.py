@@ -1,0 +1,256 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import ot as pot
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp, softmax
+
+from common import ot
+from common.errors import UserError
+
+SHAPES = [(1, 1), (7, 19), (30, 16)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_blocks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ot, "block_rows", lambda columns: 8)
+        jax.clear_caches()
+        yield
+    jax.clear_caches()
+
+
+def clouds(n, m, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)).astype(np.float32), rng.normal(size=(m, d)).astype(np.float32)
+
+
+def textbook(x, y, epsilon, iterations):
+    """Log-domain Sinkhorn in float64: potentials and plan."""
+    cost = cdist(x.astype(np.float64), y.astype(np.float64))
+    n, m = cost.shape
+    u, v = np.zeros(n), np.full(m, -epsilon * np.log(m))
+    for _ in range(iterations):
+        u = -epsilon * np.log(n) - epsilon * logsumexp((v - cost) / epsilon, axis=1)
+        v = -epsilon * np.log(m) - epsilon * logsumexp((u[:, None] - cost) / epsilon, axis=0)
+    return u, v, np.exp((u[:, None] + v - cost) / epsilon)
+
+
+# Large clouds: match.
+
+
+@pytest.mark.parametrize("n, m", SHAPES)
+@pytest.mark.parametrize("iterations", [1, 2, 7])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0])
+def test_match_is_textbook_sinkhorn(n, m, iterations, epsilon):
+    x, y = clouds(n, m)
+    u, v, plan = textbook(x, y, epsilon, iterations)
+    found = ot.match(x, y, epsilon, iterations=iterations, rows=True)
+    np.testing.assert_allclose(found.u, u, atol=2e-5)
+    np.testing.assert_allclose(found.v, v, atol=2e-5)
+    np.testing.assert_array_equal(found.to_x, plan.argmax(0))
+    np.testing.assert_array_equal(found.to_y, plan.argmax(1))
+    before = textbook(x, y, epsilon, iterations - 1)[2]
+    error = np.abs(before.sum(1) - 1 / n).sum()
+    np.testing.assert_allclose(found.error, error, atol=1e-3)
+
+
+def test_the_argmax_of_rows_is_made_on_demand():
+    assert ot.match(*clouds(5, 6), 0.1).to_y is None
+
+
+@pytest.mark.parametrize("n, m", SHAPES)
+def test_match_in_the_limit_of_small_epsilon(n, m):
+    """One iteration: u_i = min_j M_ij, v_j = min_i (M_ij - u_i)."""
+    x, y = clouds(n, m, seed=1)
+    cost = cdist(x, y)
+    u = cost.min(1)
+    v = (cost - u[:, None]).min(0)
+    found = ot.match(x, y, 1e-5, rows=True)
+    np.testing.assert_allclose(found.u, u, atol=1e-4)
+    np.testing.assert_allclose(found.v, v, atol=2e-4)
+    # Rows whose nearest neighbour is y_j all tie in column j: the first must win.
+    np.testing.assert_array_equal(found.to_x, (cost - u[:, None]).argmin(0))
+    # Where nearest neighbours are shared, v is lower by epsilon times the log of how many do, and
+    # columns without any tie in the row that all of their mass is on.
+    v -= 1e-5 * np.log(np.maximum(1, np.bincount(cost.argmin(1), minlength=m)))
+    score = np.round(cost - v, 9)
+    np.testing.assert_array_equal(found.to_y, score.argmin(1))
+
+
+def test_match_finds_a_permutation():
+    x, _ = clouds(50, 1, d=8)
+    order = np.random.default_rng(0).permutation(50)
+    found = ot.match(x, x[order], 1e-4, iterations=5, rows=True)
+    np.testing.assert_array_equal(found.to_x, order)
+    np.testing.assert_array_equal(found.to_y, np.argsort(order))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1e-4, 0.3]))
+def test_exact_ties_go_to_the_lower_index(seed, epsilon):
+    """Integer vectors: duplicate rows have bitwise equal scores, in and across blocks."""
+    rng = np.random.default_rng(seed)
+    x, y = (rng.integers(0, 2, (n, 3)).astype(np.float32) for n in (21, 18))
+    found = ot.match(x, y, epsilon, rows=True)
+    for points, chosen in ((x, found.to_x), (y, found.to_y)):
+        first = (points[:, None] == points).all(2).argmax(1)
+        np.testing.assert_array_equal(first[chosen], chosen)
+
+
+def test_match_agrees_with_ott_and_pot_at_convergence():
+    x, y = clouds(23, 31)
+    epsilon, iterations = 0.3, 1000
+    found = ot.match(x, y, epsilon, iterations=iterations)
+    cost = cdist(x.astype(np.float64), y.astype(np.float64))
+    plan = np.exp((np.asarray(found.u)[:, None] + np.asarray(found.v) - cost) / epsilon)
+    assert float(found.error) < 1e-5
+    expected = pot.bregman.sinkhorn_log(
+        np.full(23, 1 / 23), np.full(31, 1 / 31), cost, epsilon, iterations, stopThr=1e-12
+    )
+    np.testing.assert_allclose(plan, expected, atol=1e-5)
+    ours = ot.transport(x, y, epsilon=epsilon, cost="euclidean", iterations=iterations)
+    np.testing.assert_allclose(ours.plan, expected, atol=1e-5)
+    assert bool(ours.converged)
+
+
+def test_the_tolerance_ends_the_iterations():
+    x, y = clouds(23, 31)
+    loose = ot.match(x, y, 0.3, iterations=500, tolerance=0.1)
+    steps = [float(ot.match(x, y, 0.3, iterations=i).error) for i in range(1, 20)]
+    assert float(loose.error) == next(error for error in steps if error <= 0.1)
+
+
+def test_no_gradient_and_no_nan_through_match():
+    x, y = clouds(6, 7)
+    gradient = jax.grad(lambda x: ot.match(x, y, 0.1).v.sum())(x)
+    np.testing.assert_array_equal(gradient, 0)
+    assert np.isfinite(ot.match(x, x, 1e-6, iterations=3).u).all()
+
+
+@pytest.mark.parametrize("n, m", SHAPES)
+@pytest.mark.parametrize("epsilon", [1e-4, 0.2])
+def test_barycentric_is_the_normalised_plan(n, m, epsilon):
+    x, y = clouds(n, m, seed=2)
+    values_x, values_y = clouds(n, m, d=3, seed=3)
+    found = ot.match(x, y, epsilon)
+    cost = cdist(x.astype(np.float64), y.astype(np.float64))
+    u, v = (np.asarray(p, np.float64) for p in found[2:4])
+    rows = softmax((v - cost) / epsilon, axis=1)
+    columns = softmax((u[:, None] - cost) / epsilon, axis=0)
+    tolerance = 1e-5 + 1e-6 / epsilon  # float32 distances in units of epsilon
+    np.testing.assert_allclose(
+        ot.barycentric(x, y, found.v, values_y, epsilon), rows @ values_y, atol=tolerance
+    )
+    np.testing.assert_allclose(
+        ot.barycentric(y, x, found.u, values_x, epsilon), columns.T @ values_x, atol=tolerance
+    )
+
+
+def test_barycentric_has_the_gradient_of_its_values_alone():
+    x, y = clouds(19, 11)
+    values = clouds(11, 1, d=3)[0]
+    v = ot.match(x, y, 0.3).v
+    weights = softmax((np.asarray(v) - cdist(x, y)) / 0.3, axis=1)
+
+    def loss(x, y, v, values):
+        return (ot.barycentric(x, y, v, values, 0.3) ** 2).sum()
+
+    *others, gradient = jax.grad(loss, argnums=(0, 1, 2, 3))(x, y, v, values)
+    np.testing.assert_allclose(gradient, 2 * weights.T @ (weights @ values), atol=1e-5)
+    for other in others:
+        np.testing.assert_array_equal(other, 0)
+
+
+# Small clouds: transport and divergence, through ott.
+
+
+@pytest.mark.parametrize("cost", list(ot.COSTS))
+def test_transport_agrees_with_pot(cost):
+    x, y = clouds(12, 9)
+    a, b = (w / w.sum() for w in (np.arange(1.0, 13), np.arange(2.0, 11)))
+    matrix = cdist(x.astype(np.float64), y.astype(np.float64), cost)
+    plan = pot.sinkhorn(a, b, matrix, 1.0, method="sinkhorn_log", numItermax=3000, stopThr=1e-12)
+    ours = ot.transport(x, y, a, b, epsilon=1.0, cost=cost, iterations=1000)
+    np.testing.assert_allclose(ours.plan, plan, atol=1e-5)
+    np.testing.assert_allclose(ours.cost, (plan * matrix).sum(), rtol=1e-5)
+    relative_entropy = (plan * np.log(plan / np.outer(a, b))).sum()
+    np.testing.assert_allclose(ours.value, (plan * matrix).sum() + relative_entropy, rtol=1e-5)
+    assert bool(ours.converged)
+
+
+def test_every_entry_point_of_ott_that_we_use():
+    """The debiased divergence by its definition; if ott changes under us, this says so first."""
+    x, y = clouds(9, 9)
+
+    def value(x, y):
+        return ot.transport(x, y, epsilon=1.0, iterations=300).value
+
+    expected = value(x, y) - value(x, x) / 2 - value(y, y) / 2
+    found, converged = ot.divergence(x, y, epsilon=1.0, iterations=300)
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+    assert bool(converged)
+    itself, _ = ot.divergence(x, x[::-1], epsilon=1.0, iterations=300)
+    np.testing.assert_allclose(itself, 0, atol=1e-4)
+
+
+def test_non_convergence_is_said():
+    x, y = clouds(9, 9)
+    assert bool(ot.transport(x, y, epsilon=1.0, iterations=300).converged)
+    assert not bool(ot.transport(x, y, epsilon=1e-3, iterations=300).converged)
+    assert not bool(ot.divergence(x, y, epsilon=1e-3, iterations=300)[1])
+
+
+@pytest.mark.parametrize(
+    "cost, field",
+    [
+        ("euclidean", "cost"),
+        ("euclidean", "divergence"),
+        ("sqeuclidean", "cost"),
+        ("sqeuclidean", "value"),
+    ],
+)
+def test_gradients_against_finite_differences(cost, field):
+    """Few iterations, far from convergence: it is the unrolled value that is differentiated."""
+    with jax.enable_x64(True):
+        x, y = (jnp.asarray(z, jnp.float64) for z in clouds(4, 5, d=2))
+        y = y.at[4].set(x[2])  # distance 0
+
+        @jax.jit
+        @jax.value_and_grad
+        def loss(x):
+            if field == "divergence":
+                return ot.divergence(x, y, epsilon=0.5, cost=cost, iterations=5)[0]
+            return getattr(ot.transport(x, y, epsilon=0.5, cost=cost, iterations=5), field)
+
+        gradient = loss(x)[1]
+        assert np.isfinite(gradient).all()
+        for i, j in ((0, 0), (1, 1), (3, 0)):
+            step = 1e-5 * jnp.zeros_like(x).at[i, j].set(1)
+            slope = (loss(x + step)[0] - loss(x - step)[0]) / 2e-5
+            np.testing.assert_allclose(gradient[i, j], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_batches_by_vmap():
+    x, y = (z.reshape(6, 4, 2) for z in clouds(24, 24, d=2))
+
+    @jax.value_and_grad
+    def loss(x, y):
+        return ot.transport(x, y, epsilon=0.5, iterations=20).cost
+
+    values, gradients = jax.jit(jax.vmap(loss))(x, y)
+    loss = jax.jit(loss)
+    for i in range(6):
+        value, gradient = loss(x[i], y[i])
+        np.testing.assert_allclose(values[i], value, rtol=1e-5)
+        np.testing.assert_allclose(gradients[i], gradient, atol=1e-5)
+
+
+def test_an_unknown_cost_is_the_users_mistake():
+    with pytest.raises(UserError, match="'cosine': take one of euclidean, sqeuclidean"):
+        ot.transport(*clouds(3, 3), epsilon=1.0, cost="cosine")
+    with pytest.raises(UserError, match="'cosine'"):
+        ot.divergence(*clouds(3, 3), epsilon=1.0, cost="cosine")

@@ -1,0 +1,114 @@
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from common.parallel import block_rows, map_rows, scan_rows
+
+
+def column_sums_and_first_argmax(x, block):
+    """A carry that depends on the order of the parts, and an output a row."""
+
+    def step(carry, index, valid, rows):
+        total, best, where = carry
+        value = jnp.where(valid, rows[:, 0], -jnp.inf)
+        winner = value.argmax()
+        better = value[winner] > best
+        new = jnp.where(better, value[winner], best), jnp.where(better, index[winner], where)
+        return (total + jnp.where(valid[:, None], rows, 0).sum(0), *new), rows * 2
+
+    def merge(a, b):
+        better = b[1] > a[1]
+        return a[0] + b[0], jnp.where(better, b[1], a[1]), jnp.where(better, b[2], a[2])
+
+    init = jnp.zeros(x.shape[1]), jnp.float32(-jnp.inf), jnp.int32(0)
+    return scan_rows(step, init, merge, x, block=block)
+
+
+@pytest.mark.parametrize("n", [1, 8, 9, 50])
+def test_scan_rows_folds_and_concatenates(n):
+    x = jnp.asarray(np.random.default_rng(n).integers(-3, 4, (n, 2)), jnp.float32)
+    (total, best, where), out = jax.jit(column_sums_and_first_argmax, static_argnums=1)(x, 8)
+    np.testing.assert_array_equal(total, x.sum(0))
+    assert (float(best), int(where)) == (float(x[:, 0].max()), int(x[:, 0].argmax()))
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_map_rows_takes_trees_and_shared_arrays():
+    rows = {"a": jnp.arange(21.0), "b": jnp.arange(42).reshape(21, 2)}
+    out = map_rows(
+        lambda r, s: (r["a"] * s[0], r["b"].sum(1)), rows, jnp.array([3.0, 0.0]), block=8
+    )
+    np.testing.assert_array_equal(out[0], 3 * np.arange(21))
+    np.testing.assert_array_equal(out[1], np.arange(42).reshape(21, 2).sum(1))
+
+
+@pytest.mark.parametrize("n", [1025, 2049])
+def test_a_few_rows_more_than_a_block_do_not_cost_a_whole_one(n):
+    padded = []
+
+    def size(rows):
+        padded.append(rows.shape[0])
+        return rows
+
+    assert map_rows(size, jnp.zeros((n, 1)), block=1024).shape == (n, 1)
+    assert padded[-1] * -(-n // 1024) <= n + 8 * -(-n // 1024)
+
+
+def test_block_rows_bounds_the_buffer():
+    assert block_rows(10) == 1024
+    assert block_rows(20_000) % 8 == 0
+    assert 4 * 20_000 * block_rows(20_000) <= 64 << 20
+    assert block_rows(10_000_000) == 128
+
+
+EVERYTHING = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+import common
+from common import metrics, ot, parallel, retrieval
+assert jax.device_count() == int(sys.argv[1])
+for module in (metrics, ot, retrieval):
+    module.block_rows = lambda columns: 16
+rng = np.random.default_rng(0)
+x, y = (rng.normal(size=(n, 12)).astype(np.float32) for n in (301, 187))
+# 301 rows in blocks of 16: the last of 8 devices has nothing but padding.
+x[200] = x[3]  # ties across devices
+y[150] = y[2]
+unit = lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)
+out = {}
+for name in ("top_k", "csls_top_k", "inverted_softmax_top_k"):
+    out[name], out[name + "_index"] = getattr(retrieval, name)(unit(x), unit(y), 5)
+out["mean_top_k"] = retrieval.mean_top_k(unit(x), unit(y), 10)
+out |= metrics.retrieval_metrics(unit(x), unit(x + 0.1 * x[::-1]))
+for iterations in (1, 30):
+    found = ot.match(x, y, 0.05, iterations=iterations, rows=True)
+    out |= {f"{k}_{iterations}": v for k, v in found._asdict().items()}
+    out[f"soft_{iterations}"] = ot.barycentric(y, x, found.u, x, 0.05)
+loss = lambda values: (ot.barycentric(y, x, found.u, values, 0.05) ** 2).sum()
+out["gradient"] = jax.jit(jax.grad(loss))(x)
+np.savez(sys.argv[2], **out)
+"""
+
+
+def test_eight_devices_give_the_numbers_of_one(tmp_path):
+    running = []
+    for devices in (1, 8):
+        flags = f"--xla_force_host_platform_device_count={devices}"
+        environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+        environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+        path = str(tmp_path / f"{devices}.npz")
+        command = [sys.executable, "-c", EVERYTHING, str(devices), path]
+        running.append((subprocess.Popen(command, env=environment), path))
+    assert [process.wait() for process, _ in running] == [0, 0]
+    one, eight = (np.load(path) for _, path in running)
+    assert set(one) == set(eight)
+    for name in one:
+        if one[name].dtype.kind == "i":
+            np.testing.assert_array_equal(one[name], eight[name], err_msg=name)
+        else:
+            np.testing.assert_allclose(one[name], eight[name], 2e-5, 2e-5, err_msg=name)

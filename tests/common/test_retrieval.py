@@ -1,0 +1,101 @@
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common import retrieval
+
+UNEVEN = [(1, 1, 1), (23, 17, 5), (9, 40, 10)]  # n, m, k
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_blocks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retrieval, "block_rows", lambda columns: 8)
+        jax.clear_caches()
+        yield
+    jax.clear_caches()
+
+
+def unit_rows(seed, n, d=6):
+    x = np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def integer_rows(seed, n, d=3):
+    """Few distinct rows, so that most similarities tie, and products are exact in float32."""
+    return np.random.default_rng(seed).integers(-1, 2, (n, d)).astype(np.float32)
+
+
+def order(score, k):
+    return np.argsort(-score, axis=1, kind="stable")[:, :k]
+
+
+def best(score, k):
+    return -np.sort(-score, axis=1)[:, :k]
+
+
+def csls(x, y, neighbours):
+    similarity = (x @ y.T).astype(np.float64)
+    own = best(similarity, min(neighbours, len(y))).mean(1, keepdims=True)
+    return 2 * similarity - own - best(similarity.T, min(neighbours, len(x))).mean(1)
+
+
+@pytest.mark.parametrize("n, m, k", UNEVEN)
+def test_top_k(n, m, k):
+    x, y = unit_rows(0, n), unit_rows(1, m)
+    values, index = retrieval.top_k(x, y, k)
+    np.testing.assert_array_equal(index, order(x @ y.T, k))
+    np.testing.assert_allclose(values, best(x @ y.T, k), atol=1e-6)
+    np.testing.assert_allclose(retrieval.mean_top_k(x, y, k), best(x @ y.T, k).mean(1), atol=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([(7, 12), (22, 12)]))
+def test_exact_ties_go_to_the_lower_index(seed, shape):
+    x, y = integer_rows(seed, shape[0]), integer_rows(seed + 1, shape[1])
+    np.testing.assert_array_equal(retrieval.top_k(x, y, 5)[1], order(x @ y.T, 5))
+    # Two neighbours: their mean is exact too.
+    expected = order(csls(x, y, 2), 4)
+    np.testing.assert_array_equal(retrieval.csls_top_k(x, y, 4, 2)[1], expected)
+
+
+@pytest.mark.parametrize("n, m, k", UNEVEN)
+def test_csls_top_k(n, m, k, neighbours=10):
+    x, y = unit_rows(2, n), unit_rows(3, m)
+    values, index = retrieval.csls_top_k(x, y, k, neighbours)
+    expected = csls(x, y, neighbours)
+    np.testing.assert_array_equal(index, order(expected, k))
+    np.testing.assert_allclose(values, best(expected, k), atol=1e-5)
+
+
+@pytest.mark.parametrize("n, m, k", UNEVEN)
+@pytest.mark.parametrize("beta", [1.0, 30.0])
+def test_inverted_softmax_top_k(n, m, k, beta):
+    x, y = unit_rows(4, n), unit_rows(5, m)
+    logits = beta * (x @ y.T).astype(np.float64)
+    softmax = np.exp(logits) / np.exp(logits).sum(0)  # over the queries: eq. 9
+    values, index = retrieval.inverted_softmax_top_k(x, y, k, beta)
+    np.testing.assert_array_equal(index, order(softmax, k))
+    np.testing.assert_allclose(np.exp(values), best(softmax, k), rtol=1e-4)
+
+
+def test_hubness_is_corrected():
+    """A key that is near to every query loses against the nearest key of one's own."""
+    queries = np.eye(3, dtype=np.float32)
+    hub = np.full((1, 3), 0.9, np.float32)
+    keys = np.concatenate([hub, 0.8 * np.eye(3, dtype=np.float32)])
+    np.testing.assert_array_equal(retrieval.top_k(queries, keys, 1)[1][:, 0], [0, 0, 0])
+    np.testing.assert_array_equal(retrieval.csls_top_k(queries, keys, 1, 3)[1][:, 0], [1, 2, 3])
+    found = retrieval.inverted_softmax_top_k(queries, keys, 1)[1][:, 0]
+    np.testing.assert_array_equal(found, [1, 2, 3])
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="how XLA's CPU backend compiles")
+@pytest.mark.parametrize("name", ["top_k", "csls_top_k", "inverted_softmax_top_k"])
+def test_no_row_is_sorted_whole(name):
+    """XLA turns a top_k whose result is sliced into a sort, 30 times slower."""
+    fn = jax.jit(lambda x, y: getattr(retrieval, name)(x, y, 5)[1][:, 0])
+    compiled = fn.lower(unit_rows(0, 20), unit_rows(1, 30)).compile().as_text()
+    assert "TopK" in compiled and " sort(" not in compiled
