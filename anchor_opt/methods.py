@@ -154,13 +154,15 @@ def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
     def evaluate(state):
         return _mrr(problem, _fit(problem, data[0], data[1], data, state, config), run.config.k)
 
-    def attempt(data, name, keep, evaluate=None):
+    def attempt(number, data, name, num_steps, evaluate=None):
+        keep = 1.0 if number == 0 else config.restart_keep
+        salt = 10_000 * (100 * run.random_seed + number)  # far apart: a step moves it by two
         state = train.run(
             bootstrap.step,
-            bootstrap.init(data, keep, run.random_seed),
+            bootstrap.init(data, keep, salt),
             data,
             settings,
-            num_steps=config.search_steps,
+            num_steps=num_steps,
             chunk=5,
             work=run.work,
             part=f"{run.part}/{name}",
@@ -170,15 +172,14 @@ def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
         return float(state.best), state
 
     wrong = data._replace(moving_seeds=(seeds + 1) % count)
-    chance, _ = attempt(wrong, "chance", 1.0)
-    attempts = [attempt(data, "search0", 1.0, evaluate)]
-    while (
-        max(attempts, key=lambda found: found[0])[0] < config.success_ratio * chance
-        and len(attempts) <= config.restarts
-    ):
-        name = f"search{len(attempts)}"
-        attempts.append(attempt(data, name, config.restart_keep, evaluate))
-    objective, state = max(attempts, key=lambda found: found[0])
+    chance, _ = attempt(0, wrong, "chance", config.chance_steps)
+    objective, state = -jnp.inf, None
+    for number in range(1 + config.restarts):
+        found = attempt(number, data, f"search{number}", config.search_steps, evaluate)
+        if found[0] > objective:
+            objective, state = found
+        if objective >= config.success_ratio * chance:
+            break
     failed = objective < config.success_ratio * chance
     if failed:
         logging.warning(

@@ -216,10 +216,8 @@ def fit(
         pairs = _checked_pairs(pairs, (len(x), len(y)), (moving, fixed))
         x, y = x[pairs[:, 0]], y[pairs[:, 1]]
     elif len(x) != len(y):
-        raise UserError(
-            f"The space '{moving}' has {len(x)} vectors and '{fixed}' has {len(y)}: give pairs of "
-            "rows, or as many, row i for row i."
-        )
+        has = f"has {len(x)} vectors and '{fixed}' has {len(y)}"
+        raise UserError(f"The space '{moving}' {has}: give pairs of rows, or as many of each.")
     matrix = METHODS[method](x, y, **options)
     return Aligner(matrix, moving_means, fixed_means, normalise, method, moving, fixed)
 
@@ -245,17 +243,13 @@ def _checked_pairs(pairs, rows: tuple[int, int], names: tuple[str, str]) -> Int[
     if not pairs.size:
         raise UserError("There are no pairs to fit on: give at least one.")
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise UserError(
-            f"The pairs are {pairs.dtype} {list(pairs.shape)}: give integers [k, 2], each a row of "
-            f"'{names[0]}' and a row of '{names[1]}'."
-        )
+        has = f"are {pairs.dtype} {list(pairs.shape)}"
+        raise UserError(f"The pairs {has}: give integers [k, 2], a row of each space in a pair.")
     outside = np.argwhere((pairs < 0) | (pairs >= rows))
     if len(outside):
         pair, side = outside[0]
-        raise UserError(
-            f"Pair {pair} names row {pairs[pair, side]} of the space '{names[side]}', which has "
-            f"rows 0 to {rows[side] - 1}."
-        )
+        has = f"row {pairs[pair, side]}: the space '{names[side]}' has 0 to {rows[side] - 1}"
+        raise UserError(f"Pair {pair} names {has}.")
     return pairs
 
 
@@ -271,13 +265,11 @@ def _prepare(
         raise UserError(f"The vectors of the space '{name}' are {list(x.shape)}: give rows [n, d].")
     if means is None and len(x) < 1 + ("center" in steps):
         raise UserError(
-            f"Vectors of the space '{name}': {len(x)}, give 2 or more, or 1 without 'center'."
+            f"The space '{name}' is too small ({len(x)}): give 2 vectors, or 1 without 'center'."
         )
     if means is not None and x.shape[1] != means.shape[1]:
-        raise UserError(
-            f"The space '{name}' has {means.shape[1]} dimensions, not {x.shape[1]}: give vectors "
-            "of that space."
-        )
+        has = f"has {means.shape[1]} dimensions, not {x.shape[1]}"
+        raise UserError(f"The space '{name}' {has}: give vectors of that space.")
     normalised, means, lost = _normalise(x, steps, means)
     if not _traced(lost):
         _refuse(~jnp.isfinite(x).all(axis=1), name, "not finite in float32")

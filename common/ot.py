@@ -209,7 +209,9 @@ def match(
     start = jnp.zeros_like(x, shape=n), zeros - jnp.log(m), zeros, jnp.zeros(m, jnp.int32)
     start = 0, *start, jnp.full_like(x, jnp.inf, shape=())
     _, u, v, change, to_x, error = lax.while_loop(goes_on, iterate, start)
-    to_y = _best_columns(x, y, v, change, epsilon) if rows else None
+    to_y = None
+    if rows:
+        to_y = map_rows(partial(_best_keys, epsilon), x, y, v, change, block=block_rows(m))
     return Matching(to_y, to_x, epsilon * u, epsilon * (v + change), error)
 
 
@@ -248,13 +250,11 @@ def _iteration(x, y, v, epsilon):
     return -jnp.log(x.shape[0]) - log_sum, scores
 
 
-def _best_columns(x, y, v, change, epsilon):
-    def best(x, y, v, change):
-        return jnp.argmax((v - _distance(x, y) / epsilon) + change, axis=1).astype(jnp.int32)
-
-    return map_rows(best, x, y, v, change, block=block_rows(len(v)))
+def _best_keys(epsilon, x, y, v, change):
+    return jnp.argmax((v - _distance(x, y) / epsilon) + change, axis=1).astype(jnp.int32)
 
 
+@jax.jit
 def barycentric(
     queries: Float[Array, "n d"],
     keys: Float[Array, "m d"],

@@ -50,7 +50,7 @@ def scan_rows(
     blocks = -(-n // (devices * block))
     # Even blocks: a few rows more than one block must not cost two.
     block = min(block, -(-n // (devices * blocks * 8)) * 8)
-    index = jnp.arange(devices * blocks * block)
+    index = jnp.arange(devices * blocks * block, dtype=jnp.int32)
 
     def split(x):
         padding = [(0, devices * blocks * block - n)] + [(0, 0)] * (x.ndim - 1)

@@ -142,9 +142,9 @@ def test_few_pairs(method, options):
         assert (cosine > 0.3).all()  # at least towards their partners, with nothing to spare
     assert np.isfinite(alignment.fit(method, x[:2], y[:2], **options).matrix).all()
     alignment.fit(method, x[:1], y[:1], normalise=("unit",), **options)
-    with refuses("'source': 1, give 2 or more"):
+    with refuses(r"'source' is too small \(1\): give 2"):
         alignment.fit(method, x[:1], y[:1], **options)
-    with refuses("'source': 0, give"):
+    with refuses(r"'source' is too small \(0\)"):
         alignment.fit(method, x[:0], y[:0], normalise=(), **options)
     for none in ([], np.zeros((0, 2), int)):
         with refuses("no pairs to fit on"):
@@ -164,6 +164,11 @@ def test_zero_rows(method, options):
         aligner.apply(np.zeros((7, 6)))
     with refuses("'target'.*mean of the space.*: 0."):
         alignment.fit(method, x, np.ones((20, 7)), normalise=("center", "unit"), **options)
+    same = np.tile(normal(2, 1, 7), (1000, 1))  # the mean of equal rows is not quite the row
+    with refuses("'target'.*mean of the space"):
+        alignment.fit(method, normal(3, 1000, 6), same, **options)
+    with refuses("'source'.* too long.*: 1."):
+        aligner.apply([[1.0] * 6, [1e30] * 6])
     mean = alignment.fit(method, x, x + 1, normalise=("center", "unit"), **options).moving_means
     with refuses("mean of the space"):
         alignment.fit(method, x, x + 1, normalise=("center", "unit"), **options).apply(mean)
@@ -205,6 +210,11 @@ def test_the_inverse_takes_back(method, options):
     np.testing.assert_array_equal(back.normalise_fixed(x), aligner.normalise_moving(x))
     np.testing.assert_array_equal(back.normalise_moving(y), aligner.normalise_fixed(y))
     np.testing.assert_allclose(back.inverse().matrix, aligner.matrix, atol=2e-5)
+    # Images that differ much in size, then of a map that reaches 3 directions of 8 only.
+    for image in (x * np.geomspace(1, 0.02, 8), np.pad(x[:, :3], [(0, 0), (0, 5)])):
+        aligner = alignment.fit(method, x, image, normalise=(), **options)
+        expected = np.linalg.pinv(np.asarray(aligner.matrix, np.float64), rcond=1e-5)
+        np.testing.assert_allclose(aligner.inverse().matrix, expected, atol=1e-3)
 
 
 @every_aligner
@@ -348,8 +358,8 @@ X, Y = normal(0, 10, 3), normal(1, 10, 4)
         ("called 'zscore'", lambda: alignment.fit("ridge", X, Y, normalise="zscore")),
         ("Both spaces are called 'target'", lambda: alignment.fit("ridge", X, Y, moving="target")),
         ("'source' has 9 vectors and 'target' has 10", lambda: alignment.fit("ridge", X[1:], Y)),
-        ("names row 10 .* 'target'.* 0 to 9", lambda: fit_pairs([[0, 1], [9, 10]])),
-        ("Pair 0 names row -1 .* 'source'", lambda: fit_pairs([[-1, 1]])),
+        ("names row 10: .* 'target' has 0 to 9", lambda: fit_pairs([[0, 1], [9, 10]])),
+        ("Pair 0 names row -1: .* 'source'", lambda: fit_pairs([[-1, 1]])),
         ("give integers", lambda: fit_pairs([[0.0, 1.0]])),
         ("give integers", lambda: fit_pairs([0, 1])),
         ("give integers", lambda: fit_pairs([[0, 1, 2]])),

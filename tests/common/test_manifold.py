@@ -228,6 +228,37 @@ def test_moments_are_tangent_at_the_new_point(kind, optimiser):
         np.testing.assert_allclose(tangent(point, moment), moment, atol=1e-6)
 
 
+def test_one_step_of_adam_by_hand():
+    x, gradient = manifold.to_spheres(normal(0, 3, 4)), normal(1, 3, 4)
+    optimiser = manifold.spheres(optax.adam(0.5))
+    updates, _ = optimiser.update(gradient, optimiser.init(x), x)
+
+    def tangent(v):
+        return v - np.sum(v * x, axis=1, keepdims=True) * x
+
+    expected = x - tangent(0.5 * np.sign(tangent(gradient)))  # the first step of Adam is the sign
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(x + updates, expected, atol=1e-5)
+
+
+def test_moments_keep_their_dtype():
+    optimiser = manifold.spheres(optax.adam(0.1, mu_dtype=jnp.bfloat16))
+    x = manifold.to_spheres(normal(0, 3, 4))
+    before = optimiser.init(x)
+    _, after = optimiser.update(normal(1, 3, 4), before, x)
+    assert jax.tree.map(jnp.dtype, after) == jax.tree.map(jnp.dtype, before)
+
+
+@given(seeds, st.sampled_from([(16, 16), (30, 5), (5, 30)]))
+@settings(max_examples=20, deadline=None)
+def test_to_orthogonal_is_the_polar_factor_to_rounding(seed, shape):
+    x = normal(seed, *shape)
+    found = manifold.to_orthogonal(x)
+    left, _, right = np.linalg.svd(x.astype(np.float64), full_matrices=False)
+    np.testing.assert_allclose(found, left @ right, atol=1e-3)
+    assert off_orthogonal(found) < 4e-7
+
+
 def test_second_moments_are_left_alone():
     x = manifold.to_spheres(normal(0, 3, 4))
     gradient = manifold.sphere_tangent(x, normal(1, 3, 4))

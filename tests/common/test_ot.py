@@ -58,6 +58,15 @@ def test_match_is_textbook_sinkhorn(n, m, iterations, epsilon):
     np.testing.assert_allclose(found.error, error, atol=1e-3)
 
 
+def test_match_in_float64():
+    x, y = (z.astype(np.float64) for z in clouds(30, 16))
+    u, v, _ = textbook(x, y, 1e-3, 3)
+    with jax.enable_x64(True):
+        found = ot.match(x, y, 1e-3, iterations=3, rows=True)
+    np.testing.assert_allclose(found.u, u, rtol=1e-10)
+    np.testing.assert_allclose(found.v, v, atol=1e-10)
+
+
 def test_the_argmax_of_rows_is_made_on_demand():
     assert ot.match(*clouds(5, 6), 0.1).to_y is None
 

@@ -1,0 +1,96 @@
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from anchor_opt.methods import METHODS, Run
+from anchor_opt.problem import sample
+from anchor_opt.relative import preprocess, unit_relative
+from common.workdir import Workdir
+from configs.anchor_opt.retrieval import get_config
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """A rotated copy with noise, of unequal dimension: every method can be checked against truth."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 20)) * np.linspace(2, 0.5, 20)
+    rotation = np.linalg.qr(rng.normal(size=(30, 30)))[0][:20]
+    y = x @ rotation + 0.02 * rng.normal(size=(500, 30))
+    fixed, moving = preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y))
+    return sample(fixed, moving, num_anchors=40, num_seeds=10, random_seed=0)
+
+
+def config_for_tests():
+    config = get_config()
+    config.algorithm1.steps = 20
+    config.self_learning.patience = 3
+    config.self_learning.steps = 40
+    config.bootstrap.search_steps = 20
+    config.bootstrap.search_words = 300
+    return config
+
+
+def run_method(name, problem, path, **bootstrap):
+    config = config_for_tests()
+    config.bootstrap.update(bootstrap)
+    return METHODS[name](problem, Run(config, Workdir(path, {}), name, 0))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_shapes_and_notes(name, problem, tmp_path):
+    found = run_method(name, problem, tmp_path)
+    assert found.anchors.shape == (10 if name == "seed" else 40, 30)
+    assert np.isfinite(np.asarray(found.anchors)).all()
+    json.dumps(found.notes)
+    if found.coordinates:
+        fixed, moving = found.coordinates
+        assert len(fixed) == len(moving) == 500
+        np.testing.assert_allclose(jnp.linalg.norm(moving, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "self_learning", "iterated_procrustes"])
+def test_the_correspondence_is_found(name, problem, tmp_path):
+    found = run_method(name, problem, tmp_path)
+    chosen = jnp.argmax(found.coordinates[0] @ found.coordinates[1].T, axis=1)
+    assert (np.asarray(chosen) == problem.truth).mean() > 0.95
+    if name == "bootstrap":
+        assert found.notes["failed"] is False
+        true = problem.moving[problem.truth[problem.anchors]]
+        length = jnp.linalg.norm(found.anchors, axis=1)
+        np.testing.assert_allclose(length, 1, atol=1e-5)
+        # What anchors are off the span of the data (20 of 30 dimensions here) is free.
+        fixed = unit_relative(problem.moving, true)
+        assert float(jnp.sum(fixed * unit_relative(problem.moving, found.anchors), 1).mean()) > 0.99
+
+
+def test_a_failure_is_said_after_its_restarts(problem, tmp_path):
+    """Seeds that are all wrong: nothing to find, and the objective tells."""
+    wrong = problem._replace(seeds=(problem.seeds + 7) % 500)
+    found = run_method("bootstrap", wrong, tmp_path, restarts=2)
+    assert found.notes["failed"] is True
+    folders = {p.name for p in (tmp_path / "checkpoints/bootstrap").iterdir()}
+    assert folders >= {"search0", "search1", "search2"}
+    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
+    first, second = (
+        [r["objective"] for r in records if r["part"] == f"bootstrap/search{i}" and "keep" in r]
+        for i in (1, 2)
+    )
+    assert first != second  # another draw of what is dropped
+
+
+def test_nothing_but_gt_and_oracle_looks_at_the_truth(problem, tmp_path):
+    """Any other method gives the same anchors when the truth is scrambled."""
+    rng = np.random.default_rng(3)
+    for name in sorted(set(METHODS) - {"gt", "oracle"}):
+        truth = problem.truth.copy()
+        # Who is frequent may be known, which word is which not: scramble within those groups.
+        for group in (problem.truth[:300], problem.truth[300:]):
+            others = np.setdiff1d(group, problem.seeds)
+            places = np.flatnonzero(np.isin(truth, others))
+            truth[places] = rng.permutation(truth[places])
+        scrambled = problem._replace(truth=truth)
+        found = run_method(name, problem, tmp_path / name)
+        again = run_method(name, scrambled, tmp_path / f"{name}-scrambled")
+        np.testing.assert_array_equal(found.anchors, again.anchors)
