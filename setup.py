@@ -36,7 +36,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=find_packages(include=["anchor_opt*", "common*", "configs*"]),
+    packages=find_packages(exclude=["tests*", "benchmarks*"]),
     install_requires=REQUIREMENTS,
     extras_require={
         "test": ["hypothesis>=6.100", "pot>=0.9.5", "pytest>=8.0", "ruff>=0.9"],

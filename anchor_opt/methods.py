@@ -9,7 +9,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from absl import logging
-from common.alignment import procrustes
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
@@ -17,6 +16,7 @@ from anchor_opt import algorithm1, baselines, bootstrap
 from anchor_opt.problem import Problem
 from anchor_opt.relative import relative, unit, unit_relative
 from common import train
+from common.alignment import procrustes
 from common.metrics import retrieval_metrics
 from common.workdir import Workdir
 

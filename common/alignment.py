@@ -142,8 +142,7 @@ class Aligner:
         """
         content = io.BytesIO()
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        # An empty tuple would be saved as floats.
-        np.savez(content, **fields | {"normalise": np.array(self.normalise, dtype=np.str_)})
+        np.savez(content, **fields)
         try:
             write_atomically(Path(path), content.getvalue())
         except OSError as error:
@@ -258,7 +257,8 @@ def _prepare(
 ) -> tuple[Float[Array, "n d"], Float[Array, "steps d"]]:
     """Checks and normalises vectors; without means, fits them."""
     try:
-        x = jnp.asarray(vectors, jnp.float32)
+        with np.errstate(over="ignore"):  # infinity is refused below
+            x = jnp.asarray(vectors, jnp.float32)
     except (TypeError, ValueError) as error:
         raise UserError(f"The vectors of the space '{name}' are no array of numbers.") from error
     if x.ndim != 2 or 0 in x.shape[1:]:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
-from ott.geometry import costs, pointcloud
+from ott.geometry import geometry
 from ott.solvers import linear
 from ott.tools import sinkhorn_divergence
 
@@ -21,22 +21,6 @@ from common.errors import UserError
 from common.parallel import block_rows, map_rows, scan_rows
 
 LOW = -1e30  # below every score, and finite: LOW - LOW is 0, not NaN
-
-
-@jax.tree_util.register_pytree_node_class
-class Euclidean(costs.CostFn):
-    """The Euclidean distance, with gradient 0 between equal points.
-
-    ott's own (0.6.0) says sqrt(d) for the distance of equal points while it is differentiated.
-    """
-
-    def __call__(self, x: Float[Array, " d"], y: Float[Array, " d"]) -> Float[Array, ""]:
-        square = jnp.sum((x - y) ** 2)
-        apart = square > 0
-        return jnp.where(apart, jnp.sqrt(jnp.where(apart, square, 1.0)), 0.0)
-
-
-COSTS = {"euclidean": Euclidean(), "sqeuclidean": costs.SqEuclidean()}
 
 
 class Transport(NamedTuple):
@@ -101,8 +85,8 @@ def transport(
     Raises:
       UserError: an unknown cost.
     """
-    geometry = pointcloud.PointCloud(x, y, cost_fn=_cost(cost), epsilon=epsilon)
-    out = linear.solve(geometry, a, b, **_solver(iterations, tolerance))
+    problem = geometry.Geometry(cost_matrix=_cost(x, y, cost), epsilon=epsilon)
+    out = linear.solve(problem, a, b, **_solver(iterations, tolerance))
     return Transport(out.reg_ot_cost, out.primal_cost, out.matrix, out.converged)
 
 
@@ -125,29 +109,36 @@ def divergence(
     Returns:
       The divergence, and whether all three problems converged.
     """
-    value, out = sinkhorn_divergence.sinkdiv(
-        x,
-        y,
+    value, out = sinkhorn_divergence.sinkhorn_divergence(
+        geometry.Geometry,
+        cost_matrix=(_cost(x, y, cost), _cost(x, x, cost), _cost(y, y, cost)),
+        epsilon=epsilon,
         a=a,
         b=b,
-        cost_fn=_cost(cost),
-        epsilon=epsilon,
         solve_kwargs=_solver(iterations, tolerance),
     )
     return value, jnp.all(jnp.stack(out.converged))
 
 
-def _cost(name: str) -> costs.CostFn:
-    if name not in COSTS:
-        raise UserError(f"There is no transport cost '{name}': take one of {', '.join(COSTS)}.")
-    return COSTS[name]
+def _cost(x, y, name):
+    # Not ott's point clouds: they compute the cost anew in every iteration (twice the time under
+    # gradients), and their Euclidean cost (0.6.0) is sqrt(d) between equal points while it is
+    # differentiated.
+    if name not in ("euclidean", "sqeuclidean"):
+        raise UserError(f"There is no transport cost '{name}': take euclidean or sqeuclidean.")
+    squares = jnp.sum((x[:, None] - y) ** 2, axis=-1)
+    if name == "sqeuclidean":
+        return squares
+    apart = squares > 0
+    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0)
 
 
 def _solver(iterations: int, tolerance: float) -> dict:
-    # One inner loop of all iterations: gradients by plain unrolling, the error computed once.
     return {
         "min_iterations": iterations,
         "max_iterations": iterations,
+        # All in one inner loop: with several, the backward pass of ott 0.6.0 starts at the wrong
+        # state where minimum and maximum are equal, and gradients are off by tens of per cent.
         "inner_iterations": iterations,
         "threshold": tolerance,
         "implicit_diff": None,

@@ -7,11 +7,10 @@ Similarity is the inner product: give unit rows for the cosine. No [n, m] array 
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.parallel import block_rows, map_rows, scan_rows
+from common.parallel import block_rows, map_rows
 
 
 @partial(jax.jit, static_argnames="k")

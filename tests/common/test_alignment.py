@@ -400,6 +400,8 @@ def test_files_that_cannot_be_loaded(tmp_path):
     whole = path.read_bytes()
     good = {field.name: getattr(aligner, field.name) for field in dataclasses.fields(aligner)}
     np.save(tmp_path / "array.npy", X)
+    np.savez(path, **good)
+    alignment.load(path)  # so what is refused below is refused for what is changed
 
     def refused(content):
         path.write_bytes(content)

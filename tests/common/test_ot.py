@@ -177,7 +177,7 @@ def test_barycentric_has_the_gradient_of_its_values_alone():
 # Small clouds: transport and divergence, through ott.
 
 
-@pytest.mark.parametrize("cost", list(ot.COSTS))
+@pytest.mark.parametrize("cost", ["euclidean", "sqeuclidean"])
 def test_transport_agrees_with_pot(cost):
     x, y = clouds(12, 9)
     a, b = (w / w.sum() for w in (np.arange(1.0, 13), np.arange(2.0, 11)))
@@ -259,7 +259,7 @@ def test_batches_by_vmap():
 
 
 def test_an_unknown_cost_is_the_users_mistake():
-    with pytest.raises(UserError, match="'cosine': take one of euclidean, sqeuclidean"):
+    with pytest.raises(UserError, match="'cosine': take euclidean or sqeuclidean"):
         ot.transport(*clouds(3, 3), epsilon=1.0, cost="cosine")
     with pytest.raises(UserError, match="'cosine'"):
         ot.divergence(*clouds(3, 3), epsilon=1.0, cost="cosine")

@@ -1,0 +1,1 @@
+"""Data sets, readers of files, and where they come from."""
