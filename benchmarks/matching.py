@@ -2,9 +2,8 @@
 
   python -m benchmarks.matching --num_words=4000
 
-Each line is the best of several calls, compilation left out; ratio = peer / ours. The work needed is
-counted as multiply-adds of the similarities, 2 n^2 d FLOPs a pass, and set against what a plain
-matrix product of that size takes here: the floor for any exact method.
+Each line is the best of several calls, compilation left out. The work needed is one product of all
+pairs, 2 n^2 d FLOPs, so the time of a plain matrix product here is the floor for any exact method.
 """
 
 import time

@@ -13,7 +13,7 @@ from configs.anchor_opt.retrieval import get_config
 
 @pytest.fixture(scope="module")
 def problem():
-    """A rotated copy with noise, of unequal dimension: every method can be checked against truth."""
+    """A rotated copy with noise, of unequal dimension."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 20)) * np.linspace(2, 0.5, 20)
     rotation = np.linalg.qr(rng.normal(size=(30, 30)))[0][:20]
