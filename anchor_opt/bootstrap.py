@@ -60,6 +60,7 @@ class Matches(NamedTuple):
     objective: Float[Array, ""]  # mean best CSLS of both directions: high if the maps are right
 
 
+@partial(jax.jit, static_argnames="neighbours")
 def match(
     fixed: Float[Array, "n r"],
     moving: Float[Array, "m r"],
@@ -96,8 +97,13 @@ def _best(rows, columns, neighbours, keep, salt):
         best, choice = carry
         similarity = block @ columns.T
         hubness = lax.top_k(similarity, neighbours)[0].mean(axis=1)
-        allowed = valid[:, None] & _kept(index, num_columns, keep, salt)
-        score = jnp.where(allowed, 2 * similarity - hubness[:, None], -jnp.inf)
+        penalty = jnp.where(valid, hubness, jnp.inf)[:, None]
+        score = lax.cond(
+            keep < 1,
+            lambda s: jnp.where(_kept(index, num_columns, keep, salt), s, -jnp.inf),
+            lambda s: s,
+            2 * similarity - penalty,
+        )
         winner = score.argmax(axis=0)
         value = jnp.take_along_axis(score, winner[None], axis=0)[0]
         better = value > best  # strict: ties stay with the lower row
