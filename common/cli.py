@@ -65,8 +65,9 @@ def _parse(argv: list[str]) -> list[str]:
     try:
         rest = flags.FLAGS(argv)
     except (AttributeError, KeyError) as error:  # how ml_collections says: no such key
-        key = str(error).strip("\"'")
-        _leave(f"The config has no value '{key}': see the config file for the names.")
+        names = re.findall(r"\w+", str(error.args[0]).replace("\\n", " "))
+        hint = f": did you mean '{names[names.index('mean') + 1]}'?" if "mean" in names else "."
+        _leave(f"The config has no value '{names[0]}'{hint}")
     except (flags.Error, TypeError, ValueError) as error:
         _leave(f"{' '.join(str(error).split()).rstrip('.')}; see --help.")
     if len(rest) > 1:

@@ -141,4 +141,4 @@ def _difference(old: Any, new: Any, prefix: str = "") -> str:
             found.append(_difference(before, now, f"{prefix}{key}."))
         elif before != now:
             found.append(f"{prefix}{key} was {before}, is now {now}")
-    return "; ".join(text for text in found[:3] if text)
+    return "; ".join([text for text in found if text][:3])
