@@ -15,8 +15,7 @@ from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
 from common import cli, report, train
 from common.data import pairs, words
-from common.metrics import precision_at_k, retrieval_metrics
-from common.retrieval import csls_top_k
+from common.metrics import correspondence
 from common.workdir import Workdir, write_atomically, write_json
 
 ROLES = ("source", "target")
@@ -103,11 +102,11 @@ def _measure(problem: Problem, run: Run, method: str, role: str, vocabulary: lis
             rows += _compare(problem, anchors, role, run.config.k, anchors=kind)
     if found.coordinates:
         fixed, moving = found.coordinates
-        own = {role: moving[problem.truth], ROLES[1 - ROLES.index(role)]: fixed}
+        own = _by_role(role, moving[problem.truth], fixed)
         rows += [
             row | {"representation": "mapped", "anchors": None}
-            for source in ROLES
-            for row in _csls_precision(own, source, ROLES[1 - ROLES.index(source)])
+            for row in _metrics(own, run.config.k)
+            if row["metric"] == "p_at_1"
         ]
     _save_anchors(run, problem, found, nearest, vocabulary)
     return {"rows": rows, "notes": found.notes}
@@ -116,33 +115,22 @@ def _measure(problem: Problem, run: Run, method: str, role: str, vocabulary: lis
 def _compare(problem: Problem, moving_anchors, role: str, k: int, anchors: str | None) -> list:
     """All metrics between the relative spaces, each also against itself."""
     fixed_anchors = problem.fixed[problem.anchors[: len(moving_anchors)]]
-    spaces = {
-        role: unit_relative(problem.moving[problem.truth], moving_anchors),
-        ROLES[1 - ROLES.index(role)]: unit_relative(problem.fixed, fixed_anchors),
-    }
+    moving = unit_relative(problem.moving[problem.truth], moving_anchors)
+    spaces = _by_role(role, moving, unit_relative(problem.fixed, fixed_anchors))
     return [row | {"representation": "relative", "anchors": anchors} for row in _metrics(spaces, k)]
 
 
+def _by_role(role: str, moving, fixed) -> dict:
+    """Source first: the order of the table."""
+    return {name: moving if name == role else fixed for name in ROLES}
+
+
 def _metrics(spaces: dict, k: int) -> list[dict]:
-    """Jaccard, MRR, cosine (protocol of the paper's code) and P@1 under CSLS, all four pairs."""
-    rows = []
-    for source, target in itertools.product(ROLES, ROLES):
-        if spaces[source].shape[1] != spaces[target].shape[1]:
-            continue  # absolute vectors of unequal dimension do not compare
-        values = retrieval_metrics(spaces[source], spaces[target], k)
-        rows += [
-            {"source": source, "target": target, "metric": name, "value": float(value)}
-            for name, value in values.items()
-        ]
-        if source != target:
-            rows += _csls_precision(spaces, source, target)
-    return rows
-
-
-def _csls_precision(spaces: dict, source: str, target: str) -> list[dict]:
-    chosen = csls_top_k(spaces[source], spaces[target], 1)[1]
-    value = float(precision_at_k(chosen, jnp.arange(len(chosen)), 1))
-    return [{"source": source, "target": target, "metric": "p_at_1", "value": value}]
+    return [
+        {"source": source, "target": target, "metric": name, "value": float(value)}
+        for (source, target), values in correspondence(spaces, k).items()
+        for name, value in values.items()
+    ]
 
 
 def _absolute(spaces: dict, k: int) -> list[dict]:

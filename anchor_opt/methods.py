@@ -17,7 +17,8 @@ from anchor_opt.problem import Problem
 from anchor_opt.relative import relative, unit, unit_relative
 from common import train
 from common.alignment import procrustes
-from common.metrics import retrieval_metrics
+from common.metrics import mrr
+from common.retrieval import top_k
 from common.workdir import Workdir
 
 
@@ -213,7 +214,7 @@ def _mrr(problem: Problem, anchors: Float[Array, "k d_moving"], k: int) -> dict:
     """MRR of the fixed words in the moving space, for the curve over iterations only."""
     fixed = unit_relative(problem.fixed, problem.fixed[problem.anchors[: len(anchors)]])
     moving = unit_relative(problem.moving[problem.truth], anchors)
-    return {"mrr": retrieval_metrics(fixed, moving, k)["mrr"]}
+    return {"mrr": mrr(top_k(fixed, moving, k)[1], jnp.arange(len(fixed)))}
 
 
 def run_procrustes(problem: Problem, run: Run) -> Found:

@@ -3,58 +3,67 @@
 Definitions as in the code of Moschella et al. 2023 and Cannistraci et al. 2023.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.parallel import block_rows, map_rows
+from common.retrieval import csls_top_k, top_k
 
 
-@partial(jax.jit, static_argnames="k")
-def retrieval_metrics(
-    source: Float[Array, "n d"], target: Float[Array, "n d"], k: int = 10
-) -> dict[str, Float[Array, ""]]:
-    """Jaccard, MRR and cosine of two spaces whose row i is the same word.
+def correspondence(
+    spaces: dict[str, Float[Array, "n d"]], k: int = 10
+) -> dict[tuple[str, str], dict[str, Float[Array, ""]]]:
+    """Jaccard, MRR, cosine and P@1 of every ordered pair of spaces whose row i is the same word.
 
     T(w) are the k target rows of largest cosine with w's target row, S(w) those with w's source
-    row; both may hold w. Ties go to the lower index. No [n, n] array is held.
+    row; both may hold w. Ties go to the lower index. Each list is computed once, for all pairs and
+    measures that need it, streamed over blocks of rows.
 
     Args:
-      source: unit rows, relative vectors say.
-      target: unit rows.
-      k: length of the lists; cut to n.
+      spaces: unit rows by name, relative vectors say; pairs of unequal dimension are left out.
+      k: length of the lists and neighbours of CSLS; cut to n.
 
     Returns:
-      `jaccard`, the mean of |S & T| / |S | T|; `mrr`, the mean of 1 / rank of w in S(w), 0 outside;
-      `cosine`, the mean cosine of source and target row.
+      (source, target) -> `jaccard`, the mean of |S & T| / |S | T|; `mrr`, the mean of 1 / rank of w
+      in S(w), 0 outside; `cosine`, the mean cosine of source and target row; between different
+      spaces also `p_at_1`, the share of words that retrieve themselves first under CSLS.
     """
-    n = source.shape[0]
-    k = min(k, n)
+    pairs = [
+        (source, target)
+        for source in spaces
+        for target in spaces
+        if spaces[source].shape[1] == spaces[target].shape[1]
+    ]
+    n = len(next(iter(spaces.values())))
+    word = jnp.arange(n)
+    lists = {(s, t): top_k(spaces[s], spaces[t], min(k, n)) for s, t in pairs}
+    measured = {}
+    for source, target in pairs:
+        x, y, (_, found) = spaces[source], spaces[target], lists[source, target]
+        measured[source, target] = {
+            "jaccard": jaccard(found, lists[target, target][1]),
+            "mrr": mrr(found, word),
+            "cosine": jnp.sum(x * y, axis=1).mean(),
+        }
+        if source != target:
+            hubness = lists[target, source][0].mean(axis=1)
+            first = csls_top_k(x, y, 1, k, key_hubness=hubness)[1]
+            measured[source, target]["p_at_1"] = precision_at_k(first, word, 1)
+    return measured
 
-    def of_rows(rows, keys):
-        word, source, target = rows
-        # Not one product for both: XLA sorts whole rows on CPUs where top_k's result is sliced.
-        _, found = lax.top_k(source @ keys.T, k)
-        _, expected = lax.top_k(target @ keys.T, k)
-        cosine = jnp.sum(source * target, axis=1)
-        return _jaccard(found, expected), _reciprocal_rank(found, word), cosine
 
-    rows = jnp.arange(n), source, target
-    each = map_rows(of_rows, rows, target, block=block_rows(2 * n))
-    return dict(zip(("jaccard", "mrr", "cosine"), (x.mean() for x in each), strict=True))
-
-
+@jax.jit
 def jaccard(first: Int[Array, "n k"], second: Int[Array, "n k"]) -> Float[Array, ""]:
     """Mean over rows of |A & B| / |A | B|, the indices of a row being distinct."""
-    return _jaccard(first, second).mean()
+    common = jnp.sum(first[:, :, None] == second[:, None, :], axis=(1, 2))
+    return (common / (first.shape[1] + second.shape[1] - common)).mean()
 
 
+@jax.jit
 def mrr(index: Int[Array, "n k"], truth: Int[Array, " n"]) -> Float[Array, ""]:
     """Mean of 1 / rank of the truth among a row's indices, best first; 0 where it is not there."""
-    return _reciprocal_rank(index, truth).mean()
+    hit = index == truth[:, None]
+    return jnp.sum(hit / jnp.arange(1, index.shape[1] + 1), axis=1).mean()
 
 
 def precision_at_k(
@@ -70,13 +79,3 @@ def precision_at_k(
     """
     gold = truth.reshape(len(truth), -1, 1)
     return jnp.any((index[:, None, :k] == gold) & (gold >= 0), axis=(1, 2)).mean()
-
-
-def _jaccard(first, second):
-    common = jnp.sum(first[:, :, None] == second[:, None, :], axis=(1, 2))
-    return common / (first.shape[1] + second.shape[1] - common)
-
-
-def _reciprocal_rank(index, truth):
-    hit = index == truth[:, None]
-    return jnp.sum(hit / jnp.arange(1, index.shape[1] + 1), axis=1)

@@ -56,7 +56,7 @@ def get_config() -> ConfigDict:
     config.bootstrap.patience = 10  # steps without gain
     config.bootstrap.tolerance = 1e-5  # least gain of the objective that counts
     config.bootstrap.success_ratio = 1.3  # least ratio to the objective from wrong seeds
-    config.bootstrap.chance_steps = 10  # of the search from wrong seeds, at most
+    config.bootstrap.chance_steps = 5  # of the search from wrong seeds, at most
     config.bootstrap.restarts = 3  # searches more, if the first has failed
     config.bootstrap.restart_keep = 0.25  # share of similarities a restart sees first, then x 2
     config.bootstrap.whiten = 0.5  # power of whitening when sharpening on all words
@@ -67,7 +67,7 @@ def get_config() -> ConfigDict:
 
     # Baselines
     config.iterated_procrustes = ConfigDict()
-    config.iterated_procrustes.iterations = 10  # converged by then, measured
+    config.iterated_procrustes.iterations = 5  # Lample et al. 2018
     config.iterated_procrustes.neighbours = 10
     config.self_learning = ConfigDict()  # Artetxe et al. 2018 and its code
     config.self_learning.neighbours = 10

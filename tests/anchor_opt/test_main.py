@@ -90,6 +90,23 @@ def test_a_run_killed_twice_ends_in_the_same_table(whole, tmp_path):
         assert (tmp_path / name).read_text() == (expected / name).read_text()
 
 
+def test_eight_devices_give_the_table_of_one(tmp_path):
+    devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    only = ("--config.methods=gt,bootstrap,oracle", "--config.random_seeds=0")
+    for name, environment in (("one", {}), ("eight", devices)):
+        line = command(tmp_path / name, *SMALL, *only, "--config.bootstrap.search_steps=3")
+        subprocess.run(
+            line, cwd=ROOT, capture_output=True, env=os.environ | environment, check=True
+        )
+    one, eight = (
+        json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "eight")
+    )
+    assert [row | {"mean": 0} for row in one] == [row | {"mean": 0} for row in eight]
+    for first, second in zip(one, eight, strict=True):
+        # A rounding may turn a tie of the matching: one word in 600.
+        assert abs(first["mean"] - second["mean"]) < 0.005
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -72,7 +72,7 @@ import jax, jax.numpy as jnp, numpy as np
 import common
 from common import metrics, ot, parallel, retrieval
 assert jax.device_count() == int(sys.argv[1])
-for module in (metrics, ot, retrieval):
+for module in (ot, retrieval):
     module.block_rows = lambda columns: 16
 rng = np.random.default_rng(0)
 x, y = (rng.normal(size=(n, 12)).astype(np.float32) for n in (301, 187))
@@ -84,7 +84,7 @@ out = {}
 for name in ("top_k", "csls_top_k", "inverted_softmax_top_k"):
     out[name], out[name + "_index"] = getattr(retrieval, name)(unit(x), unit(y), 5)
 out["mean_top_k"] = retrieval.mean_top_k(unit(x), unit(y), 10)
-out |= metrics.retrieval_metrics(unit(x), unit(x + 0.1 * x[::-1]))
+out |= metrics.correspondence({"a": unit(x), "b": unit(x + 0.1 * x[::-1])})["a", "b"]
 for iterations in (1, 30):
     found = ot.match(x, y, 0.05, iterations=iterations, rows=True)
     out |= {f"{k}_{iterations}": v for k, v in found._asdict().items()}
