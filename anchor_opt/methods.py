@@ -164,7 +164,7 @@ def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
             data,
             settings,
             num_steps=num_steps,
-            chunk=5,
+            chunk=4,
             work=run.work,
             part=f"{run.part}/{name}",
             evaluate=evaluate,
