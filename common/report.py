@@ -127,11 +127,13 @@ def curves(
     axis = figure.subplots()
     for colour, (label, seeds) in zip(COLOURS, lines.items(), strict=False):
         for i, (x, y) in enumerate(seeds):
-            axis.plot(x, y, color=colour, alpha=0.8, lw=1.4, label=None if i else label)
+            style = {"color": colour, "alpha": 0.8, "lw": 1.4, "marker": "o", "ms": 3}
+            axis.plot(x, y, **style, label=None if i else label)
     for style, (label, height) in zip(("--", ":", "-."), levels.items(), strict=False):
         axis.axhline(height, color="0.4", ls=style, lw=1, label=label)
     axis.set_xscale("symlog")  # what happens, happens early
     axis.xaxis.set_major_formatter("{x:.0f}")
+    axis.set_xlim(left=0)
     axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
     axis.legend(frameon=False, loc="center right")
     axis.spines[["top", "right"]].set_visible(False)

@@ -57,8 +57,8 @@ def load(
     shared = shared[drop_first : drop_first + num_words]
     if len(shared) < num_words:
         raise UserError(
-            f"'{source}' and '{target}' share {len(shared)} words of those asked for: set "
-            f"num_words to at most that, it is {num_words}."
+            f"'{source}' and '{target}' share {len(shared)} words that pass drop_first and "
+            f"min_letters, fewer than num_words={num_words}: ask for at most that many."
         )
     source_row = {word: row for row, word in enumerate(spaces[0].words)}
     return Pair(
