@@ -7,12 +7,12 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from common.alignment import procrustes
 from jax import lax
 from jaxtyping import Array, Float
 
 from anchor_opt.bootstrap import Data, Matches, State, at, match
 from anchor_opt.relative import unit
+from common.alignment import procrustes
 
 
 @partial(jax.jit, static_argnames=("iterations", "neighbours"))

@@ -22,20 +22,64 @@ ROLES = ("source", "target")
 
 
 def retrieval(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """Retrieval across two word spaces (Tables 1, 4, 5): every method, both directions.
+    """Retrieval across two word spaces (Tables 1, 4, 5): every method, both directions."""
+    _check(config)
+    data = _load(config, cache)
+    rows, failed = _collect(config, work, data)
+    full, short = tables.retrieval(config, rows, failed)
+    write_json(work.path / "results.json", rows)
+    write_atomically(work.path / "table.md", full.encode())
+    spaces = _spaces(config, data)
+    figures.retrieval(config, work, data.words[: config.num_words], spaces, rows)
+    return short
+
+
+def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """The same with one value of the config varied: config.sweep_over through config.sweep_values.
+
+    Ends with a table and the figure sweep.png: MRR and Jaccard of each method over the values.
+    """
+    points = []
+    for value in config.sweep_values:
+        point = ConfigDict(config)
+        point[config.sweep_over] = value
+        _check(point)
+        points.append((value, point))
+    most = max(point.num_words for _, point in points)
+    with_most = ConfigDict(config)
+    with_most.num_words = most
+    data = _load(with_most, cache)
+    rows, failed = [], []
+    for value, point in points:
+        found, broken = _collect(point, work, data, f"{config.sweep_over}{value}-")
+        swept = {"sweep_over": config.sweep_over, "sweep_value": value}
+        rows += [row | swept for row in found]
+        failed += broken
+    table = tables.sweep(config, rows, failed)
+    write_json(work.path / "results.json", rows)
+    write_atomically(work.path / "table.md", table.encode())
+    figures.sweep(config, work, rows)
+    return table
+
+
+def _spaces(config: ConfigDict, data: pairs.Pair) -> dict:
+    words_used = config.num_words
+    return {role: preprocess(jnp.asarray(getattr(data, role)[:words_used])) for role in ROLES}
+
+
+def _collect(
+    config: ConfigDict, work: Workdir, data: pairs.Pair, prefix: str = ""
+) -> tuple[list[dict], list[str]]:
+    """Measures every method, direction and random seed: the rows, and the parts that failed.
 
     A part of the run is one random seed, one optimised space, one method. Its result is kept in
     parts/, its anchors in anchors/.
     """
-    _check(config)
-    data = _load(config, cache)
-    spaces = {role: preprocess(jnp.asarray(getattr(data, role))) for role in ROLES}
-    names = dict(zip(ROLES, (config.source, config.target), strict=True))
-    absolute = work.part("absolute", lambda: _absolute(spaces, config.k))
-
-    measured, notes = [], {}
+    spaces = _spaces(config, data)
+    absolute = work.part(f"{prefix}absolute", lambda: _absolute(spaces, config.k))
+    measured, failed = [], []
     tasks = list(itertools.product(config.random_seeds, config.optimise, config.methods))
-    bar = tqdm(tasks, desc="anchor optimisation", unit="part")
+    bar = tqdm(tasks, desc=f"anchor optimisation {prefix.rstrip('-')}".rstrip(), unit="part")
     for random_seed, role, method in bar:
         bar.set_postfix_str(f"{method}, random seed {random_seed}, optimising the {role}")
         fixed = ROLES[1 - ROLES.index(role)]
@@ -45,22 +89,19 @@ def retrieval(config: ConfigDict, work: Workdir, cache: Path) -> str:
             num_anchors=config.num_anchors,
             num_seeds=config.num_seeds,
             random_seed=random_seed,
+            noise=config.seed_noise,
         )
-        part = f"seed{random_seed}-{role}-{method}"
+        part = f"{prefix}seed{random_seed}-{role}-{method}"
         run = Run(config, work, part, random_seed)
-        result = work.part(part, lambda: _measure(problem, run, method, role, data.words))  # noqa: B023
+        vocabulary = data.words[: config.num_words]
+        result = work.part(part, lambda: _measure(problem, run, method, role, vocabulary))  # noqa: B023
         train.forget_checkpoints(work, part)
-        notes[part] = result["notes"]
+        if result["notes"].get("failed"):
+            failed.append(part)
         shared = {"method": method, "optimised": role, "random_seed": random_seed}
         measured += [shared | row for row in result["rows"] + absolute]
-
-    rows = [_row(row, config, names, spaces) for row in report.summarise(measured)]
-    failed = [part for part, note in notes.items() if note.get("failed")]
-    full, short = tables.retrieval(config, rows, failed)
-    write_json(work.path / "results.json", rows)
-    write_atomically(work.path / "table.md", full.encode())
-    figures.retrieval(config, work, data.words, spaces, rows)
-    return short
+    rows = [_row(row, config, spaces) for row in report.summarise(measured)]
+    return rows, failed
 
 
 def _check(config: ConfigDict) -> None:
@@ -109,7 +150,10 @@ def _measure(problem: Problem, run: Run, method: str, role: str, vocabulary: lis
             if row["metric"] == "p_at_1"
         ]
     _save_anchors(run, problem, found, nearest, vocabulary)
-    return {"rows": rows, "notes": found.notes}
+    notes = dict(found.notes)
+    if "disbelieved" in notes:  # seeds by number: by word
+        notes["disbelieved"] = [vocabulary[problem.anchors[i]] for i in notes["disbelieved"]]
+    return {"rows": rows, "notes": notes}
 
 
 def _compare(problem: Problem, moving_anchors, role: str, k: int, anchors: str | None) -> list:
@@ -151,15 +195,16 @@ def _save_anchors(run: Run, problem: Problem, found: Found, nearest, vocabulary:
     write_atomically(run.work.path / "anchors" / f"{run.part}.npz", buffer.getvalue())
 
 
-def _row(row: dict, config: ConfigDict, names: dict, spaces: dict) -> dict:
+def _row(row: dict, config: ConfigDict, spaces: dict) -> dict:
     """A summarised row in the form of results.json, the paper's value beside it."""
+    names = {role: getattr(config, role) for role in ROLES}
     published = None
-    if row["representation"] == "relative":
+    if row["representation"] == "relative" and config.experiment == "retrieval":
         published = paper.value(
             row["method"], row["optimised"], row["source"], row["target"], row["metric"]
         )
     return row | {
-        "experiment": "retrieval",
+        "experiment": config.experiment,
         "dataset": f"{config.source} -> {config.target}",
         "source": names[row["source"]],
         "target": names[row["target"]],
@@ -174,4 +219,10 @@ def _row(row: dict, config: ConfigDict, names: dict, spaces: dict) -> dict:
     }
 
 
-EXPERIMENTS = {"retrieval": retrieval}
+EXPERIMENTS = {
+    "retrieval": retrieval,
+    "sweep_seeds": sweep,
+    "sweep_anchors": sweep,
+    "sweep_words": sweep,
+    "sweep_noise": sweep,
+}

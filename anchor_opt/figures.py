@@ -5,7 +5,8 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from anchor_opt.relative import unit_relative
-from common.report import curves, save_figure, scatter_grid
+from anchor_opt.tables import sweep_points
+from common.report import curves, error_bars, save_figure, scatter_grid
 from common.retrieval import top_k
 from common.workdir import Workdir
 
@@ -42,6 +43,22 @@ def retrieval(
         }
         figure = curves(lines, levels, "step", f"MRR (K = {config.k})", title)
         save_figure(figure, work.path / "mrr.png")
+
+
+def sweep(config: ConfigDict, work: Workdir, rows: list[dict]) -> None:
+    """Writes sweep.png: MRR and Jaccard of each method over the value varied."""
+    lines = {name: {} for name in ("mrr", "jaccard")}
+    for value, method, metrics in sweep_points(config, rows):
+        for name, methods in lines.items():
+            row = metrics[name]
+            methods.setdefault(method, []).append((value, row["mean"], row["std"]))
+    title = f"{config.source} and {config.target}"
+    figure = error_bars(
+        {"MRR (K = 10)": lines["mrr"], "Jaccard (K = 10)": lines["jaccard"]},
+        config.sweep_over,
+        title,
+    )
+    save_figure(figure, work.path / "sweep.png")
 
 
 def _relative_spaces(work, method, role, config, vocabulary, spaces):

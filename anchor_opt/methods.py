@@ -115,8 +115,9 @@ def run_bootstrap(problem: Problem, run: Run) -> Found:
         jnp.asarray(problem.seeds),
     )
     start = bootstrap.at(fixed_back @ state.from_fixed, moving_back @ state.from_moving)
+    # The seeds have no extra weight here: what the other matches do not bear out is disbelieved.
     settings = bootstrap.Settings(
-        config.neighbours, config.sharpen_reweight, config.seed_weight, 1, config.sharpen_tolerance
+        config.neighbours, config.sharpen_reweight, 0.0, 1, config.sharpen_tolerance
     )
 
     def fitted(state):
@@ -134,7 +135,17 @@ def run_bootstrap(problem: Problem, run: Run) -> Found:
         evaluate=lambda state: _mrr(problem, fitted(state), run.config.k),
         done=lambda state: bootstrap.done(state, settings),
     )
+    notes["disbelieved"] = _disbelieved(data, state, config)
     return Found(fitted(state), bootstrap.coordinates(state, data), notes)
+
+
+def _disbelieved(data: bootstrap.Data, state: bootstrap.State, config) -> list[int]:
+    """Numbers of the seed pairs of which neither side is the other's match in the end."""
+    found = bootstrap.match(*bootstrap.coordinates(state, data), neighbours=config.neighbours)
+    agreed = (found.to_moving[data.fixed_seeds] == data.moving_seeds) | (
+        found.to_fixed[data.moving_seeds] == data.fixed_seeds
+    )
+    return [int(i) for i in jnp.flatnonzero(~agreed)]
 
 
 def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:

@@ -54,6 +54,7 @@ def sample(
     num_anchors: int,
     num_seeds: int,
     random_seed: int,
+    noise: float = 0.0,
 ) -> Problem:
     """Draws anchors and seeds uniformly and shuffles the moving space (paper, A.2).
 
@@ -61,8 +62,17 @@ def sample(
     methods. The anchors depend on the random seed and the number of rows alone, so both directions
     use the same words.
 
+    Args:
+      fixed: preprocessed vectors of the space whose anchors are given.
+      moving: those of the other space, same words in the same order.
+      num_anchors: k.
+      num_seeds: s.
+      random_seed: of the draw.
+      noise: share of the seeds, rounded, whose moving row is a random other one.
+
     Raises:
-      UserError: more anchors than rows, more seeds than anchors, no seed, or unpaired spaces.
+      UserError: more anchors than rows, more seeds than anchors, no seed, unpaired spaces, or a
+        share outside 0 to 1.
     """
     num_rows = fixed.shape[0]
     if moving.shape[0] != num_rows:
@@ -74,8 +84,16 @@ def sample(
             f"num_seeds={num_seeds}, num_anchors={num_anchors} and {num_rows} words do not fit: "
             "take 1 <= num_seeds <= num_anchors <= num_words."
         )
+    if not 0 <= noise <= 1:
+        raise UserError(f"seed_noise is {noise}: give a share from 0 to 1.")
     rng = np.random.default_rng(random_seed)
     anchors = rng.permutation(num_rows)[:num_anchors]
     order = rng.permutation(num_rows)  # row i of the shuffled space is word order[i]
     truth = np.argsort(order)
-    return Problem(fixed, moving[order], anchors, truth[anchors[:num_seeds]], truth)
+    seeds = truth[anchors[:num_seeds]]
+    others = rng.permutation(np.setdiff1d(np.arange(num_rows), seeds))
+    wrong = rng.permutation(num_seeds)[: round(noise * num_seeds)]
+    if len(wrong) > len(others):
+        raise UserError(f"There are not {len(wrong)} other words for wrong seeds: ask for fewer.")
+    seeds[wrong] = others[: len(wrong)]
+    return Problem(fixed, moving[order], anchors, seeds, truth)

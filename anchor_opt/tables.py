@@ -32,6 +32,43 @@ def retrieval(config: ConfigDict, rows: list[dict], failed: list[str]) -> tuple[
     return "\n".join(full), "\n".join(short)
 
 
+def sweep(config: ConfigDict, rows: list[dict], failed: list[str]) -> str:
+    """One line a method and value: the retrieval between the two spaces, source to target."""
+    cells = []
+    for value, method, metrics in sweep_points(config, rows):
+        shown = [_ours(metrics[name], 3) for name in (*METRICS, "p_at_1")]
+        cells.append([f"{value:,}", method, *shown])
+    title = (
+        f"## {config.source} -> {config.target} over {config.sweep_over}\n\n"
+        f"{config.num_words:,} words, {config.num_seeds} seeds, {config.num_anchors} anchors but "
+        f"for the value varied; anchors of the {config.optimise[0]} sought, continuous; mean ± std "
+        f"over {len(config.random_seeds)} random seeds{_standin(rows)}.\n\n"
+    )
+    header = (config.sweep_over, "Method", "Jaccard", "MRR", "Cosine", "P@1")
+    notes = f"\n\nFailed by their own objective: {', '.join(failed)}." if failed else ""
+    return f"{title}{markdown(header, cells)}{notes}\n"
+
+
+def sweep_points(config: ConfigDict, rows: list[dict]):
+    """Yields (value, method, metric -> row), source to target, relative, continuous anchors."""
+    for value in config.sweep_values:
+        for method in config.methods:
+            yield (
+                value,
+                method,
+                {
+                    row["metric"]: row
+                    for row in rows
+                    if row["sweep_value"] == value
+                    and row["method"] == method
+                    and row["representation"] == "relative"
+                    and row["anchors"] != "discrete"
+                    and (row["source"], row["target"]) == (config.source, config.target)
+                    and row["optimised"] == getattr(config, config.optimise[0])
+                },
+            )
+
+
 def _standin(rows: list[dict]) -> str:
     return " (stand-ins for FastText and Word2Vec)" if rows[0]["standin"] else ""
 

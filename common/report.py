@@ -138,3 +138,29 @@ def curves(
     axis.legend(frameon=False, loc="center right")
     axis.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def error_bars(
+    panels: dict[str, dict[str, list[tuple[float, float, float]]]], xlabel: str, title: str
+) -> Figure:
+    """Means with their deviations over a value, one panel a measure, one line a method.
+
+    Args:
+      panels: label of the y axis -> method -> (value, mean, std) of each point.
+      xlabel: of the axis.
+      title: of the figure.
+    """
+    figure = Figure(figsize=(5 * len(panels), 4), layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (ylabel, methods) in zip(axes, panels.items(), strict=True):
+        for colour, (method, points) in zip(COLOURS, methods.items(), strict=False):
+            x, y, deviation = zip(*points, strict=True)
+            style = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
+            axis.errorbar(x, y, deviation, label=method, **style)
+        if max(x) > 20 * min(x) > 0:
+            axis.set_xscale("log")
+        axis.set(xlabel=xlabel, ylabel=ylabel)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(frameon=False)
+    figure.suptitle(title)
+    return figure

@@ -22,6 +22,7 @@ def get_config() -> ConfigDict:
     # The task
     config.num_anchors = 300  # T3
     config.num_seeds = 15  # T3; known pairs among the anchors
+    config.seed_noise = 0.0  # share of the seeds that are paired wrongly
     config.random_seeds = (0, 1, 2, 3, 4)  # T3; of anchors, shuffle and noise
     config.optimise = ("target", "source")  # whose anchors are sought: Table 4, Table 5
     config.methods = (

@@ -90,6 +90,20 @@ def test_a_run_killed_twice_ends_in_the_same_table(whole, tmp_path):
         assert (tmp_path / name).read_text() == (expected / name).read_text()
 
 
+def test_a_sweep_ends_with_a_line_for_each_value(tmp_path):
+    only = ("--config.methods=gt,seed", "--config.sweep_values=10,30")
+    done = run(tmp_path, *SMALL, *only, config="configs/anchor_opt/sweep_seeds.py")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "results.json").read_text())
+    assert {(row["sweep_value"], row["num_pairs"], row["num_seeds"]) for row in rows} >= {
+        (10, 10, 2),
+        (30, 30, 2),
+    }
+    assert {row["experiment"] for row in rows} == {"sweep_seeds"}
+    assert (tmp_path / "sweep.png").stat().st_size > 0
+    assert "| 30 " in (tmp_path / "table.md").read_text()
+
+
 def test_eight_devices_give_the_table_of_one(tmp_path):
     devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     only = ("--config.methods=gt,bootstrap,oracle", "--config.random_seeds=0")

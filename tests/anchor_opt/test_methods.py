@@ -80,6 +80,14 @@ def test_a_failure_is_said_after_its_restarts(problem, tmp_path):
     assert first != second  # another draw of what is dropped
 
 
+def test_wrong_seeds_are_survived_and_named(problem, tmp_path):
+    seeds = problem.seeds.copy()
+    seeds[[2, 5, 6]] = (seeds[[2, 5, 6]] + 7) % 500
+    found = run_method("bootstrap", problem._replace(seeds=seeds), tmp_path)
+    assert found.notes["failed"] is False
+    assert found.notes["disbelieved"] == [2, 5, 6]
+
+
 def test_nothing_but_gt_and_oracle_looks_at_the_truth(problem, tmp_path):
     """Any other method gives the same anchors when the truth is scrambled."""
     rng = np.random.default_rng(3)

@@ -55,3 +55,17 @@ def test_impossible_numbers(num_anchors, num_seeds):
 def test_unpaired_spaces():
     with pytest.raises(UserError, match="30 and 29 rows"):
         sample(np.ones((30, 2)), np.ones((29, 2)), num_anchors=3, num_seeds=1, random_seed=0)
+
+
+@pytest.mark.parametrize(("noise", "wrong"), [(0.0, 0), (0.25, 1), (1.0, 4)])
+def test_noise_is_the_share_of_wrong_seeds(noise, wrong):
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(30, 3)), rng.normal(size=(30, 2))
+    problem = sample(a, b, num_anchors=10, num_seeds=4, random_seed=0, noise=noise)
+    assert (problem.truth[problem.fixed_seeds] != problem.seeds).sum() == wrong
+    assert len(set(problem.seeds)) == 4
+
+
+def test_a_share_of_wrong_seeds_that_is_none():
+    with pytest.raises(UserError, match="from 0 to 1"):
+        sample(np.ones((9, 2)), np.ones((9, 2)), num_anchors=3, num_seeds=1, random_seed=0, noise=2)
