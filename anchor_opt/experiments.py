@@ -15,6 +15,7 @@ from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
 from common import cli, report, train
 from common.data import pairs, words
+from common.errors import UserError
 from common.metrics import correspondence
 from common.workdir import Workdir, write_atomically, write_json
 
@@ -39,10 +40,16 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
     Ends with a table and the figure sweep.png: MRR and Jaccard of each method over the values.
     """
+    cli.choose(config, config.sweep_over, "value of the config to sweep over")
     points = []
     for value in config.sweep_values:
         point = ConfigDict(config)
-        point[config.sweep_over] = value
+        try:
+            point[config.sweep_over] = value
+        except (TypeError, ValueError):
+            raise UserError(
+                f"{config.sweep_over} can't be {value!r}: correct sweep_values."
+            ) from None
         _check(point)
         points.append((value, point))
     most = max(point.num_words for _, point in points)

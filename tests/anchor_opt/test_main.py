@@ -134,6 +134,7 @@ def test_eight_devices_give_the_table_of_one(tmp_path):
         (["--config.num_words=100000"], "share 20000 words"),
         (["--config.experiment=magic"], "no experiment 'magic'"),
         (["--config.algorithm1.plan=medium"], "plan"),
+        (["--config.seed_noise=2.0", "--config.num_words=300"], "from 0 to 1"),
     ],
 )
 def test_a_mistake_is_one_sentence(tmp_path, arguments, says):
