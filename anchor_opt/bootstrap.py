@@ -245,8 +245,9 @@ def refine(
       anchors: anchors of the fixed space.
       to_moving: the row of `moving` matched with each row of `fixed`.
       weight: of each row of `fixed`; 0 leaves it out.
-      sphere: |a| = 1 for each anchor, the paper's constraint: solved exactly, row by row, by its
-        secular equation (G + l I) a = c, |a| = 1, in the eigenbasis of G. Otherwise least squares.
+      sphere: |a| = 1 for each anchor, the paper's constraint, the targets scaled to suit: solved
+        exactly, row by row, by its secular equation (G + l I) a = c, |a| = 1, in the eigenbasis of
+        G. Otherwise least squares.
     """
     targets = unit_relative(fixed, anchors) * weight[:, None]
     matched = moving[to_moving]
@@ -255,9 +256,13 @@ def refine(
     values, vectors = jnp.linalg.eigh(gram)
     cross = cross @ vectors
     floor = 1e-7 * values[-1]
+    kept = values > floor
+    free = jnp.where(kept, cross / jnp.where(kept, values, 1.0), 0.0)
     if not sphere:
-        kept = values > floor
-        return jnp.where(kept, cross / jnp.where(kept, values, 1.0), 0.0) @ vectors.T
+        return free @ vectors.T
+    # The metrics normalise, so the targets' common scale is ours to choose: that at which the free
+    # anchors have length one on the mean, and the sphere bends them least.
+    cross = cross / jnp.linalg.norm(free, axis=1).mean()
     # |a(l)| falls from infinity to below one between these two: bisect.
     low = jnp.full(len(cross), floor - values[0])
     high = jnp.linalg.norm(cross, axis=1) - values[0] + floor

@@ -153,7 +153,9 @@ def test_refine_on_the_sphere_solves_the_secular_equation(seed):
     rows = weight > 0
     y = moving[order][rows].astype(np.float64)
     gram = y.T @ y
-    for target, anchor in zip(targets[rows].T, found, strict=True):
+    free = np.linalg.lstsq(y, targets[rows], rcond=None)[0]
+    scaled = targets[rows] / np.linalg.norm(free, axis=0).mean()
+    for target, anchor in zip(scaled.T, found, strict=True):
         cross = y.T @ target
         lowest = np.linalg.eigvalsh(gram)[0]
 
