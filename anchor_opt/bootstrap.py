@@ -176,14 +176,14 @@ def coordinates(state: State, data: Data) -> tuple[Float[Array, "n r"], Float[Ar
     return unit(data.fixed @ state.from_fixed), unit(data.moving @ state.from_moving)
 
 
+def matches(state: State, data: Data, neighbours: int, **drop) -> Matches:
+    """`match` in the common coordinates; `drop` are its keep and salt."""
+    return match(*coordinates(state, data), neighbours=neighbours, **drop)
+
+
 def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
     """Matches in the common coordinates, then maps by one SVD of the matches' cross-covariance."""
-    found = match(
-        *coordinates(state, data),
-        neighbours=settings.neighbours,
-        keep=state.keep,
-        salt=state.salt,
-    )
+    found = matches(state, data, settings.neighbours, keep=state.keep, salt=state.salt)
     del index
     # Matches of both directions, not the mutual ones alone: from weak starts those are few and
     # agree with the map that made them.

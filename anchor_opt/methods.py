@@ -108,11 +108,8 @@ def run_bootstrap(problem: Problem, run: Run) -> Found:
     powers = config.whiten, -config.whiten
     fixed_map, fixed_back = (bootstrap.whitening(problem.fixed, power) for power in powers)
     moving_map, moving_back = (bootstrap.whitening(problem.moving, power) for power in powers)
-    data = bootstrap.Data(
-        unit(problem.fixed @ fixed_map),
-        unit(problem.moving @ moving_map),
-        jnp.asarray(problem.fixed_seeds),
-        jnp.asarray(problem.seeds),
+    data = _data(problem)._replace(
+        fixed=unit(problem.fixed @ fixed_map), moving=unit(problem.moving @ moving_map)
     )
     start = bootstrap.at(fixed_back @ state.from_fixed, moving_back @ state.from_moving)
     # The seeds have no extra weight here: what the other matches do not bear out is disbelieved.
@@ -120,8 +117,9 @@ def run_bootstrap(problem: Problem, run: Run) -> Found:
         config.neighbours, config.sharpen_reweight, 0.0, 1, config.sharpen_tolerance
     )
 
-    def fitted(state):
-        return _fit(problem, problem.fixed, problem.moving, data, state, config)
+    def matched_and_fitted(state):
+        found = bootstrap.matches(state, data, config.neighbours)
+        return found, _fit(problem, problem.fixed, problem.moving, found, config)
 
     state = train.run(
         bootstrap.step,
@@ -132,16 +130,16 @@ def run_bootstrap(problem: Problem, run: Run) -> Found:
         chunk=2,
         work=run.work,
         part=f"{run.part}/sharpen",
-        evaluate=lambda state: _mrr(problem, fitted(state), run.config.k),
+        evaluate=lambda state: _mrr(problem, matched_and_fitted(state)[1], run.config.k),
         done=lambda state: bootstrap.done(state, settings),
     )
-    notes["disbelieved"] = _disbelieved(data, state, config)
-    return Found(fitted(state), bootstrap.coordinates(state, data), notes)
+    found, anchors = matched_and_fitted(state)
+    notes["disbelieved"] = _disbelieved(data, found)
+    return Found(anchors, bootstrap.coordinates(state, data), notes)
 
 
-def _disbelieved(data: bootstrap.Data, state: bootstrap.State, config) -> list[int]:
-    """Numbers of the seed pairs of which neither side is the other's match in the end."""
-    found = bootstrap.match(*bootstrap.coordinates(state, data), neighbours=config.neighbours)
+def _disbelieved(data: bootstrap.Data, found: bootstrap.Matches) -> list[int]:
+    """Numbers of the seed pairs of which neither side is the other's match."""
     agreed = (found.to_moving[data.fixed_seeds] == data.moving_seeds) | (
         found.to_fixed[data.moving_seeds] == data.fixed_seeds
     )
@@ -164,7 +162,8 @@ def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
     )
 
     def evaluate(state):
-        return _mrr(problem, _fit(problem, data[0], data[1], data, state, config), run.config.k)
+        found = bootstrap.matches(state, data, config.neighbours)
+        return _mrr(problem, _fit(problem, data.fixed, data.moving, found, config), run.config.k)
 
     def attempt(number, data, name, num_steps, evaluate=None):
         keep = 1.0 if number == 0 else config.restart_keep
@@ -204,18 +203,8 @@ def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
     return state, {"objective": objective, "chance": chance, "failed": failed}
 
 
-def _fit(problem: Problem, fixed, moving, data: bootstrap.Data, state, config) -> Array:
-    """Free anchors fitted to the mutual matches in the present common coordinates.
-
-    Args:
-      problem: whose anchors to follow.
-      fixed: rows of the fixed space as `data` holds them, before whitening.
-      moving: those of the moving space.
-      data: what was matched.
-      state: the maps.
-      config: config.bootstrap.
-    """
-    found = bootstrap.match(*bootstrap.coordinates(state, data), neighbours=config.neighbours)
+def _fit(problem: Problem, fixed, moving, found: bootstrap.Matches, config) -> Array:
+    """Free anchors fitted to the mutual matches between `fixed` and `moving`, unwhitened rows."""
     weight = found.mutual.astype(jnp.float32)
     anchors = problem.fixed[problem.anchors]
     return bootstrap.refine(fixed, moving, anchors, found.to_moving, weight, sphere=config.sphere)
@@ -260,7 +249,7 @@ def run_self_learning(problem: Problem, run: Run) -> Found:
         part=run.part,
         done=lambda state: bootstrap.done(state, settings),
     )
-    found = bootstrap.match(*bootstrap.coordinates(state, data), neighbours=config.neighbours)
+    found = bootstrap.matches(state, data, config.neighbours)
     maps = baselines.advanced_maps(data, found)
     anchors = baselines.parallel_through(problem.fixed[problem.anchors], *maps)
     return Found(anchors, (unit(data.fixed @ maps[0]), unit(data.moving @ maps[1])))
