@@ -176,6 +176,20 @@ def coordinates(state: State, data: Data) -> tuple[Float[Array, "n r"], Float[Ar
     return unit(data.fixed @ state.from_fixed), unit(data.moving @ state.from_moving)
 
 
+def maps(
+    covariance: Float[Array, "d_fixed d_moving"], reweight: float
+) -> tuple[Float[Array, "d_fixed r"], Float[Array, "d_moving r"]]:
+    """Both spaces' maps into common coordinates: singular vectors, re-weighted by the values.
+
+    Args:
+      covariance: sum of x_i y_j' over matched rows.
+      reweight: power of the singular values; 0: one orthogonal map between the spaces.
+    """
+    left, values, right = jnp.linalg.svd(covariance, full_matrices=False)
+    scale = (values / values[0]) ** (reweight / 2)
+    return left * scale, right.T * scale
+
+
 def matches(state: State, data: Data, neighbours: int, **drop) -> Matches:
     """`match` in the common coordinates; `drop` are its keep and salt."""
     return match(*coordinates(state, data), neighbours=neighbours, **drop)
@@ -190,17 +204,14 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     covariance = data.fixed.T @ data.moving[found.to_moving]
     covariance += data.fixed[found.to_fixed].T @ data.moving
     seeds = data.fixed[data.fixed_seeds].T @ data.moving[data.moving_seeds]
-    left, values, right = jnp.linalg.svd(
-        covariance + settings.seed_weight * seeds, full_matrices=False
-    )
-    scale = (values / values[0]) ** (settings.reweight / 2)
+    from_fixed, from_moving = maps(covariance + settings.seed_weight * seeds, settings.reweight)
 
     gained = found.objective > state.best + settings.tolerance
     stalled = jnp.where(gained, 0, state.stalled + 1)
     doubles = (stalled >= settings.patience) & (state.keep < 1)
     new = State(
-        left * scale,
-        right.T * scale,
+        from_fixed,
+        from_moving,
         jnp.where(doubles, jnp.minimum(1.0, 2 * state.keep), state.keep),
         # Objectives at different shares kept do not compare.
         jnp.where(doubles, -jnp.inf, jnp.maximum(state.best, found.objective)),
@@ -251,8 +262,9 @@ def refine(
     """
     targets = unit_relative(fixed, anchors) * weight[:, None]
     matched = moving[to_moving]
-    gram = (matched * weight[:, None]).T @ matched / weight.sum()
-    cross = targets.T @ matched / weight.sum()
+    total = jnp.maximum(weight.sum(), 1)
+    gram = (matched * weight[:, None]).T @ matched / total
+    cross = targets.T @ matched / total
     values, vectors = jnp.linalg.eigh(gram)
     cross = cross @ vectors
     floor = 1e-7 * values[-1]

@@ -9,8 +9,8 @@ import numpy as np
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import algorithm1, bootstrap, figures, paper, tables
-from anchor_opt.methods import METHODS, Found, Run
+from anchor_opt import algorithm1, bootstrap, figures, paper, starts, tables
+from anchor_opt.methods import FROM_SEEDS, METHODS, Found, Run
 from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
 from common import cli, report, train
@@ -40,15 +40,15 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
     Ends with a table and the figure sweep.png: MRR and Jaccard of each method over the values.
     """
-    cli.choose(config, config.sweep_over, "value of the config to sweep over")
     points = []
     for value in config.sweep_values:
         point = ConfigDict(config)
         try:
-            point[config.sweep_over] = value
-        except (TypeError, ValueError):
+            point.update_from_flattened_dict({config.sweep_over: value})
+        except (KeyError, TypeError, ValueError):
             raise UserError(
-                f"{config.sweep_over} can't be {value!r}: correct sweep_values."
+                f"The config's {config.sweep_over} can't be {value!r}: correct sweep_over or "
+                "sweep_values."
             ) from None
         _check(point)
         points.append((value, point))
@@ -112,13 +112,16 @@ def _collect(
 
 
 def _check(config: ConfigDict) -> None:
-    """Names that are wrong are said at the start, not when their method comes up."""
+    """Names that are wrong are said at the start; without seeds, methods that need them go."""
     for method in config.methods:
         cli.choose(METHODS, method, "method")
     for role in config.optimise:
         cli.choose(dict.fromkeys(ROLES), role, "space to optimise")
     cli.choose(dict.fromkeys(("fixed", "moving")), config.algorithm1.permute, "algorithm1.permute")
     cli.choose(dict.fromkeys(("hard", "soft")), config.algorithm1.plan, "algorithm1.plan")
+    cli.choose(starts.STARTS, config.start.name, "start.name")
+    if not config.num_seeds:
+        config.methods = tuple(method for method in config.methods if method not in FROM_SEEDS)
 
 
 def _load(config: ConfigDict, cache: Path) -> pairs.Pair:
@@ -241,4 +244,5 @@ EXPERIMENTS = {
     "sweep_anchors": sweep,
     "sweep_words": sweep,
     "sweep_noise": sweep,
+    "starts": sweep,
 }

@@ -90,12 +90,12 @@ def _mrr_lines(work: Workdir, config: ConfigDict, role: str) -> dict:
     for method in ("algorithm1", "bootstrap"):
         for random_seed in config.random_seeds:
             part = f"seed{random_seed}-{role}-{method}"
+            mine = [r for r in records if r["part"].split("/")[0] == part]
             steps, values = [], []
-            for stage in ("", "/search0", "/search1", "/search2", "/search3", "/sharpen"):
+            for stage in dict.fromkeys(r["part"] for r in mine):
                 offset = steps[-1] if steps else 0
-                mine = [r for r in records if r["part"] == part + stage]
-                steps += [offset + r["step"] for r in mine]
-                values += [r["mrr"] for r in mine]
+                steps += [offset + r["step"] for r in mine if r["part"] == stage]
+                values += [r["mrr"] for r in mine if r["part"] == stage]
             if steps:
                 lines.setdefault(TITLES[method], []).append((np.array(steps), np.array(values)))
     return lines

@@ -12,7 +12,7 @@ from absl import logging
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
-from anchor_opt import algorithm1, baselines, bootstrap
+from anchor_opt import algorithm1, baselines, bootstrap, starts
 from anchor_opt.problem import Problem
 from anchor_opt.relative import relative, unit, unit_relative
 from common import train
@@ -147,7 +147,7 @@ def _disbelieved(data: bootstrap.Data, found: bootstrap.Matches) -> list[int]:
 
 
 def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
-    """The loop from the seeds on the most frequent words; starts again, dropping, if it failed.
+    """The loop on the most frequent words, from one start after the other until one succeeds.
 
     Failure needs no labels: an objective no better than that of the same loop started from pairs
     that are known to be wrong.
@@ -165,12 +165,10 @@ def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
         found = bootstrap.matches(state, data, config.neighbours)
         return _mrr(problem, _fit(problem, data.fixed, data.moving, found, config), run.config.k)
 
-    def attempt(number, data, name, num_steps, evaluate=None):
-        keep = 1.0 if number == 0 else config.restart_keep
-        salt = 10_000 * (100 * run.random_seed + number)  # far apart: a step moves it by two
+    def search(name, start, data, num_steps, evaluate=None):
         state = train.run(
             bootstrap.step,
-            bootstrap.init(data, keep, salt),
+            start,
             data,
             settings,
             num_steps=num_steps,
@@ -182,25 +180,42 @@ def _search(problem: Problem, run: Run) -> tuple[bootstrap.State, dict]:
         )
         return float(state.best), state
 
-    wrong = data._replace(moving_seeds=(seeds + 1) % count)
-    chance, _ = attempt(0, wrong, "chance", config.chance_steps)
-    objective, state = -jnp.inf, None
-    for number in range(1 + config.restarts):
-        found = attempt(number, data, f"search{number}", config.search_steps, evaluate)
-        if found[0] > objective:
-            objective, state = found
-        if objective >= config.success_ratio * chance:
+    # Rows in orders that say nothing about each other: pairs of them are wrong.
+    some = jnp.arange(max(len(seeds), 15))
+    wrong = data._replace(fixed_seeds=some, moving_seeds=(some + 1) % count)
+    chance, _ = search("chance", bootstrap.init(wrong), wrong, config.chance_steps)
+    best, state, start_of_best = -jnp.inf, None, None
+    for name, start in _starts(problem, data, run):
+        objective, found = search(f"search-{name}", start, data, config.search_steps, evaluate)
+        if objective > best:
+            best, state, start_of_best = objective, found, name
+        if best >= config.success_ratio * chance:
             break
-    failed = objective < config.success_ratio * chance
+    failed = best < config.success_ratio * chance
     if failed:
         logging.warning(
             "%s has failed: its objective %.3f is no better than from wrong seeds (%.3f); give it "
             "more seeds or closer spaces.",
             run.part,
-            objective,
+            best,
             chance,
         )
-    return state, {"objective": objective, "chance": chance, "failed": failed}
+    return state, {"objective": best, "chance": chance, "failed": failed, "start": start_of_best}
+
+
+def _starts(problem: Problem, data: bootstrap.Data, run: Run):
+    """Yields (name, state), the likeliest first: the seeds, the geometry, the seeds with dropping.
+
+    Lazily: the geometry takes longer than the seeds, and is only asked when they have failed.
+    """
+    config = run.config.bootstrap
+    if len(problem.seeds):
+        yield "seeds", bootstrap.init(data)
+    for candidate in starts.candidates(problem, run.config.start, run.random_seed):
+        yield candidate.name, bootstrap.at(*bootstrap.maps(candidate.covariance, config.reweight))
+    for number in range(config.restarts if len(problem.seeds) else 0):
+        salt = 10_000 * (1 + 100 * run.random_seed + number)  # far apart: a step moves it by two
+        yield f"drop{number}", bootstrap.init(data, config.restart_keep, salt)
 
 
 def _fit(problem: Problem, fixed, moving, found: bootstrap.Matches, config) -> Array:
@@ -279,3 +294,4 @@ METHODS: dict[str, Callable[[Problem, Run], Found]] = {
     "iterated_procrustes": run_iterated_procrustes,
     "self_learning": run_self_learning,
 }
+FROM_SEEDS = ("seed", "procrustes", "iterated_procrustes", "self_learning")  # nothing without

@@ -71,7 +71,7 @@ def sample(
       noise: share of the seeds, rounded, whose moving row is a random other one.
 
     Raises:
-      UserError: more anchors than rows, more seeds than anchors, no seed, unpaired spaces, or a
+      UserError: more anchors than rows, more seeds than anchors, no anchor, unpaired spaces, or a
         share outside 0 to 1.
     """
     num_rows = fixed.shape[0]
@@ -79,10 +79,10 @@ def sample(
         raise UserError(
             f"The spaces have {num_rows} and {moving.shape[0]} rows: give them the same words."
         )
-    if not 1 <= num_seeds <= num_anchors <= num_rows:
+    if not 0 <= num_seeds <= num_anchors <= num_rows or num_anchors < 1:
         raise UserError(
             f"num_seeds={num_seeds}, num_anchors={num_anchors} and {num_rows} words do not fit: "
-            "take 1 <= num_seeds <= num_anchors <= num_words."
+            "take 0 <= num_seeds <= num_anchors <= num_words, and an anchor at least."
         )
     if not 0 <= noise <= 1:
         raise UserError(f"seed_noise is {noise}: give a share from 0 to 1.")

@@ -141,12 +141,12 @@ def curves(
 
 
 def error_bars(
-    panels: dict[str, dict[str, list[tuple[float, float, float]]]], xlabel: str, title: str
+    panels: dict[str, dict[str, list[tuple[float | str, float, float]]]], xlabel: str, title: str
 ) -> Figure:
     """Means with their deviations over a value, one panel a measure, one line a method.
 
     Args:
-      panels: label of the y axis -> method -> (value, mean, std) of each point.
+      panels: label of the y axis -> method -> (value or name, mean, std) of each point.
       xlabel: of the axis.
       title: of the figure.
     """
@@ -156,9 +156,13 @@ def error_bars(
         for colour, (method, points) in zip(COLOURS, methods.items(), strict=False):
             x, y, deviation = zip(*points, strict=True)
             style = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
-            axis.errorbar(x, y, deviation, label=method, **style)
-        if max(x) > 20 * min(x) > 0:
-            axis.set_xscale("log")
+            names = isinstance(x[0], str)
+            axis.errorbar(x, y, deviation, label=method, ls="" if names else "-", **style)
+        if names:
+            axis.tick_params(axis="x", rotation=30)
+        elif max(x) > 20:  # counts, that grow by factors
+            axis.set_xscale("symlog")
+            axis.xaxis.set_major_formatter("{x:.0f}")
         axis.set(xlabel=xlabel, ylabel=ylabel)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False)

@@ -21,7 +21,7 @@ def get_config() -> ConfigDict:
 
     # The task
     config.num_anchors = 300  # T3
-    config.num_seeds = 15  # T3; known pairs among the anchors
+    config.num_seeds = 15  # T3; known pairs among the anchors; 0: from the two geometries alone
     config.seed_noise = 0.0  # share of the seeds that are paired wrongly
     config.random_seeds = (0, 1, 2, 3, 4)  # T3; of anchors, shuffle and noise
     config.optimise = ("target", "source")  # whose anchors are sought: Table 4, Table 5
@@ -65,6 +65,14 @@ def get_config() -> ConfigDict:
     config.bootstrap.sharpen_steps = 10  # at most
     config.bootstrap.sharpen_tolerance = 1e-3  # as `tolerance`, when sharpening
     config.bootstrap.sphere = True  # unit anchors (eq. 1); False: plain least squares
+
+    # Start without seeds, and where the seeds have failed
+    config.start = ConfigDict()
+    config.start.name = "gromov"  # of anchor_opt/starts.py
+    config.start.words = (600, 1_000)  # most frequent words that are matched, measured
+    config.start.tries = 2  # candidates that the bootstrap is run from, the cheapest first
+    config.start.epsilon = (0.02, 0.025, 0.03)  # of 'gromov': share of the spread, measured
+    config.start.steps = 150  # of 'gromov': linearisations, at most
 
     # Baselines
     config.iterated_procrustes = ConfigDict()

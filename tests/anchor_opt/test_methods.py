@@ -29,6 +29,7 @@ def config_for_tests():
     config.self_learning.steps = 40
     config.bootstrap.search_steps = 20
     config.bootstrap.search_words = 300
+    config.start.words = (300,)
     return config
 
 
@@ -66,18 +67,38 @@ def test_the_correspondence_is_found(name, problem, tmp_path):
 
 
 def test_a_failure_is_said_after_its_restarts(problem, tmp_path):
-    """Seeds that are all wrong: nothing to find, and the objective tells."""
-    wrong = problem._replace(seeds=(problem.seeds + 7) % 500)
-    found = run_method("bootstrap", wrong, tmp_path, restarts=2)
+    """Unrelated spaces: nothing to find, and the objective tells."""
+    other = np.random.default_rng(9).normal(size=(500, 30))
+    unrelated = problem._replace(moving=preprocess(jnp.asarray(other)))
+    found = run_method("bootstrap", unrelated, tmp_path, restarts=2)
     assert found.notes["failed"] is True
-    folders = {p.name for p in (tmp_path / "checkpoints/bootstrap").iterdir()}
-    assert folders >= {"search0", "search1", "search2"}
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
-    first, second = (
-        [r["objective"] for r in records if r["part"] == f"bootstrap/search{i}" and "keep" in r]
-        for i in (1, 2)
-    )
-    assert first != second  # another draw of what is dropped
+    searches = {}
+    for record in records:
+        if "keep" in record and "/search-" in record["part"]:
+            name = record["part"].split("/search-")[1]
+            searches.setdefault(name, []).append(record["objective"])
+    names = list(searches)
+    assert names[0] == "seeds" and names[1].startswith("gromov-300")
+    assert names[-2:] == ["drop0", "drop1"]
+    assert searches["drop0"] != searches["drop1"]  # another draw of what is dropped
+    none = unrelated._replace(seeds=problem.seeds[:0])
+    assert run_method("bootstrap", none, tmp_path / "none").notes["failed"] is True
+
+
+def test_seeds_that_are_all_wrong_are_overruled_by_the_geometry(problem, tmp_path):
+    wrong = problem._replace(seeds=(problem.seeds + 7) % 500)
+    found = run_method("bootstrap", wrong, tmp_path)
+    assert found.notes["failed"] is False and found.notes["start"].startswith("gromov-")
+    assert found.notes["disbelieved"] == list(range(10))
+
+
+def test_no_seeds_at_all(problem, tmp_path):
+    none = problem._replace(seeds=problem.seeds[:0])
+    found = run_method("bootstrap", none, tmp_path)
+    assert found.notes["failed"] is False and found.notes["start"].startswith("gromov-")
+    chosen = jnp.argmax(found.coordinates[0] @ found.coordinates[1].T, axis=1)
+    assert (np.asarray(chosen) == problem.truth).mean() > 0.95
 
 
 def test_wrong_seeds_are_survived_and_named(problem, tmp_path):

@@ -46,10 +46,17 @@ def test_frequent_rows_are_the_same_words_but_do_not_tell_which(random_seed, cou
     assert set(rows[4:]) == set(sorted(others)[: count - 4])  # the most frequent
 
 
-@pytest.mark.parametrize(("num_anchors", "num_seeds"), [(31, 4), (10, 11), (10, 0)])
+@pytest.mark.parametrize(("num_anchors", "num_seeds"), [(31, 4), (10, 11), (10, -1), (0, 0)])
 def test_impossible_numbers(num_anchors, num_seeds):
     with pytest.raises(UserError, match="do not fit"):
         draw(num_anchors=num_anchors, num_seeds=num_seeds)
+
+
+def test_no_seeds_are_a_problem_too():
+    _, _, problem = draw(num_seeds=0)
+    assert len(problem.seeds) == len(problem.fixed_seeds) == 0
+    rows, moving_rows = problem.frequent(7)
+    assert list(rows) == list(range(7)) and set(problem.truth[:7]) == set(moving_rows)
 
 
 def test_unpaired_spaces():
