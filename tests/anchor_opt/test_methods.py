@@ -30,6 +30,8 @@ def config_for_tests():
     config.bootstrap.search_steps = 20
     config.bootstrap.search_words = 300
     config.start.words = (300,)
+    config.start.epsilon = (0.02, 0.03)
+    config.start.steps = 60
     return config
 
 
