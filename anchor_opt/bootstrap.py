@@ -3,8 +3,7 @@
 Both spaces are mapped into common coordinates (first: coordinates in the seeds), rows are matched
 there by hubness-corrected similarity, and the matches give the next pair of maps by one SVD. Each
 anchor is so tied to one map between the spaces; Algorithm 1, which moves 285 anchors freely from
-random starts, matches on noise instead. At the end the anchors are freed again: `refine` fits them
-to the matched pairs on the unit sphere, the paper's constraint.
+random starts, matches on noise instead. At the end the anchors are freed again (refine.py).
 
 Related: self-learning and symmetric re-weighting (Artetxe et al. 2018), CSLS (Lample et al. 2018).
 """
@@ -17,7 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from anchor_opt.relative import unit, unit_relative
+from anchor_opt.relative import unit
+from common import ot
 from common.parallel import block_rows, scan_rows
 
 
@@ -29,6 +29,15 @@ class Settings(NamedTuple):
     seed_weight: float  # of each seed pair against a match
     patience: int  # steps without gain before the share doubles or, at 1, the loop ends
     tolerance: float  # smallest gain of the objective that counts
+
+
+class Annealing(NamedTuple):
+    """Static choices of `soft_step`."""
+
+    epsilon: tuple[float, ...]  # of each step, in the unit of the cosine
+    iterations: int  # of Sinkhorn in each step
+    reweight: float  # as in Settings
+    seed_weight: float  # as in Settings
 
 
 class State(NamedTuple):
@@ -222,6 +231,24 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     return new, metrics
 
 
+def soft_step(state: State, index, data: Data, settings: Annealing) -> tuple[State, dict]:
+    """As `step`, but the matching is an entropic plan, epsilon by the step's number.
+
+    Where few seeds leave the first coordinates too poor for hard matches, an average over many
+    keeps what little they say (deterministic annealing; Grave et al. 2019 anneal the same plans).
+    The plan is held: for some thousands of rows.
+    """
+    fixed, moving = coordinates(state, data)
+    similarity = fixed @ moving.T
+    epsilon = jnp.asarray(settings.epsilon)[index]
+    plan = len(fixed) * ot.plan(1 - similarity, epsilon, iterations=settings.iterations)
+    covariance = data.fixed.T @ (plan @ data.moving)
+    seeds = data.fixed[data.fixed_seeds].T @ data.moving[data.moving_seeds]
+    new = maps(covariance + settings.seed_weight * seeds, settings.reweight)
+    metrics = {"epsilon": epsilon, "similarity": jnp.sum(plan * similarity) / len(fixed)}
+    return state._replace(from_fixed=new[0], from_moving=new[1]), metrics
+
+
 def done(state: State, settings: Settings) -> bool:
     """Whether nothing is dropped and the objective has not gained for `patience` steps."""
     return bool((state.keep >= 1) & (state.stalled >= settings.patience))
@@ -233,57 +260,3 @@ def whitening(x: Float[Array, "n d"], power: float) -> Float[Array, "d d"]:
     # Directions without variance would be blown up to noise.
     values = jnp.maximum(values, 1e-6 * values[-1])
     return (vectors * values ** (-power / 2)) @ vectors.T
-
-
-@partial(jax.jit, static_argnames="sphere")
-def refine(
-    fixed: Float[Array, "n d_fixed"],
-    moving: Float[Array, "m d_moving"],
-    anchors: Float[Array, "k d_fixed"],
-    to_moving: Int[Array, " n"],
-    weight: Float[Array, " n"],
-    *,
-    sphere: bool = True,
-) -> Float[Array, "k d_moving"]:
-    """Free anchors of the moving space that fit the matched pairs best: eq. 1 with the match fixed.
-
-    Minimises sum_i weight_i |rr(x_i, A_X) / |rr(x_i, A_X)| - y_match(i) A_Y'|^2, the target being
-    the unit relative row that the metrics look at.
-
-    Args:
-      fixed: unit rows.
-      moving: unit rows.
-      anchors: anchors of the fixed space.
-      to_moving: the row of `moving` matched with each row of `fixed`.
-      weight: of each row of `fixed`; 0 leaves it out.
-      sphere: |a| = 1 for each anchor, the paper's constraint, the targets scaled to suit: solved
-        exactly, row by row, by its secular equation (G + l I) a = c, |a| = 1, in the eigenbasis of
-        G. Otherwise least squares.
-    """
-    targets = unit_relative(fixed, anchors) * weight[:, None]
-    matched = moving[to_moving]
-    total = jnp.maximum(weight.sum(), 1)
-    gram = (matched * weight[:, None]).T @ matched / total
-    cross = targets.T @ matched / total
-    values, vectors = jnp.linalg.eigh(gram)
-    cross = cross @ vectors
-    floor = 1e-7 * values[-1]
-    kept = values > floor
-    free = jnp.where(kept, cross / jnp.where(kept, values, 1.0), 0.0)
-    if not sphere:
-        return free @ vectors.T
-    # The metrics normalise, so the targets' common scale is ours to choose: that at which the free
-    # anchors have length one on the mean, and the sphere bends them least.
-    cross = cross / jnp.linalg.norm(free, axis=1).mean()
-    # |a(l)| falls from infinity to below one between these two: bisect.
-    low = jnp.full(len(cross), floor - values[0])
-    high = jnp.linalg.norm(cross, axis=1) - values[0] + floor
-
-    def halve(_, bounds):
-        low, high = bounds
-        middle = (low + high) / 2
-        long = jnp.sum((cross / (values + middle[:, None])) ** 2, axis=1) > 1
-        return jnp.where(long, middle, low), jnp.where(long, high, middle)
-
-    low, high = lax.fori_loop(0, 60, halve, (low, high))
-    return unit(cross / (values + high[:, None])) @ vectors.T

@@ -1,11 +1,16 @@
-"""One anchor-finding task: two spaces, the anchors of the fixed one, a few of the other's."""
+"""One anchor-finding task: two spaces, the anchors of the fixed one, a few of the other's.
+
+And what a method gets and gives: `Run`, where it runs, and `Found`.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float, Int
+from ml_collections import ConfigDict
 
 from common.errors import UserError
+from common.workdir import Workdir
 
 
 class Problem(NamedTuple):
@@ -45,6 +50,29 @@ class Problem(NamedTuple):
     def fixed_seeds(self) -> Int[np.ndarray, " s"]:
         """Rows of `fixed` that are seeds."""
         return self.anchors[: len(self.seeds)]
+
+
+class Run(NamedTuple):
+    """Where a method runs: the config, the folder, the part's name and the random seed."""
+
+    config: ConfigDict
+    work: Workdir
+    part: str
+    random_seed: int
+
+
+class Found(NamedTuple):
+    """What a method found.
+
+    Attributes:
+      anchors: [k, d_moving], parallel to the fixed space's first k anchors.
+      coordinates: the method's own common coordinates of both spaces, unit rows; None without.
+      notes: what the method can say about itself without labels.
+    """
+
+    anchors: Float[Array, "k d_moving"]
+    coordinates: tuple[Float[Array, "n r"], Float[Array, "n r"]] | None = None
+    notes: dict = {}  # noqa: RUF012  # never written to
 
 
 def sample(

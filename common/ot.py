@@ -120,6 +120,22 @@ def divergence(
     return value, jnp.all(jnp.stack(out.converged))
 
 
+@partial(jax.jit, static_argnames="iterations")
+def plan(cost: Float[Array, "n m"], epsilon: float, *, iterations: int = 10) -> Float[Array, "n m"]:
+    """The entropic plan of a given cost, uniform weights, by products with exp(-cost / epsilon).
+
+    Several times as fast as in the log domain, where epsilon is not below a fortieth or so of the
+    costs that matter: float32 ends there.
+
+    Args:
+      cost: of each pair.
+      epsilon: regularisation, in the unit of the cost.
+      iterations: of Sinkhorn, all of which are done.
+    """
+    problem = geometry.Geometry(cost_matrix=cost, epsilon=epsilon)
+    return linear.solve(problem, lse_mode=False, **_solver(iterations, 0.0)).matrix
+
+
 def _cost(x, y, name):
     # Not ott's point clouds: they compute the cost anew in every iteration (twice the time under
     # gradients), and their Euclidean cost (0.6.0) is sqrt(d) between equal points while it is

@@ -58,8 +58,12 @@ def get_config() -> ConfigDict:
     config.bootstrap.tolerance = 1e-5  # least gain of the objective that counts
     config.bootstrap.success_ratio = 1.3  # least ratio to the objective from wrong seeds
     config.bootstrap.chance_steps = 5  # of the search from wrong seeds, at most
-    config.bootstrap.restarts = 3  # searches more, if the first has failed
-    config.bootstrap.restart_keep = 0.25  # share of similarities a restart sees first, then x 2
+    config.bootstrap.anneal_words = (2_000, 1_500)  # where seeds and geometry failed: soft matches
+    config.bootstrap.anneal_whiten = 0.3  # power of whitening in them, measured
+    config.bootstrap.anneal_epsilon = (0.1, 0.05)  # from, to; measured
+    config.bootstrap.anneal_steps = 60  # measured
+    config.bootstrap.anneal_iterations = 8  # of Sinkhorn in each step
+    config.bootstrap.anneal_reweight = 0.25  # as `reweight`; measured
     config.bootstrap.whiten = 0.5  # power of whitening when sharpening on all words
     config.bootstrap.sharpen_reweight = 1.0  # as `reweight`, when sharpening
     config.bootstrap.sharpen_steps = 10  # at most

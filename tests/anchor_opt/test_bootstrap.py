@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
 
 from anchor_opt import bootstrap
-from anchor_opt.relative import preprocess, unit
+from anchor_opt.relative import preprocess
 
 
 def unit_rows(seed, n, d):
@@ -90,6 +89,24 @@ def test_a_rotation_is_found_from_few_seeds(d_moving):
     assert metrics["objective"] > 1.2 * wrong["objective"]
 
 
+def test_soft_steps_find_a_rotation_from_fewer_seeds_than_hard_ones():
+    fixed, moving, truth = rotated_spaces(noise=0.3)
+    choices = bootstrap.Annealing(tuple(np.geomspace(0.2, 0.05, 40)), 8, 0.25, 10.0)
+    step = jax.jit(bootstrap.soft_step, static_argnames="settings")
+    right = {"soft": [], "hard": []}
+    for first in range(0, 32, 4):
+        seeds = np.arange(first, first + 2)
+        data = bootstrap.Data(fixed, moving, seeds, truth[seeds])
+        soft = bootstrap.init(data)
+        for i in range(40):
+            soft, metrics = step(soft, i, data, choices)
+        for name, state in (("soft", soft), ("hard", search(data)[0])):
+            found = bootstrap.matches(state, data, 10)
+            right[name].append((np.asarray(found.to_moving) == truth).mean())
+    np.testing.assert_allclose(metrics["epsilon"], 0.05, rtol=1e-5)
+    assert np.mean(right["soft"]) > 0.9 > 0.7 > np.mean(right["hard"])
+
+
 def test_dropping_anneals_to_all():
     fixed, moving, truth = rotated_spaces()
     seeds = np.arange(8)
@@ -124,51 +141,3 @@ def test_whitening_powers_and_undoes(power):
     spectrum = np.linalg.eigvalsh(np.asarray((x @ transform).T @ (x @ transform)) / 200)
     before = np.linalg.eigvalsh(np.asarray(x.T @ x) / 200)
     np.testing.assert_allclose(spectrum, np.sort(before ** (1 - power)), rtol=1e-3)
-
-
-def problem_to_refine(seed=0, n=60, d=5, k=4):
-    fixed, moving = unit_rows(seed, n, 7), unit_rows(seed + 1, n, d)
-    anchors = fixed[:k]
-    targets = fixed @ anchors.T
-    targets /= np.linalg.norm(targets, axis=1, keepdims=True)
-    weight = (np.arange(n) % 3 > 0).astype(np.float32)
-    order = np.random.default_rng(seed).permutation(n)
-    return fixed, moving, anchors, targets, weight, order
-
-
-def test_refine_without_the_sphere_is_least_squares():
-    fixed, moving, anchors, targets, weight, order = problem_to_refine()
-    found = bootstrap.refine(fixed, moving, anchors, order, weight, sphere=False)
-    rows = weight > 0
-    expected = np.linalg.lstsq(moving[order][rows], targets[rows], rcond=None)[0].T
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-
-
-@given(st.integers(0, 30))
-@settings(max_examples=10, deadline=None)
-def test_refine_on_the_sphere_solves_the_secular_equation(seed):
-    fixed, moving, anchors, targets, weight, order = problem_to_refine(seed)
-    found = np.asarray(bootstrap.refine(fixed, moving, anchors, order, weight))
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
-    rows = weight > 0
-    y = moving[order][rows].astype(np.float64)
-    gram = y.T @ y
-    free = np.linalg.lstsq(y, targets[rows], rcond=None)[0]
-    scaled = targets[rows] / np.linalg.norm(free, axis=0).mean()
-    for target, anchor in zip(scaled.T, found, strict=True):
-        cross = y.T @ target
-        lowest = np.linalg.eigvalsh(gram)[0]
-
-        def excess(multiplier, cross=cross):
-            return np.linalg.norm(np.linalg.solve(gram + multiplier * np.eye(5), cross)) - 1
-
-        multiplier = brentq(excess, -lowest + 1e-9, 1e3)
-        expected = np.linalg.solve(gram + multiplier * np.eye(5), cross)
-        np.testing.assert_allclose(anchor, expected, atol=1e-4)
-
-
-def test_refine_recovers_true_anchors_under_a_rotation():
-    fixed, moving, truth = rotated_spaces(noise=0.0)
-    found = bootstrap.refine(fixed, moving, fixed[:9], truth, jnp.ones(len(truth)))
-    cosine = np.sum(np.asarray(found) * np.asarray(unit(moving[truth[:9]])), axis=1)
-    assert cosine.min() > 0.95

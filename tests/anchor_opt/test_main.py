@@ -21,7 +21,7 @@ SMALL = (
     "--config.optimise=target",
     "--config.algorithm1.steps=50",
     "--config.bootstrap.search_steps=10",
-    "--config.bootstrap.restarts=1",
+    "--config.bootstrap.anneal_steps=20",
 )
 
 

@@ -263,3 +263,13 @@ def test_an_unknown_cost_is_the_users_mistake():
         ot.transport(*clouds(3, 3), epsilon=1.0, cost="cosine")
     with pytest.raises(UserError, match="'cosine'"):
         ot.divergence(*clouds(3, 3), epsilon=1.0, cost="cosine")
+
+
+@pytest.mark.parametrize("n, m", SHAPES)
+def test_plan_is_that_of_pot(n, m):
+    x, y = clouds(n, m)
+    cost = cdist(x, y)
+    expected = pot.sinkhorn(
+        np.full(n, 1 / n), np.full(m, 1 / m), cost, 0.3, stopThr=0, numItermax=10
+    )
+    np.testing.assert_allclose(ot.plan(cost, 0.3, iterations=10), expected, atol=1e-5)

@@ -1,0 +1,191 @@
+"""The bootstrap as a method: search from the seeds or the geometry, sharpen, free the anchors.
+
+The mathematics is in bootstrap.py and starts.py; here it is run, judged without labels and logged.
+"""
+
+from collections.abc import Iterator
+
+import jax.numpy as jnp
+import numpy as np
+from absl import logging
+from jaxtyping import Array, Float
+
+from anchor_opt import bootstrap, starts
+from anchor_opt.bootstrap import Data, State
+from anchor_opt.problem import Found, Problem, Run
+from anchor_opt.refine import refine
+from anchor_opt.relative import unit, unit_relative
+from common import train
+from common.metrics import mrr
+from common.retrieval import top_k
+
+
+def run(problem: Problem, run: Run) -> Found:
+    """Seed coordinates, matching and mapping in turn, sharpening on all words, free anchors."""
+    config = run.config.bootstrap
+    state, notes = _search(problem, run)
+
+    # Sharpen: all words, both spaces partly whitened so that minor directions count as well. The
+    # rows of a whitened space times the inverse are the rows they were, up to length.
+    powers = config.whiten, -config.whiten
+    fixed_map, fixed_back = (bootstrap.whitening(problem.fixed, power) for power in powers)
+    moving_map, moving_back = (bootstrap.whitening(problem.moving, power) for power in powers)
+    data = whole(problem)._replace(
+        fixed=unit(problem.fixed @ fixed_map), moving=unit(problem.moving @ moving_map)
+    )
+    start = bootstrap.at(fixed_back @ state.from_fixed, moving_back @ state.from_moving)
+    # The seeds have no extra weight here: what the other matches do not bear out is disbelieved.
+    settings = bootstrap.Settings(
+        config.neighbours, config.sharpen_reweight, 0.0, 1, config.sharpen_tolerance
+    )
+
+    def matched_and_fitted(state):
+        found = bootstrap.matches(state, data, config.neighbours)
+        return found, _fit(problem, problem.fixed, problem.moving, found, config)
+
+    state = train.run(
+        bootstrap.step,
+        start,
+        data,
+        settings,
+        num_steps=config.sharpen_steps,
+        chunk=2,
+        work=run.work,
+        part=f"{run.part}/sharpen",
+        evaluate=lambda state: mrr_of(problem, matched_and_fitted(state)[1], run.config.k),
+        done=lambda state: bootstrap.done(state, settings),
+    )
+    found, anchors = matched_and_fitted(state)
+    notes["disbelieved"] = _disbelieved(data, found)
+    return Found(anchors, bootstrap.coordinates(state, data), notes)
+
+
+def _disbelieved(data: Data, found: bootstrap.Matches) -> list[int]:
+    """Numbers of the seed pairs of which neither side is the other's match."""
+    agreed = (found.to_moving[data.fixed_seeds] == data.moving_seeds) | (
+        found.to_fixed[data.moving_seeds] == data.fixed_seeds
+    )
+    return [int(i) for i in jnp.flatnonzero(~agreed)]
+
+
+def _search(problem: Problem, run: Run) -> tuple[State, dict]:
+    """The loop on the most frequent words, from one start after the other until one succeeds.
+
+    Failure needs no labels: an objective no better than that of the same loop started from pairs
+    that are known to be wrong.
+    """
+    config = run.config.bootstrap
+    count = min(config.search_words, len(problem.truth))
+    rows, moving_rows = problem.frequent(count)
+    seeds = jnp.arange(len(problem.seeds))
+    data = Data(problem.fixed[rows], problem.moving[moving_rows], seeds, seeds)
+    settings = bootstrap.Settings(
+        config.neighbours, config.reweight, config.seed_weight, config.patience, config.tolerance
+    )
+
+    def evaluate(state):
+        found = bootstrap.matches(state, data, config.neighbours)
+        return mrr_of(problem, _fit(problem, data.fixed, data.moving, found, config), run.config.k)
+
+    def search(name, start, data, num_steps, evaluate=None):
+        state = train.run(
+            bootstrap.step,
+            start,
+            data,
+            settings,
+            num_steps=num_steps,
+            chunk=4,
+            work=run.work,
+            part=f"{run.part}/{name}",
+            evaluate=evaluate,
+            done=lambda state: bootstrap.done(state, settings),
+        )
+        return float(state.best), state
+
+    # Rows in orders that say nothing about each other: pairs of them are wrong.
+    some = jnp.arange(max(len(seeds), 15))
+    wrong = data._replace(fixed_seeds=some, moving_seeds=(some + 1) % count)
+    chance, _ = search("chance", bootstrap.init(wrong), wrong, config.chance_steps)
+    best, state, start_of_best = -jnp.inf, None, None
+    for name, start in _starts(problem, data, run):
+        objective, found = search(f"search-{name}", start, data, config.search_steps, evaluate)
+        if objective > best:
+            best, state, start_of_best = objective, found, name
+        if best >= config.success_ratio * chance:
+            break
+    failed = best < config.success_ratio * chance
+    if failed:
+        logging.warning(
+            "%s has failed: its objective %.3f is no better than from wrong seeds (%.3f); give it "
+            "more seeds or closer spaces.",
+            run.part,
+            best,
+            chance,
+        )
+    return state, {"objective": best, "chance": chance, "failed": failed, "start": start_of_best}
+
+
+def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State]]:
+    """Yields (name, state), the likeliest first: the seeds, the geometry, the seeds annealed.
+
+    Lazily: each takes longer than the one before it, and is asked only when that has failed.
+    """
+    config = run.config.bootstrap
+    if len(problem.seeds):
+        yield "seeds", bootstrap.init(data)
+    for candidate in starts.candidates(problem, run.config.start, run.random_seed):
+        yield candidate.name, bootstrap.at(*bootstrap.maps(candidate.covariance, config.reweight))
+    if len(problem.seeds):
+        for words in config.anneal_words:
+            yield f"anneal-{words}", _anneal(problem, run, min(words, len(problem.truth)))
+
+
+def _anneal(problem: Problem, run: Run, words: int) -> State:
+    """Soft matches from the seeds' coordinates, ever harder, in partly whitened spaces."""
+    config = run.config.bootstrap
+    rows, moving_rows = problem.frequent(words)
+    fixed_map = bootstrap.whitening(problem.fixed, config.anneal_whiten)
+    moving_map = bootstrap.whitening(problem.moving, config.anneal_whiten)
+    seeds = jnp.arange(len(problem.seeds))
+    data = Data(
+        unit(problem.fixed[rows] @ fixed_map),
+        unit(problem.moving[moving_rows] @ moving_map),
+        seeds,
+        seeds,
+    )
+    epsilon = np.geomspace(*config.anneal_epsilon, config.anneal_steps)
+    state = train.run(
+        bootstrap.soft_step,
+        bootstrap.init(data),
+        data,
+        bootstrap.Annealing(
+            tuple(epsilon.tolist()),
+            config.anneal_iterations,
+            config.anneal_reweight,
+            config.seed_weight,
+        ),
+        num_steps=config.anneal_steps,
+        chunk=20,
+        work=run.work,
+        part=f"{run.part}/anneal-{words}",
+    )
+    return bootstrap.at(fixed_map @ state.from_fixed, moving_map @ state.from_moving)
+
+
+def _fit(problem: Problem, fixed, moving, found: bootstrap.Matches, config) -> Array:
+    """Free anchors fitted to the mutual matches between `fixed` and `moving`, unwhitened rows."""
+    weight = found.mutual.astype(jnp.float32)
+    anchors = problem.fixed[problem.anchors]
+    return refine(fixed, moving, anchors, found.to_moving, weight, sphere=config.sphere)
+
+
+def whole(problem: Problem) -> Data:
+    """All rows of both spaces, and the seeds."""
+    return Data(problem.fixed, problem.moving, problem.fixed_seeds, problem.seeds)
+
+
+def mrr_of(problem: Problem, anchors: Float[Array, "k d_moving"], k: int) -> dict:
+    """MRR of the fixed words in the moving space, for the curve over iterations only."""
+    fixed = unit_relative(problem.fixed, problem.fixed[problem.anchors[: len(anchors)]])
+    moving = unit_relative(problem.moving[problem.truth], anchors)
+    return {"mrr": mrr(top_k(fixed, moving, k)[1], jnp.arange(len(fixed)))}
