@@ -13,6 +13,7 @@ from anchor_opt import algorithm1, figures, paper, tables
 from anchor_opt.methods import METHODS, Found, Run
 from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
+from anchor_opt.stitching import stitching
 from common import cli, report, train
 from common.data import pairs, words
 from common.errors import UserError
@@ -232,4 +233,5 @@ EXPERIMENTS = {
     "sweep_anchors": sweep,
     "sweep_words": sweep,
     "sweep_noise": sweep,
+    "stitching": stitching,
 }
