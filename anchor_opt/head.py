@@ -147,6 +147,7 @@ def train_and_test(
     parts: dict[str, str],
     config: ConfigDict,
     *,
+    forms: tuple[str, ...],
     num_classes: int,
     random_seed: int,
     work: Workdir,
@@ -158,6 +159,7 @@ def train_and_test(
       parts: name of a space -> name of the part in which its heads are trained; a part that is
         there already is not trained again.
       config: config.head.
+      forms: names of `HEADS`.
       num_classes: c.
       random_seed: of the initial parameters and of the batches.
       work: the run's folder.
@@ -167,7 +169,7 @@ def train_and_test(
       on), `head`, `metric` (`f1`, weighted by class size, and `mae` of the class index), `value`.
     """
     rows = []
-    for name, (decoder, mine) in itertools.product(config.forms, texts.items()):
+    for name, (decoder, mine) in itertools.product(forms, texts.items()):
         settings = Settings(
             name, mine.train.shape[1], num_classes, config.learning_rate, config.batch_size
         )

@@ -101,7 +101,7 @@ def _check(config: ConfigDict) -> None:
         cli.choose(METHODS, method, "method")
     for role in config.optimise:
         cli.choose(dict.fromkeys(ROLES), role, "space to optimise")
-    for name in config.head.forms:
+    for name in config.heads:
         cli.choose(dict.fromkeys(head.HEADS), name, "head")
 
 
@@ -196,6 +196,7 @@ def _heads(texts, parts, run: Run, num_classes: int) -> list[dict]:
         texts,
         parts,
         run.config.head,
+        forms=run.config.heads,
         num_classes=num_classes,
         random_seed=run.random_seed,
         work=run.work,

