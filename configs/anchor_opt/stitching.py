@@ -21,17 +21,19 @@ def get_config() -> ConfigDict:
     config = retrieval.get_config()
     config.experiment = "stitching"
 
-    # Data: an encoder by name (minilm, minilm_input, glove: common/data/encoders.py), or the path of
+    # Data: an encoder by name (minilm, minilm_input, glove: common/data/encoders.py), or a path of
     # an .npz with the arrays train [n, d], test [m, d], train_labels [n] and test_labels [m]. Row i
     # of both files is the same text, or else both hold anchors [k, d], the known pairs, of which
     # the first num_seeds are the seeds.
-    config.source = "minilm"
-    config.target = "glove"
+    config.source = "minilm_input"
+    config.target = "glove"  # minilm with either fails: see the README
     config.texts = "imdb"  # or rotten_tomatoes; what the encoders by name read
-    config.num_train = 4_000  # texts of those: the heads' training set, the anchors' pool
+    config.num_train = 3_000  # texts of those: the heads' training set, the anchors' pool
     config.num_test = 2_000
-    config.max_pieces = 64  # word pieces after which a text is cut: what the time allows, measured
-    config.smoothing = 1e-3  # a of GloVe's word weights a / (a + p(word)), Arora et al. 2017
+    # Word pieces after which a text is cut, MiniLM's own limit. Measured against 64: accuracy of a
+    # linear classifier .74 / .78 for .68 / .71, MRR with all true anchors .39 / .73 for .37 / .67.
+    config.max_pieces = 256
+    config.smoothing = 1e-3  # a of the averages' weights a / (a + p(word)), Arora et al. 2017
 
     # The task; num_anchors, num_seeds and random_seeds as in retrieval, which T3 says
     config.optimise = ("target",)  # A.2: the anchors of one space are given, of the other sought
@@ -47,8 +49,8 @@ def get_config() -> ConfigDict:
     config.head.learning_rate = 1e-3  # Adam
 
     config.when_quick = ConfigDict()
-    config.when_quick.num_train = 1_500
-    config.when_quick.num_test = 500
+    config.when_quick.num_train = 800
+    config.when_quick.num_test = 400
     config.when_quick.random_seeds = (0,)
     for name in WORDS_ONLY:
         del config[name]
