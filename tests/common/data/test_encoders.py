@@ -31,14 +31,14 @@ def test_glove_is_the_weighted_mean_of_its_words(empty_cache):
     np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-6)
 
 
-def test_both_encoders_see_the_same_part_of_a_text(empty_cache):
+@pytest.mark.parametrize("name", ["minilm_input", "glove"])  # for minilm see test_bert.py
+def test_texts_are_cut(empty_cache, name):
     short = "a film about the sea and the sun and the sand in the"  # 13 pieces, and 2 special ones
     texts = [f"{short} wind {rest}" for rest in ("of spring", "music " * 30)]
-    for name in encoders.ENCODERS:
-        first, second = encoders.encode(name, texts, empty_cache, **SETTINGS)
-        np.testing.assert_allclose(first, second, atol=1e-6)
-        longer = encoders.encode(name, texts, empty_cache, max_pieces=32, smoothing=1e-3)
-        assert not np.allclose(longer[0], longer[1], atol=1e-6)
+    first, second = encoders.encode(name, texts, empty_cache, **SETTINGS)
+    np.testing.assert_allclose(first, second, atol=1e-6)
+    first, second = encoders.encode(name, texts, empty_cache, max_pieces=32, smoothing=1e-3)
+    assert not np.allclose(first, second, atol=1e-6)
 
 
 def test_minilm_input_is_the_weighted_mean_of_its_pieces(empty_cache):
@@ -70,18 +70,29 @@ def test_a_text_without_a_known_word_is_not_zero(empty_cache):
     np.testing.assert_array_equal(found[0], found[1])
 
 
-def test_encodings_are_kept_by_what_determines_them(empty_cache, monkeypatch):
+def test_encodings_are_kept_by_what_determines_them(tmp_path, monkeypatch):
+    calls = []
+
+    def lengths(texts, cache, max_pieces, smoothing):
+        calls.append(texts)
+        return np.array([[len(text), smoothing] for text in texts], np.float32)
+
+    monkeypatch.setattr(encoders, "ENCODERS", {"glove": lengths, "minilm": lengths})
     texts = ["one film", "two films"]
-    first = encoders.encode("glove", texts, empty_cache, **SETTINGS)
-    kept = list((empty_cache / "encodings").iterdir())
-    assert len(kept) == 1
-    with monkeypatch.context() as patch:
-        patch.setattr(encoders, "ENCODERS", {})  # nothing is encoded again
-        again = encoders.encode("glove", texts, empty_cache, **SETTINGS)
-    np.testing.assert_array_equal(first, again)
-    encoders.encode("glove", texts[::-1], empty_cache, **SETTINGS)
-    encoders.encode("glove", texts, empty_cache, max_pieces=16, smoothing=1e-2)
-    assert len(list((empty_cache / "encodings").iterdir())) == 3
+    for _ in range(2):
+        found = encoders.encode("glove", texts, tmp_path, **SETTINGS)
+        np.testing.assert_array_equal(found, lengths(texts, tmp_path, **SETTINGS))
+        calls.pop()
+    assert calls == [texts]
+    for name, changed, size in (
+        ("glove", {}, 2),
+        ("glove", {"max_pieces": 17}, 3),
+        ("glove", {"smoothing": 1e-2}, 4),
+        ("minilm", {}, 5),
+        ("minilm", {"smoothing": 1e-2}, 5),  # it has no weights
+    ):
+        encoders.encode(name, texts[::-1], tmp_path, **SETTINGS | changed)
+        assert len(calls) == size
 
 
 def test_a_cache_that_cannot_be_written(empty_cache):
