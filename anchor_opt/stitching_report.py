@@ -53,7 +53,8 @@ def figures(config: ConfigDict, work: Workdir, spaces: dict, rows: list[dict]) -
     """Writes f1.png, and relative_spaces.png where both spaces hold the same texts."""
     role = config.optimise[0]
     name = getattr(config, role)
-    title = f"{config.source} and {config.target}, anchors of {name} sought"
+    title = " and ".join(Path(getattr(config, r)).stem for r in ("source", "target"))
+    title += f", anchors of the {role} sought"
     groups = {  # the stitched combinations first; of a file its name alone
         f"{Path(decoder).stem}\n→ {Path(encoder).stem}": (encoder, decoder)
         for decoder, encoder in (
