@@ -13,6 +13,7 @@ from anchor_opt import algorithm1, bootstrap, figures, paper, starts, tables
 from anchor_opt.methods import FROM_SEEDS, METHODS, Found, Run
 from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
+from anchor_opt.stitching import stitching
 from common import cli, report, train
 from common.data import pairs, words
 from common.errors import UserError
@@ -245,4 +246,5 @@ EXPERIMENTS = {
     "sweep_words": sweep,
     "sweep_noise": sweep,
     "starts": sweep,
+    "stitching": stitching,
 }

@@ -9,14 +9,21 @@ def unit(x: Float[Array, "n d"]) -> Float[Array, "n d"]:
     return x / jnp.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def preprocess(x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def preprocess(
+    x: Float[Array, "n d"], centre_of: Float[Array, "m d"] | None = None
+) -> Float[Array, "n d"]:
     """Unit rows, centred, unit rows again.
 
     Without the centring the relative spaces of two encoders do not correspond: each has one common
     direction of its own, which every similarity then carries.
+
+    Args:
+      x: rows, none zero.
+      centre_of: rows whose mean, once they are of unit length, is the centre: the training rows
+        when x are those of a test; None: x itself.
     """
-    x = unit(x)
-    return unit(x - x.mean(axis=0))
+    centre = unit(x if centre_of is None else centre_of).mean(axis=0)
+    return unit(unit(x) - centre)
 
 
 def relative(x: Float[Array, "n d"], anchors: Float[Array, "k d"]) -> Float[Array, "n k"]:

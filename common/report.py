@@ -168,3 +168,29 @@ def error_bars(
     axes[0].legend(frameon=False)
     figure.suptitle(title)
     return figure
+
+
+def bars(
+    panels: dict[str, dict[str, list[tuple[float, float]]]], groups: Sequence[str], title: str
+) -> Figure:
+    """Bars with their deviations in groups, one panel a measure, one colour a method.
+
+    Args:
+      panels: label of the y axis -> method -> (mean, std) of each group.
+      groups: labels of the groups on the x axis.
+      title: of the figure.
+    """
+    figure = Figure(figsize=(6 * len(panels), 4), layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, (ylabel, methods) in zip(axes, panels.items(), strict=True):
+        width = 0.8 / len(methods)
+        for i, (colour, (method, values)) in enumerate(zip(COLOURS, methods.items(), strict=False)):
+            place = np.arange(len(groups)) + (i + 0.5) * width - 0.4
+            means, deviations = zip(*values, strict=True)
+            axis.bar(place, means, width, yerr=deviations, color=colour, label=method, capsize=2)
+        axis.set_xticks(range(len(groups)), groups)
+        axis.set_ylabel(ylabel)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    figure.suptitle(title)
+    return figure

