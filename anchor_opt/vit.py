@@ -25,8 +25,8 @@ class Shape(NamedTuple):
     heads: int
     classes: int  # 0: no classification layer
     pool: str  # 'token': the class token; 'mean': mean over the patches
-    mean: float = 0.5  # of pixels from 0 to 1
-    std: float = 0.5
+    mean: tuple[float, ...]  # of pixels from 0 to 1: one, or one a channel
+    std: tuple[float, ...]
 
 
 class Block(nnx.Module):
@@ -66,7 +66,7 @@ class ViT(nnx.Module):
 
     def features(self, images: UInt8[Array, "b h w c"]) -> Float[Array, "b d"]:
         """Pooled features of images of 0 to 255, before the classification layer."""
-        x = (images / 255.0 - self.shape.mean) / self.shape.std
+        x = (images / 255.0 - jnp.array(self.shape.mean)) / jnp.array(self.shape.std)
         b, h, w, c = x.shape
         p = self.shape.patch
         x = x.reshape(b, h // p, p, w // p, p, c).swapaxes(2, 3).reshape(b, -1, p * p * c)
@@ -160,19 +160,33 @@ def shifted(key: jax.Array, images: UInt8[Array, "b h w c"], most: int) -> UInt8
     return jax.vmap(one)(padded, offsets)
 
 
+def fitted(images: UInt8[Array, "b h w c"], shape: tuple[int, int, int]) -> Array:
+    """Images of 0 to 255 in the size and channels that a model reads; grey becomes all colours."""
+    if images.shape[1:3] != shape[:2]:
+        size = (len(images), *shape[:2], images.shape[3])
+        images = jax.image.resize(images.astype(jnp.float32), size, "bicubic").clip(0, 255)
+    if images.shape[3] == 1:
+        images = jnp.repeat(images, shape[2], axis=3)
+    return images
+
+
 def encode(
-    model: ViT, images: UInt8[np.ndarray, "n h w c"], *, batch: int = 250, progress: str = ""
+    model: ViT, images: UInt8[np.ndarray, "n h w c"], *, batch: int, progress: str = ""
 ) -> Float[np.ndarray, "n d"]:
     """Pooled features of all images, a batch at a time.
 
     Args:
-      model: of the images' shape.
-      images: of 0 to 255.
+      model: any; images of another size are resized to its own.
+      images: of 0 to 255, grey or with the model's channels.
       batch: images a step; the last one is padded.
       progress: label of the progress bar.
     """
     graph, parameters = nnx.split(model)
-    run = jax.jit(lambda parameters, x: nnx.merge(graph, parameters).features(x))
+
+    @jax.jit
+    def run(parameters, images):
+        return nnx.merge(graph, parameters).features(fitted(images, model.shape.image))
+
     out = []
     # Accelerators round a matrix product's factors by default: other vectors on every machine.
     with jax.default_matmul_precision("float32"):

@@ -90,14 +90,14 @@ def load(dataset: str, split: str, cache: Path) -> Images:
         or a download that failed.
     """
     builder = _builder(dataset, cache)
-    if not Path(builder.data_dir).exists():
-        _prepare(builder, dataset, cache)
     features = builder.info.features
     if not {"image", "label"} <= set(features) or features["image"].np_dtype != np.uint8:
         raise UserError(
             f"The set '{dataset}' has no 8-bit 'image' with a 'label': choose a set for image "
             f"classification, {EMBEDDED}, mnist or cifar10 say."
         )
+    if not Path(builder.data_dir).exists():
+        _prepare(builder, dataset, cache)
     try:
         source = builder.as_data_source(split=split)
     except ValueError as error:

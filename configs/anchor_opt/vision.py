@@ -1,0 +1,52 @@
+"""Retrieval across two image encoders: Table 7 of the anchor optimisation paper."""
+
+from ml_collections import ConfigDict
+
+from configs.anchor_opt import retrieval
+
+
+def get_config() -> ConfigDict:
+    """Values of the retrieval experiment but for those below."""
+    config = retrieval.get_config()
+    config.experiment = "vision"
+    for name in ("source_words", "target_words", "num_words", "drop_first", "min_letters"):
+        del config[name]
+    for name in ("max_rows", "figure_words"):
+        del config[name]
+    del config.when_quick["num_words"]
+
+    # Data: mnist_5k or an image set of the TFDS catalogue (paper: cifar10, about 20,000 images)
+    config.dataset = "mnist_5k"
+    config.train_split = "train"  # of the encoders trained here
+    config.test_split = "test"  # held out: the images retrieved
+
+    # Encoders: names of those below (paper: ViT-base, ViT-small), or in their place files.
+    config.source = "vit_wide"
+    config.target = "vit_narrow"
+    config.source_features = ""  # .npz of an array [images, d], row i the same image in both
+    config.target_features = ""
+    config.source_weights = ""  # .npz of a timm vit_*_patch*, by the names of its state_dict
+    config.target_weights = ""
+    config.weights_mean = (0.5,)  # of the pixels: timm, vit_base_patch16_224
+    config.weights_std = (0.5,)
+
+    config.encoders = ConfigDict()
+    config.encoders.vit_wide = _encoder(width=128, depth=4, heads=4, random_seed=0)
+    config.encoders.vit_narrow = _encoder(width=64, depth=6, heads=4, random_seed=1)
+    config.patch = 7
+    config.pool = "token"
+    config.training = ConfigDict()
+    config.training.steps = 600
+    config.training.batch = 64
+    config.training.learning_rate = 1e-3
+    config.training.warmup = 0.1  # share of the steps
+    config.training.weight_decay = 0.05
+    config.training.shift = 2
+
+    config.methods = ("gt", "seed", "algorithm1", "bootstrap", "oracle")
+    config.when_quick.training = ConfigDict({"steps": 100})
+    return config
+
+
+def _encoder(**values) -> ConfigDict:
+    return ConfigDict(values)
