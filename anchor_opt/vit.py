@@ -14,6 +14,8 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, UInt8
 from tqdm import tqdm
 
+from anchor_opt.relative import unit
+
 
 class Shape(NamedTuple):
     """What determines the parameters of a ViT and how it reads an image."""
@@ -55,10 +57,11 @@ class ViT(nnx.Module):
         self.shape = shape
         height, width, channels = shape.image
         tokens = 1 + (height // shape.patch) * (width // shape.patch)
-        small = nnx.initializers.normal(0.02)
+        # As large as the embedded patches: from the usual .02 a short training learns no position.
+        large = nnx.initializers.normal(0.5)
         self.embed = nnx.Linear(shape.patch**2 * channels, shape.width, rngs=rngs)
-        self.token = nnx.Param(small(rngs.params(), (shape.width,)))
-        self.positions = nnx.Param(small(rngs.params(), (tokens, shape.width)))
+        self.token = nnx.Param(large(rngs.params(), (shape.width,)))
+        self.positions = nnx.Param(large(rngs.params(), (tokens, shape.width)))
         self.blocks = nnx.List([Block(shape.width, shape.heads, rngs) for _ in range(shape.depth)])
         self.norm = nnx.LayerNorm(shape.width, epsilon=1e-6, rngs=rngs)
         if shape.classes:
@@ -92,6 +95,8 @@ class Training(NamedTuple):
     warmup: float  # share of the steps
     weight_decay: float
     shift: int  # pixels, at most, by which an image is moved at random
+    contrast: float  # weight of the contrastive loss; 0: a classifier alone
+    temperature: float  # of the contrastive loss
 
 
 class State(NamedTuple):
@@ -133,20 +138,43 @@ def with_parameters(shape: Shape, parameters: nnx.State) -> ViT:
 
 
 def step(state: State, index, data: Data, settings: Training) -> tuple[State, dict]:
-    """One step of cross-entropy on a random batch, moved by a few pixels at random."""
-    draw, move = jax.random.split(jax.random.fold_in(data.key, index))
+    """One step on a random batch, each image moved by a few pixels at random.
+
+    Cross-entropy plus `contrast` times the contrastive loss (InfoNCE, Chen et al. 2020) between the
+    features of two moved copies. A classifier alone need not tell the images of a class apart.
+    """
+    draw, *moves = jax.random.split(jax.random.fold_in(data.key, index), 3)
     rows = jax.random.randint(draw, (settings.batch,), 0, len(data.labels))
-    images, labels = shifted(move, data.images[rows], settings.shift), data.labels[rows]
+    images, labels = data.images[rows], data.labels[rows]
+    copies = [shifted(move, images, settings.shift) for move in moves]
 
     def loss(parameters):
-        logits = with_parameters(settings.shape, parameters)(images)
-        losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
-        return losses.mean(), (logits.argmax(axis=1) == labels).mean()
+        model = with_parameters(settings.shape, parameters)
+        features = model.features(copies[0])
+        logits = model.head(features)
+        value = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+        if settings.contrast:
+            others = model.features(copies[1])
+            value += settings.contrast * contrastive(features, others, settings.temperature)
+        return value, (logits.argmax(axis=1) == labels).mean()
 
     (value, accuracy), gradient = jax.value_and_grad(loss, has_aux=True)(state.parameters)
-    updates, opt = optimiser(settings).update(gradient, state.optimiser, state.parameters)
-    new = State(optax.apply_updates(state.parameters, updates), opt)
+    updates, moments = optimiser(settings).update(gradient, state.optimiser, state.parameters)
+    new = State(optax.apply_updates(state.parameters, updates), moments)
     return new, {"loss": value, "accuracy": accuracy}
+
+
+def contrastive(
+    first: Float[Array, "b d"], second: Float[Array, "b d"], temperature: float
+) -> Float[Array, ""]:
+    """InfoNCE: each row has to find its copy among all rows of the other batch, both ways."""
+    similarity = unit(first) @ unit(second).T / temperature
+    own = jnp.arange(len(first))
+    losses = [
+        optax.softmax_cross_entropy_with_integer_labels(scores, own).mean()
+        for scores in (similarity, similarity.T)
+    ]
+    return sum(losses) / 2
 
 
 def shifted(key: jax.Array, images: UInt8[Array, "b h w c"], most: int) -> UInt8[Array, "b h w c"]:

@@ -8,7 +8,9 @@ import scipy.special
 from flax import nnx
 
 from anchor_opt import vit, weights
+from common import train
 from common.errors import UserError
+from common.workdir import Workdir
 
 HALF = (0.5,)
 SHAPE = vit.Shape((8, 8, 1), 4, 16, 2, 4, 3, "mean", HALF, HALF)
@@ -112,3 +114,38 @@ def striped(n):
     images = np.random.default_rng(0).integers(0, 60, (n, 8, 8, 1), dtype=np.uint8)
     images[np.arange(n), 2 * labels + 1] = 255
     return images, labels
+
+
+@pytest.mark.parametrize("contrast", [0.0, 1.0])
+def test_training_learns_and_resumes(tmp_path, contrast):
+    images, labels = striped(90)
+    settings = vit.Training(SHAPE, 40, 32, 5e-3, 0.1, 0.05, 0, contrast, 0.1)
+
+    def run(work, num_steps):
+        return train.run(
+            vit.step,
+            vit.init(settings, 3),
+            vit.Data(jnp.asarray(images), jnp.asarray(labels), jax.random.key(3)),
+            settings,
+            num_steps=num_steps,
+            chunk=20,
+            work=work,
+            part="encoder",
+        ).parameters
+
+    whole = run(Workdir(tmp_path / "whole", {}), 40)
+    model = vit.with_parameters(SHAPE, whole)
+    assert (np.asarray(model(images)).argmax(axis=1) == labels).mean() > 0.9
+    stopped = Workdir(tmp_path / "stopped", {})
+    run(stopped, 20)
+    jax.tree.map(np.testing.assert_array_equal, run(stopped, 40), whole)
+
+
+def test_the_contrastive_loss_by_its_definition():
+    first, second = np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32)
+    a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (first, second))
+    likely = np.exp(a @ b.T / 0.1)
+    losses = [-np.log(np.diag(likely) / likely.sum(axis=axis)).mean() for axis in (0, 1)]
+    found = vit.contrastive(jnp.asarray(first), jnp.asarray(second), 0.1)
+    np.testing.assert_allclose(found, np.mean(losses), rtol=1e-4)
+    assert vit.contrastive(jnp.asarray(first), jnp.asarray(first), 0.1) < found
