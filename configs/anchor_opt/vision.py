@@ -35,7 +35,7 @@ def get_config() -> ConfigDict:
     config.encoders.vit_wide = _encoder(width=96, depth=3, heads=4, random_seed=0)
     config.encoders.vit_narrow = _encoder(width=48, depth=4, heads=4, random_seed=1)
     config.patch = 7  # pixels: 16 patches a digit (paper: 16 of 224, 196 patches)
-    config.pool = "mean"  # of the patches, or 'token', the class token
+    config.pool = "mean"  # of the patches; 'token', the class token: GT MRR .60 as well, measured
     config.training = ConfigDict()
     config.training.steps = 600  # measured: a minute and a half for both on two cores
     config.training.batch = 64
@@ -43,10 +43,14 @@ def get_config() -> ConfigDict:
     config.training.warmup = 0.1  # share of the steps
     config.training.weight_decay = 0.05
     config.training.shift = 2  # pixels, at most, that a digit is moved at random
+    # Weight of the contrastive loss beside cross-entropy. Measured, held-out accuracy of both and
+    # MRR of GT: .96, .94, .60. At 0, the classifier alone: .96, .94, .10, since it tells the images
+    # of a class apart no longer.
     config.training.contrast = 1.0
     config.training.temperature = 0.1  # Chen et al. 2020
 
     config.methods = ("gt", "seed", "algorithm1", "bootstrap", "oracle")
+    config.when_quick.test_split = "test[:1000]"
     config.when_quick.training = ConfigDict({"steps": 100})
     return config
 
