@@ -35,7 +35,9 @@ def across_images(config: ConfigDict, work: Workdir, cache: Path) -> str:
     seen = vision.load(config, work, cache)
     named = ConfigDict(config)  # the table names the file of one's own features or weights
     named.source, named.target = seen.encoders
-    return _across(named, work, seen.pair, seen.groups, seen.notes)
+    known = seen.labels is not None
+    groups = figures.class_groups(seen.labels, seen.pair) if known else {}
+    return _across(named, work, seen.pair, groups, seen.notes)
 
 
 def _across(

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Int
 from ml_collections import ConfigDict
 
 from anchor_opt.relative import preprocess, unit_relative
@@ -11,7 +12,7 @@ from common.report import curves, error_bars, save_figure, scatter_grid
 from common.retrieval import top_k
 from common.workdir import Workdir
 
-NEIGHBOURS = 15  # of each coloured word
+NEIGHBOURS = 15  # of each coloured word, rows of each coloured class
 TITLES = {"gt": "GT", "seed": "Seed", "algorithm1": "Algorithm 1", "bootstrap": "Bootstrap"}
 
 
@@ -42,7 +43,7 @@ def retrieval(
         for method in TITLES
         if method in config.methods
     }
-    if panels:
+    if panels and groups:
         figure = scatter_grid(panels, both, groups, f"Relative spaces by PCA: {title}")
         save_figure(figure, work.path / "relative_spaces.png")
     lines = _mrr_lines(work, config, role)
@@ -97,6 +98,17 @@ def word_groups(chosen, data: Pair) -> dict[str, list[int]]:
     space = preprocess(jnp.asarray(data.source))
     near = np.asarray(top_k(space[jnp.asarray(rows)], space, NEIGHBOURS)[1])
     return {data.names[row]: list(members) for row, members in zip(rows, near, strict=True)}
+
+
+def class_groups(labels: Int[np.ndarray, " n"], data: Pair) -> dict[str, list[int]]:
+    """Of each class its most typical rows: those nearest to its mean in the source space."""
+    space = np.asarray(preprocess(jnp.asarray(data.source)))
+    groups = {}
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        typical = np.argsort(-space[rows] @ space[rows].mean(axis=0), kind="stable")
+        groups[str(label)] = rows[typical[:NEIGHBOURS]].tolist()
+    return groups
 
 
 def _mrr_lines(work: Workdir, config: ConfigDict, role: str) -> dict:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import logging
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from ml_collections import ConfigDict
 
 from anchor_opt import vit, weights
@@ -36,13 +36,13 @@ class Seen(NamedTuple):
     Attributes:
       pair: the spaces.
       encoders: names of source and target: of an encoder, or the file that took its place.
-      groups: class -> rows, where classes are known.
+      labels: class of each image; None without images.
       notes: a sentence on each encoder that was trained here.
     """
 
     pair: Pair
     encoders: tuple[str, str]
-    groups: dict[str, list[int]]
+    labels: Int[np.ndarray, " n"] | None
     notes: str
 
 
@@ -80,13 +80,9 @@ def load(config: ConfigDict, work: Workdir, cache: Path) -> Seen:
             f"{names[0]} has {len(spaces[0])} rows and {names[1]} {len(spaces[1])}: row i of both "
             "has to be the same image."
         )
-    groups, split = {}, "row"
-    if held_out:
-        classes = np.unique(held_out.labels)
-        groups = {str(c): np.flatnonzero(held_out.labels == c).tolist() for c in classes}
-        split = held_out.split
+    split, labels = (held_out.split, held_out.labels) if held_out else ("row", None)
     rows = [f"{split} {i}" for i in range(len(spaces[0]))]
-    return Seen(Pair(rows, *spaces), tuple(names), groups, " ".join(notes))
+    return Seen(Pair(rows, *spaces), tuple(names), labels, " ".join(notes))
 
 
 def _by_weights(
@@ -169,7 +165,7 @@ def _trained(name, recipe, settings, random_seed, seen, work, cache):
             data,
             settings,
             num_steps=settings.steps,
-            chunk=50,
+            chunk=25,
             work=work,
             part=part,
         )

@@ -13,7 +13,7 @@ from common.errors import UserError
 from common.workdir import Workdir
 
 HALF = (0.5,)
-SHAPE = vit.Shape((8, 8, 1), 4, 16, 2, 4, 3, "mean", HALF, HALF)
+SHAPE = vit.Shape((8, 8, 1), 4, 16, 1, 4, 3, "mean", HALF, HALF)
 
 
 def reference(p, images, mean, std):
@@ -116,10 +116,9 @@ def striped(n):
     return images, labels
 
 
-@pytest.mark.parametrize("contrast", [0.0, 1.0])
-def test_training_learns_and_resumes(tmp_path, contrast):
+def test_training_learns_and_resumes(tmp_path):
     images, labels = striped(90)
-    settings = vit.Training(SHAPE, 40, 32, 5e-3, 0.1, 0.05, 0, contrast, 0.1)
+    settings = vit.Training(SHAPE, 40, 32, 5e-3, 0.1, 0.05, 0, 1.0, 0.1)
 
     def run(work, num_steps):
         return train.run(
