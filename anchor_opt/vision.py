@@ -165,7 +165,7 @@ def _trained(name, recipe, settings, random_seed, seen, work, cache):
             data,
             settings,
             num_steps=settings.steps,
-            chunk=25,
+            chunk=50,
             work=work,
             part=part,
         )

@@ -102,10 +102,13 @@ def test_shifted_moves_whole_images_and_fills_with_black():
 
 def test_pooling():
     images = np.random.default_rng(0).integers(0, 256, (3, 8, 8, 1), dtype=np.uint8)
-    mean = vit.ViT(SHAPE, nnx.Rngs(0))
-    token = vit.with_parameters(SHAPE._replace(pool="token"), nnx.state(mean))
-    assert mean.features(images).shape == (3, 16) and mean(images).shape == (3, 3)
-    assert np.abs(mean.features(images) - token.features(images)).max() > 0.1
+    parameters = nnx.state(vit.ViT(SHAPE, nnx.Rngs(0)))
+    found = [
+        vit.encode(vit.with_parameters(SHAPE._replace(pool=pool), parameters), images, batch=3)
+        for pool in ("mean", "token")
+    ]
+    assert found[0].shape == found[1].shape == (3, 16)
+    assert np.abs(found[0] - found[1]).max() > 0.1
 
 
 def striped(n):
