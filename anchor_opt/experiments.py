@@ -9,7 +9,7 @@ import numpy as np
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import algorithm1, bootstrap, figures, paper, starts, tables
+from anchor_opt import algorithm1, bootstrap, figures, paper, starts, tables, vision
 from anchor_opt.methods import FROM_SEEDS, METHODS, Found, Run
 from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
@@ -27,12 +27,37 @@ def retrieval(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Retrieval across two word spaces (Tables 1, 4, 5): every method, both directions."""
     _check(config)
     data = _load(config, cache)
+    return _across(config, work, data, figures.word_groups(config.figure_words, data))
+
+
+def across_images(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Retrieval across two encoders of the same images (Table 7)."""
+    _check(config)
+    seen = vision.load(config, work, cache)
+    named = ConfigDict(config)  # the table names the file of one's own features or weights
+    named.source, named.target = seen.encoders
+    known = seen.labels is not None
+    groups = figures.class_groups(seen.labels, seen.pair) if known else {}
+    return _across(named, work, seen.pair, groups, seen.notes)
+
+
+def _across(
+    config: ConfigDict, work: Workdir, data: pairs.Pair, groups: dict, notes: str = ""
+) -> str:
+    """Retrieval across two spaces: every method, both directions; tables and figures.
+
+    Args:
+      config: of the experiment.
+      work: the run's folder.
+      data: the spaces.
+      groups: label -> rows coloured in the figure.
+      notes: on the data, to stand below the tables.
+    """
     rows, failed = _collect(config, work, data)
-    full, short = tables.retrieval(config, rows, failed)
+    full, short = tables.retrieval(config, rows, failed, notes)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", full.encode())
-    spaces = _spaces(config, data)
-    figures.retrieval(config, work, data.words[: config.num_words], spaces, rows)
+    figures.retrieval(config, work, data.names, _spaces(data), groups, rows)
     return short
 
 
@@ -59,7 +84,8 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
     data = _load(with_most, cache)
     rows, failed = [], []
     for value, point in points:
-        found, broken = _collect(point, work, data, f"{config.sweep_over}{value}-")
+        first = pairs.Pair(*(part[: point.num_words] for part in data))
+        found, broken = _collect(point, work, first, f"{config.sweep_over}{value}-")
         swept = {"sweep_over": config.sweep_over, "sweep_value": value}
         rows += [row | swept for row in found]
         failed += broken
@@ -70,9 +96,8 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
     return table
 
 
-def _spaces(config: ConfigDict, data: pairs.Pair) -> dict:
-    words_used = config.num_words
-    return {role: preprocess(jnp.asarray(getattr(data, role)[:words_used])) for role in ROLES}
+def _spaces(data: pairs.Pair) -> dict:
+    return {role: preprocess(jnp.asarray(getattr(data, role))) for role in ROLES}
 
 
 def _collect(
@@ -83,7 +108,7 @@ def _collect(
     A part of the run is one random seed, one optimised space, one method. Its result is kept in
     parts/, its anchors in anchors/.
     """
-    spaces = _spaces(config, data)
+    spaces = _spaces(data)
     absolute = work.part(f"{prefix}absolute", lambda: _absolute(spaces, config.k))
     measured, failed = [], []
     tasks = list(itertools.product(config.random_seeds, config.optimise, config.methods))
@@ -101,8 +126,7 @@ def _collect(
         )
         part = f"{prefix}seed{random_seed}-{role}-{method}"
         run = Run(config, work, part, random_seed)
-        vocabulary = data.words[: config.num_words]
-        result = work.part(part, lambda: _measure(problem, run, method, role, vocabulary))  # noqa: B023
+        result = work.part(part, lambda: _measure(problem, run, method, role, data.names))  # noqa: B023
         train.forget_checkpoints(work, part)
         if result["notes"].get("failed"):
             failed.append(part)
@@ -139,12 +163,12 @@ def _load(config: ConfigDict, cache: Path) -> pairs.Pair:
     )
 
 
-def _measure(problem: Problem, run: Run, method: str, role: str, vocabulary: list[str]) -> dict:
-    """Runs one method and measures its anchors; also as real words, line 10 of Algorithm 1."""
+def _measure(problem: Problem, run: Run, method: str, role: str, names: list[str]) -> dict:
+    """Runs one method and measures its anchors; also as real items, line 10 of Algorithm 1."""
     found = METHODS[method](problem, run)
     nearest = np.asarray(algorithm1.discretise(found.anchors, problem.moving))
     rows = []
-    if method in ("gt", "seed"):  # words already
+    if method in ("gt", "seed"):  # items already
         rows += _compare(problem, found.anchors, role, run.config.k, anchors=None)
     else:
         for kind, anchors in (
@@ -154,10 +178,10 @@ def _measure(problem: Problem, run: Run, method: str, role: str, vocabulary: lis
             rows += _compare(problem, anchors, role, run.config.k, anchors=kind)
     if found.coordinates:
         rows += _own_precision(problem, found.coordinates, role, run.config.k)
-    _save_anchors(run, problem, found, nearest, vocabulary)
+    _save_anchors(run, problem, found, nearest, names)
     notes = dict(found.notes)
-    if "disbelieved" in notes:  # seeds by number: by word
-        notes["disbelieved"] = [vocabulary[problem.anchors[i]] for i in notes["disbelieved"]]
+    if "disbelieved" in notes:  # seeds by number: by name
+        notes["disbelieved"] = [names[problem.anchors[i]] for i in notes["disbelieved"]]
     return {"rows": rows, "notes": notes}
 
 
@@ -202,15 +226,15 @@ def _absolute(spaces: dict, k: int) -> list[dict]:
     return [row | {"representation": "absolute", "anchors": None} for row in _metrics(spaces, k)]
 
 
-def _save_anchors(run: Run, problem: Problem, found: Found, nearest, vocabulary: list[str]) -> None:
-    """Keeps the anchors: the fixed space's words, the found vectors and their nearest words."""
-    word_of_row = np.asarray(vocabulary)[np.argsort(problem.truth)]
+def _save_anchors(run: Run, problem: Problem, found: Found, nearest, names: list[str]) -> None:
+    """Keeps the anchors: the fixed space's items, the found vectors and their nearest items."""
+    name_of_row = np.asarray(names)[np.argsort(problem.truth)]
     buffer = io.BytesIO()
     np.savez(
         buffer,
-        fixed_words=np.asarray(vocabulary)[problem.anchors[: len(nearest)]],
+        fixed_words=np.asarray(names)[problem.anchors[: len(nearest)]],
         moving_vectors=np.asarray(found.anchors),
-        moving_words=word_of_row[nearest],
+        moving_words=name_of_row[nearest],
     )
     write_atomically(run.work.path / "anchors" / f"{run.part}.npz", buffer.getvalue())
 
@@ -218,10 +242,12 @@ def _save_anchors(run: Run, problem: Problem, found: Found, nearest, vocabulary:
 def _row(row: dict, config: ConfigDict, spaces: dict) -> dict:
     """A summarised row in the form of results.json, the paper's value beside it."""
     names = {role: getattr(config, role) for role in ROLES}
+    standins = (*words.SPACES, *config.get("encoders", ()))
+    table = tables.published(config)
     published = None
-    if row["representation"] == "relative" and config.experiment == "retrieval":
+    if row["representation"] == "relative" and config.experiment in ("retrieval", "vision"):
         published = paper.value(
-            row["method"], row["optimised"], row["source"], row["target"], row["metric"]
+            table, row["method"], row["optimised"], row["source"], row["target"], row["metric"]
         )
     return row | {
         "experiment": config.experiment,
@@ -231,9 +257,9 @@ def _row(row: dict, config: ConfigDict, spaces: dict) -> dict:
         "optimised": names[row["optimised"]],
         "paper_value": published[0] if published else None,
         "paper_std": published[1] if published else None,
-        "paper_dataset": paper.DATASET if published else None,
-        "standin": config.source in words.SPACES or config.target in words.SPACES,
-        "num_words": config.num_words,
+        "paper_dataset": table.dataset if published else None,
+        "standin": any(name in standins for name in (config.source, config.target)),
+        f"num_{table.items}": len(spaces["source"]),
         "num_pairs": config.num_seeds,
         "dim": spaces[row["source"]].shape[1],
     }
@@ -241,6 +267,7 @@ def _row(row: dict, config: ConfigDict, spaces: dict) -> dict:
 
 EXPERIMENTS = {
     "retrieval": retrieval,
+    "vision": across_images,
     "sweep_seeds": sweep,
     "sweep_anchors": sweep,
     "sweep_words": sweep,

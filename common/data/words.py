@@ -126,6 +126,9 @@ def prepare(builder: tfds.core.DatasetBuilder, cache: Path) -> None:
         with contextlib.redirect_stdout(io.StringIO()):  # stdout is for the table of a run
             builder.download_and_prepare()
     except OSError as error:
+        if Path(builder.data_dir).exists():  # another process has built it in the meantime
+            builder.info.read_from_directory(builder.data_dir)
+            return
         raise UserError(
             f"Cannot build the data set {builder.info.full_name} in {cache} "
             f"({error.strerror or error}): point {CACHE_VARIABLE} at a writable folder with room."

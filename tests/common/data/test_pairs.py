@@ -30,7 +30,7 @@ def load(folder, **options):
 def test_shared_words_in_the_order_of_the_source(files):
     folder, source, target = files
     pair = load(folder, num_words=4)
-    assert pair.words == ["the", "of", "x1yz", "house"]
+    assert pair.names == ["the", "of", "x1yz", "house"]
     np.testing.assert_array_equal(pair.source, source[[0, 2, 3, 4]])
     np.testing.assert_array_equal(pair.target, target[[2, 5, 4, 1]])
 
@@ -38,7 +38,7 @@ def test_shared_words_in_the_order_of_the_source(files):
 def test_the_papers_filters(files):
     folder, _, target = files
     pair = load(folder, num_words=1, drop_first=1, min_letters=4)
-    assert pair.words == ["tree"]  # 'house' dropped first, 'x1yz' is not alphabetic
+    assert pair.names == ["tree"]  # 'house' dropped first, 'x1yz' is not alphabetic
     np.testing.assert_array_equal(pair.target, target[:1])
 
 
@@ -53,7 +53,7 @@ def test_an_array_with_a_word_list_against_an_embedded_space(tmp_path):
         cache=cache_dir(),
         source_words=str(tmp_path / "mine.words"),
     )
-    assert pair.words == ["horse", "the", "king"]
+    assert pair.names == ["horse", "the", "king"]
     assert pair.target.shape == (3, 50)
 
 

@@ -243,6 +243,37 @@ def test_cut_or_pickled_npy(tmp_path):
             vectors.read(tmp_path / name, tmp_path / "w.txt")
 
 
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"vectors": np.eye(3), "labels": np.zeros(3)},
+        {"whatever": np.eye(3, dtype=np.float16)},
+    ],
+)
+def test_an_array_without_words(tmp_path, arrays):
+    np.savez(tmp_path / "a.npz", **arrays)
+    found = vectors.read_array(tmp_path / "a.npz")
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"a": np.eye(2), "b": np.eye(2)}, "no array 'vectors'"),
+        ({"a": np.zeros(3)}, r"shape \(3,\)"),
+        ({"a": np.array([[1.0], [np.inf], [0.0]])}, "row index 1 holds a number"),
+        ({"a": np.array([[1.0], [1e300]])}, "row index 1 holds a number .* too large for float32"),
+        ({"a": np.array([[1.0], [2.0], [0.0]])}, "row index 2 holds zeros alone"),
+        ({"a": np.array([[{}]])}, "pickled"),
+    ],
+)
+def test_a_broken_array_without_words(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(UserError, match=message):
+        vectors.read_array(tmp_path / "a.npz")
+
+
 @pytest.mark.parametrize("name", ["a.txt", "a.vec.gz", "a.bin", "a.npy", "a.npz"])
 def test_missing_file_and_folder(tmp_path, name):
     with pytest.raises(UserError, match=f"no file .*{name}: correct the path"):
