@@ -26,7 +26,9 @@ def get_config() -> ConfigDict:
     # of both files is the same text, or else both hold anchors [k, d], the known pairs, of which
     # the first num_seeds are the seeds.
     config.source = "minilm_input"
-    config.target = "glove"  # minilm with either fails: see the README
+    config.target = (
+        "glove"  # chosen because the bootstrap fails with minilm on one side: see README
+    )
     config.texts = "imdb"  # or rotten_tomatoes; what the encoders by name read
     config.num_train = 3_000  # texts of those: the heads' training set, the anchors' pool
     config.num_test = 2_000
