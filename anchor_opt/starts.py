@@ -116,9 +116,9 @@ def wasserstein_procrustes(
 
     rank = min(fixed.shape[1], moving.shape[1])
     rotation = axes(fixed)[:, :rank] @ axes(moving)[:, :rank].T
-    for epsilon in sorted(config.anneal_distance, reverse=True):
+    for epsilon in sorted(config.anneal_cosine, reverse=True):
         for _ in range(config.anneal_steps):
-            plan = ot.transport(unit(fixed @ rotation), moving, epsilon=epsilon).plan
+            plan = ot.plan(1 - unit(fixed @ rotation) @ moving.T, epsilon)
             rotation = procrustes(fixed, plan @ moving)
     yield "", plan
 

@@ -24,9 +24,9 @@ def get_config() -> ConfigDict:
     config.num_words = 2_000
     config.random_seeds = (0, 1, 2)  # of five: under ten minutes on two cores
     config.start.anneal = (0.06, 0.04, 0.03, 0.025, 0.02)  # of 'annealed': epsilon
-    config.start.anneal_distance = (0.1, 0.05, 0.02)  # of 'wasserstein_procrustes': epsilon
+    config.start.anneal_cosine = (0.1, 0.07, 0.05, 0.03)  # of 'wasserstein_procrustes': epsilon
     config.start.anneal_steps = 15  # of both: steps at each epsilon
-    config.start.draws = 3  # of 'faq' and 'clusters'
+    config.start.draws = 2  # of 'faq' and 'clusters'
     config.start.clusters = 20  # of 'clusters' (mini-vec2vec: 20)
     config.when_quick.sweep_values = ("gromov", "profiles")
     return config
