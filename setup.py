@@ -39,7 +39,13 @@ setup(
     packages=find_packages(exclude=["tests*", "benchmarks*"]),
     install_requires=REQUIREMENTS,
     extras_require={
-        "test": ["hypothesis>=6.100", "pot>=0.9.5", "pytest>=8.0", "ruff>=0.9"],
+        "test": [
+            "hypothesis>=6.100",
+            "pot>=0.9.5",
+            "pytest>=8.0",
+            "pytest-xdist>=3.6",
+            "ruff>=0.9",
+        ],
         "cuda": ["jax[cuda13]>=0.10,<0.12"],
     },
 )

@@ -21,7 +21,7 @@ SMALL = (
     "--config.optimise=target",
     "--config.algorithm1.steps=50",
     "--config.bootstrap.search_steps=10",
-    "--config.bootstrap.anneal_steps=20",
+    "--config.bootstrap.success_ratio=0.0",  # no second start
 )
 
 
