@@ -29,4 +29,5 @@ def get_config() -> ConfigDict:
     config.start.draws = 2  # of 'faq' and 'clusters'
     config.start.clusters = 20  # of 'clusters' (mini-vec2vec: 20)
     config.when_quick.sweep_values = ("gromov", "profiles")
+    config.when_quick.start = ConfigDict({"words": (600,)})
     return config

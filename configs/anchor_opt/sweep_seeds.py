@@ -16,4 +16,5 @@ def get_config() -> ConfigDict:
     config.num_words = 2_000
     config.random_seeds = (0, 1, 2)  # of five: under ten minutes on two cores
     config.when_quick.sweep_values = (0, 15)
+    config.when_quick.start = ConfigDict({"words": (600,)})
     return config
