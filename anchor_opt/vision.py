@@ -37,7 +37,7 @@ class Seen(NamedTuple):
       pair: the spaces.
       encoders: names of source and target: of an encoder, or the file that took its place.
       labels: class of each image; None without images.
-      notes: a sentence on each encoder that was trained here.
+      notes: what the images are, and a sentence on each encoder that was trained here.
     """
 
     pair: Pair
@@ -61,7 +61,8 @@ def load(config: ConfigDict, work: Workdir, cache: Path) -> Seen:
     held_out = None
     if not (config.source_features and config.target_features):
         held_out = images.load(config.dataset, config.test_split, cache)
-    spaces, names, notes = [], [], []
+    spaces, names = [], []
+    notes = [f"Images: {config.dataset}, {held_out.split}."] if held_out else []
     for role in ("source", "target"):
         features, exported = config[f"{role}_features"], config[f"{role}_weights"]
         if features and exported:

@@ -108,7 +108,7 @@ def test_ones_own_features_and_weights(cache, timm_weights, tmp_path):
     mine = vision.load(config, Workdir(tmp_path / "work", {}), cache)
     assert mine.encoders == (str(tmp_path / "mine.npz"), str(tmp_path / "vit.npz"))
     assert mine.pair.source.shape == (150, 7) and mine.pair.target.shape == (150, 128)
-    assert mine.notes == "" and len(mine.labels) == 150
+    assert mine.notes == "Images: mnist_5k, test[:150]." and len(mine.labels) == 150
 
 
 def test_two_files_of_features_need_no_images(tmp_path):
