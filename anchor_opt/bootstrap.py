@@ -199,6 +199,12 @@ def maps(
     return left * scale, right.T * scale
 
 
+def _remapped(covariance, data: Data, settings):
+    """`maps` of the matches and the weighted seed pairs; Settings and Annealing both have both."""
+    seeds = data.fixed[data.fixed_seeds].T @ data.moving[data.moving_seeds]
+    return maps(covariance + settings.seed_weight * seeds, settings.reweight)
+
+
 def matches(state: State, data: Data, neighbours: int, **drop) -> Matches:
     """`match` in the common coordinates; `drop` are its keep and salt."""
     return match(*coordinates(state, data), neighbours=neighbours, **drop)
@@ -212,8 +218,7 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     # agree with the map that made them.
     covariance = data.fixed.T @ data.moving[found.to_moving]
     covariance += data.fixed[found.to_fixed].T @ data.moving
-    seeds = data.fixed[data.fixed_seeds].T @ data.moving[data.moving_seeds]
-    from_fixed, from_moving = maps(covariance + settings.seed_weight * seeds, settings.reweight)
+    from_fixed, from_moving = _remapped(covariance, data, settings)
 
     gained = found.objective > state.best + settings.tolerance
     stalled = jnp.where(gained, 0, state.stalled + 1)
@@ -243,10 +248,9 @@ def soft_step(state: State, index, data: Data, settings: Annealing) -> tuple[Sta
     epsilon = jnp.asarray(settings.epsilon)[index]
     plan = len(fixed) * ot.plan(1 - similarity, epsilon, iterations=settings.iterations)
     covariance = data.fixed.T @ (plan @ data.moving)
-    seeds = data.fixed[data.fixed_seeds].T @ data.moving[data.moving_seeds]
-    new = maps(covariance + settings.seed_weight * seeds, settings.reweight)
+    from_fixed, from_moving = _remapped(covariance, data, settings)
     metrics = {"epsilon": epsilon, "similarity": jnp.sum(plan * similarity) / len(fixed)}
-    return state._replace(from_fixed=new[0], from_moving=new[1]), metrics
+    return state._replace(from_fixed=from_fixed, from_moving=from_moving), metrics
 
 
 def done(state: State, settings: Settings) -> bool:
