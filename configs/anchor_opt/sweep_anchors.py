@@ -2,18 +2,11 @@
 
 from ml_collections import ConfigDict
 
-from configs.anchor_opt import retrieval
+from configs.anchor_opt import sweeps
 
 
 def get_config() -> ConfigDict:
-    """Values of the retrieval experiment but for those below."""
-    config = retrieval.get_config()
+    """Values of the retrieval experiment but for those here and in sweeps.py."""
+    config = sweeps.over("num_anchors", (15, 50, 100, 300, 1_000), quick=(50, 300))
     config.experiment = "sweep_anchors"
-    config.sweep_over = "num_anchors"  # the value that varies
-    config.sweep_values = (15, 50, 100, 300, 1_000)
-    config.methods = ("gt", "seed", "bootstrap")
-    config.optimise = ("target",)
-    config.num_words = 2_000
-    config.random_seeds = (0, 1, 2)  # of five: under ten minutes on two cores
-    config.when_quick.sweep_values = (50, 300)
     return config

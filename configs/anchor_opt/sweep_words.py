@@ -2,18 +2,12 @@
 
 from ml_collections import ConfigDict
 
-from configs.anchor_opt import retrieval
+from configs.anchor_opt import sweeps
 
 
 def get_config() -> ConfigDict:
-    """Values of the retrieval experiment but for those below."""
-    config = retrieval.get_config()
+    """Values of the retrieval experiment but for those here and in sweeps.py."""
+    config = sweeps.over("num_words", (1_000, 2_000, 4_000, 8_000), quick=(800, 1_500))
     config.experiment = "sweep_words"
-    config.sweep_over = "num_words"  # the value that varies
-    config.sweep_values = (1_000, 2_000, 4_000, 8_000)
-    config.methods = ("gt", "seed", "bootstrap")
-    config.optimise = ("target",)
     config.num_words = 4_000
-    config.random_seeds = (0, 1, 2)  # of five: under ten minutes on two cores
-    config.when_quick.sweep_values = (800, 1_500)
     return config
