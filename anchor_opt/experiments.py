@@ -1,38 +1,33 @@
 """The experiments: data, method, metrics, report. Each returns the table for the terminal."""
 
-import io
-import itertools
 from pathlib import Path
 
 import jax.numpy as jnp
-import numpy as np
 from ml_collections import ConfigDict
-from tqdm import tqdm
 
-from anchor_opt import algorithm1, bootstrap, figures, paper, starts, tables, vision
-from anchor_opt.methods import FROM_SEEDS, METHODS, Found, Run
+from anchor_opt import bootstrap, figures, paper, tables, vision
+from anchor_opt.measure import ROLES, check, collect, fixed_role, forms
+from anchor_opt.methods import METHODS, Run
 from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
 from anchor_opt.stitching import stitching
-from common import cli, report, train
+from common import report
 from common.data import pairs, words
 from common.errors import UserError
 from common.metrics import correspondence
 from common.workdir import Workdir, write_atomically, write_json
 
-ROLES = ("source", "target")
-
 
 def retrieval(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Retrieval across two word spaces (Tables 1, 4, 5): every method, both directions."""
-    _check(config)
+    check(config)
     data = _load(config, cache)
     return _across(config, work, data, figures.word_groups(config.figure_words, data))
 
 
 def across_images(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Retrieval across two encoders of the same images (Table 7)."""
-    _check(config)
+    check(config)
     seen = vision.load(config, work, cache)
     named = ConfigDict(config)  # the table names the file of one's own features or weights
     named.source, named.target = seen.encoders
@@ -101,7 +96,7 @@ def sweep_points(config: ConfigDict) -> list[tuple[object, ConfigDict]]:
                 f"The config's {config.sweep_over} can't be {value!r}: correct sweep_over or "
                 "sweep_values."
             ) from None
-        _check(point)
+        check(point)
         points.append((value, point))
     return points
 
@@ -113,50 +108,29 @@ def _spaces(data: pairs.Pair) -> dict:
 def _collect(
     config: ConfigDict, work: Workdir, data: pairs.Pair, prefix: str = ""
 ) -> tuple[list[dict], list[str]]:
-    """Measures every method, direction and random seed: the rows, and the parts that failed.
-
-    A part of the run is one random seed, one optimised space, one method. Its result is kept in
-    parts/, its anchors in anchors/.
-    """
+    """Measures every method, direction and random seed: the rows, and the parts that failed."""
     spaces = _spaces(data)
     absolute = work.part(f"{prefix}absolute", lambda: _absolute(spaces, config.k))
-    measured, failed = [], []
-    tasks = list(itertools.product(config.random_seeds, config.optimise, config.methods))
-    bar = tqdm(tasks, desc=f"anchor optimisation {prefix.rstrip('-')}".rstrip(), unit="part")
-    for random_seed, role, method in bar:
-        bar.set_postfix_str(f"{method}, random seed {random_seed}, optimising the {role}")
-        fixed = ROLES[1 - ROLES.index(role)]
-        problem = sample(
-            spaces[fixed],
+
+    def pose(role, random_seed):
+        return sample(
+            spaces[fixed_role(role)],
             spaces[role],
             num_anchors=config.num_anchors,
             num_seeds=config.num_seeds,
             random_seed=random_seed,
             noise=config.seed_noise,
         )
-        part = f"{prefix}seed{random_seed}-{role}-{method}"
-        run = Run(config, work, part, random_seed)
-        result = work.part(part, lambda: _measure(problem, run, method, role, data.names))  # noqa: B023
-        train.forget_checkpoints(work, part)
-        if result["notes"].get("failed"):
-            failed.append(part)
-        shared = {"method": method, "optimised": role, "random_seed": random_seed}
-        measured += [shared | row for row in result["rows"] + absolute]
-    rows = [_row(row, config, spaces) for row in report.summarise(measured)]
-    return rows, failed
 
+    def measure(problem, role, run, method):
+        return _measure(problem, role, run, method, data.names)
 
-def _check(config: ConfigDict) -> None:
-    """Names that are wrong are said at the start; without seeds, methods that need them go."""
-    for method in config.methods:
-        cli.choose(METHODS, method, "method")
-    for role in config.optimise:
-        cli.choose(dict.fromkeys(ROLES), role, "space to optimise")
-    cli.choose(dict.fromkeys(("fixed", "moving")), config.algorithm1.permute, "algorithm1.permute")
-    cli.choose(dict.fromkeys(("hard", "soft")), config.algorithm1.plan, "algorithm1.plan")
-    cli.choose(starts.STARTS, config.start.name, "start.name")
-    if not config.num_seeds:
-        config.methods = tuple(method for method in config.methods if method not in FROM_SEEDS)
+    measured, failed = collect(config, work, pose, measure, prefix)
+    # The same for every method, shown beside each as the paper does.
+    for run in dict.fromkeys((r["method"], r["optimised"], r["random_seed"]) for r in measured):
+        shared = dict(zip(("method", "optimised", "random_seed"), run, strict=True))
+        measured += [shared | row for row in absolute]
+    return [_row(row, config, spaces) for row in report.summarise(measured)], failed
 
 
 def _load(config: ConfigDict, cache: Path) -> pairs.Pair:
@@ -173,22 +147,14 @@ def _load(config: ConfigDict, cache: Path) -> pairs.Pair:
     )
 
 
-def _measure(problem: Problem, run: Run, method: str, role: str, names: list[str]) -> dict:
-    """Runs one method and measures its anchors; also as real items, line 10 of Algorithm 1."""
+def _measure(problem: Problem, role: str, run: Run, method: str, names: list[str]) -> dict:
+    """Runs one method and measures its anchors."""
     found = METHODS[method](problem, run)
-    nearest = np.asarray(algorithm1.discretise(found.anchors, problem.moving))
     rows = []
-    if method in ("gt", "seed"):  # items already
-        rows += _compare(problem, found.anchors, role, run.config.k, anchors=None)
-    else:
-        for kind, anchors in (
-            ("continuous", found.anchors),
-            ("discrete", problem.moving[nearest]),
-        ):
-            rows += _compare(problem, anchors, role, run.config.k, anchors=kind)
+    for kind, anchors in forms(problem, found, method, run, names):
+        rows += _compare(problem, anchors, role, run.config.k, kind)
     if found.coordinates:
         rows += _own_precision(problem, found.coordinates, role, run.config.k)
-    _save_anchors(run, problem, found, nearest, names)
     notes = dict(found.notes)
     if "disbelieved" in notes:  # seeds by number: by name
         notes["disbelieved"] = [names[problem.anchors[i]] for i in notes["disbelieved"]]
@@ -232,21 +198,8 @@ def _metrics(spaces: dict, k: int) -> list[dict]:
 
 
 def _absolute(spaces: dict, k: int) -> list[dict]:
-    """The same metrics without anchors; the same for every method, shown as the paper does."""
+    """The same metrics without anchors."""
     return [row | {"representation": "absolute", "anchors": None} for row in _metrics(spaces, k)]
-
-
-def _save_anchors(run: Run, problem: Problem, found: Found, nearest, names: list[str]) -> None:
-    """Keeps the anchors: the fixed space's items, the found vectors and their nearest items."""
-    name_of_row = np.asarray(names)[np.argsort(problem.truth)]
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        fixed_words=np.asarray(names)[problem.anchors[: len(nearest)]],
-        moving_vectors=np.asarray(found.anchors),
-        moving_words=name_of_row[nearest],
-    )
-    write_atomically(run.work.path / "anchors" / f"{run.part}.npz", buffer.getvalue())
 
 
 def _row(row: dict, config: ConfigDict, spaces: dict) -> dict:

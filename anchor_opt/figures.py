@@ -5,6 +5,7 @@ import numpy as np
 from jaxtyping import Int
 from ml_collections import ConfigDict
 
+from anchor_opt.measure import ROLES, fixed_role, kept_anchors
 from anchor_opt.relative import preprocess, unit_relative
 from anchor_opt.tables import published, sweep_points
 from common.data.pairs import Pair
@@ -38,11 +39,7 @@ def retrieval(
     both = config.source, config.target
     count = f"{len(names):,} {published(config).items}"
     title = f"{both[0]} and {both[1]}, {count}, anchors of {role} sought"
-    panels = {
-        TITLES[method]: _relative_spaces(work, method, role, config, names, spaces)
-        for method in TITLES
-        if method in config.methods
-    }
+    panels = relative_panels(config, work, role, spaces, spaces)
     if panels and groups:
         figure = scatter_grid(panels, both, groups, f"Relative spaces by PCA: {title}")
         save_figure(figure, work.path / "relative_spaces.png")
@@ -77,18 +74,26 @@ def sweep(config: ConfigDict, work: Workdir, rows: list[dict]) -> None:
     save_figure(figure, work.path / "sweep.png")
 
 
-def _relative_spaces(work, method, role, config, names, spaces):
-    """Both relative spaces of the first random seed, from the anchors that the run kept."""
-    part = f"seed{config.random_seeds[0]}-{role}-{method}"
-    with np.load(work.path / "anchors" / f"{part}.npz") as kept:
-        row_of = {name: row for row, name in enumerate(names)}
-        fixed_rows = [row_of[word] for word in kept["fixed_words"]]
-        moving_anchors = jnp.asarray(kept["moving_vectors"])
-    pair = []
-    for name in ("source", "target"):
-        anchors = moving_anchors if name == role else spaces[name][jnp.asarray(fixed_rows)]
-        pair.append(np.asarray(unit_relative(spaces[name], anchors)))
-    return tuple(pair)
+def relative_panels(
+    config: ConfigDict, work: Workdir, role: str, anchored: dict, shown: dict
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Both relative spaces by each method's kept anchors, of the first random seed.
+
+    Args:
+      config: of the experiment.
+      work: the run's folder.
+      role: the space whose anchors were sought.
+      anchored: role -> rows of which the anchors are some.
+      shown: role -> rows to show.
+    """
+    panels = {}
+    for method, title in TITLES.items():
+        if method in config.methods:
+            part = f"seed{config.random_seeds[0]}-{role}-{method}"
+            fixed_rows, moving = kept_anchors(work, part)
+            own = {role: moving, fixed_role(role): anchored[fixed_role(role)][fixed_rows]}
+            panels[title] = tuple(np.asarray(unit_relative(shown[r], own[r])) for r in ROLES)
+    return panels
 
 
 def word_groups(chosen, data: Pair) -> dict[str, list[int]]:

@@ -136,8 +136,8 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
     for candidate in starts.candidates(problem, run.config.start, run.random_seed):
         yield candidate.name, bootstrap.at(*bootstrap.maps(candidate.covariance, config.reweight))
     if len(problem.seeds):
-        for words in config.anneal_words:
-            yield f"anneal-{words}", _anneal(problem, run, min(words, len(problem.truth)))
+        for words in dict.fromkeys(min(w, len(problem.truth)) for w in config.anneal_words):
+            yield f"anneal-{words}", _anneal(problem, run, words)
 
 
 def _anneal(problem: Problem, run: Run, words: int) -> State:

@@ -51,11 +51,11 @@ def candidates(problem: Problem, config: ConfigDict, random_seed: int) -> list[C
       random_seed: of starts that draw.
     """
     found = []
-    for words in config.words:
-        rows, moving_rows = problem.frequent(min(words, len(problem.truth)))
+    for words in dict.fromkeys(min(words, len(problem.truth)) for words in config.words):
+        rows, moving_rows = problem.frequent(words)
         fixed, moving = problem.fixed[rows], problem.moving[moving_rows]
         for setting, plan in STARTS[config.name](fixed, moving, config, random_seed):
-            name = f"{config.name}-{len(rows)}{setting}"
+            name = f"{config.name}-{words}{setting}"
             cost = float(gromov.cost(fixed, moving, plan))
             logging.info("Start %s: Gromov-Wasserstein cost %.3f", name, cost)
             found.append(Candidate(name, fixed.T @ plan @ moving, cost))

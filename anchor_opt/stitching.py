@@ -4,7 +4,6 @@ A head is trained on the relative representations of the decoder's space and tes
 encoder's; nothing else joins the two but the anchors.
 """
 
-import io
 import itertools
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
-from tqdm import tqdm
 
-from anchor_opt import algorithm1, head, paper_stitching, stitching_report
+from anchor_opt import head, paper_stitching, stitching_report
+from anchor_opt.measure import ROLES, check, collect, fixed_role, forms
 from anchor_opt.methods import METHODS, Run
 from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
@@ -24,8 +23,6 @@ from common.data import encoded, encoders
 from common.errors import UserError
 from common.metrics import correspondence
 from common.workdir import Workdir, write_atomically, write_json
-
-ROLES = ("source", "target")
 
 
 class Space(NamedTuple):
@@ -45,7 +42,9 @@ class Anchors(NamedTuple):
 
 def stitching(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Stitching two encoders' spaces: every method, decoder, encoder and head."""
-    _check(config)
+    check(config)
+    for name in config.heads:
+        cli.choose(dict.fromkeys(head.HEADS), name, "head")
     pair = encoded.load(
         config.source,
         config.target,
@@ -76,33 +75,18 @@ def _collect(
         rows = work.part(run.part, lambda: _absolute(spaces, run, num_classes))  # noqa: B023
         shared = {"method": "absolute", "optimised": None, "random_seed": random_seed}
         measured += [shared | row for row in rows]
-    tasks = list(itertools.product(config.random_seeds, config.optimise, config.methods))
-    bar = tqdm(tasks, desc="stitching", unit="part")
-    for random_seed, role, method in bar:
-        bar.set_postfix_str(f"{method}, random seed {random_seed}, optimising the {role}")
-        fixed = ROLES[1 - ROLES.index(role)]
-        problem = _problem(spaces[fixed], spaces[role], config, random_seed)
-        run = Run(config, work, f"seed{random_seed}-{role}-{method}", random_seed)
-        pair = {fixed: spaces[fixed], role: spaces[role]}  # the fixed space first
-        result = work.part(run.part, lambda: _measure(problem, pair, run, method, num_classes))  # noqa: B023
-        train.forget_checkpoints(work, run.part)
-        if method == config.methods[-1]:
-            train.forget_checkpoints(work, f"{_group(run)}-shared")
-        if result["notes"].get("failed"):
-            failed.append(run.part)
-        shared = {"method": method, "optimised": role, "random_seed": random_seed}
-        measured += [shared | row for row in result["rows"]]
-    return [_row(row, config, spaces) for row in report.summarise(measured)], failed
 
+    def pose(role, random_seed):
+        return _problem(spaces[fixed_role(role)], spaces[role], config, random_seed)
 
-def _check(config: ConfigDict) -> None:
-    """Names that are wrong are said at the start, not when their turn comes."""
-    for method in config.methods:
-        cli.choose(METHODS, method, "method")
-    for role in config.optimise:
-        cli.choose(dict.fromkeys(ROLES), role, "space to optimise")
-    for name in config.heads:
-        cli.choose(dict.fromkeys(head.HEADS), name, "head")
+    def measure(problem, role, run, method):
+        pair = {name: spaces[name] for name in (fixed_role(role), role)}  # the fixed space first
+        return _measure(problem, pair, run, method, num_classes)
+
+    found, failed = collect(config, work, pose, measure)
+    for random_seed, role in itertools.product(config.random_seeds, config.optimise):
+        train.forget_checkpoints(work, f"seed{random_seed}-{role}-shared")
+    return [_row(row, config, spaces) for row in report.summarise(measured + found)], failed
 
 
 def _check_anchors(config: ConfigDict, pair: encoded.Pair) -> None:
@@ -151,23 +135,13 @@ def _measure(
 ) -> dict:
     """Runs one method and stitches with its anchors, and with them as real texts (line 10)."""
     found = METHODS[method](problem, run)
-    nearest = np.asarray(algorithm1.discretise(found.anchors, problem.moving))
-    _save_anchors(run, problem, found.anchors, nearest)
-    fixed_anchors = problem.fixed[problem.anchors[: len(found.anchors)]]
-    if method in ("gt", "seed"):
-        choices = [Anchors(fixed_anchors, found.anchors, None)]
-    else:
-        choices = [
-            Anchors(fixed_anchors, found.anchors, "continuous"),
-            Anchors(fixed_anchors, problem.moving[nearest], "discrete"),
-        ]
+    fixed = problem.fixed[problem.anchors[: len(found.anchors)]]
     rows = []
-    for anchors in choices:
-        rows += [
-            row | {"anchors": anchors.kind} for row in _stitch(pair, anchors, run, num_classes)
-        ]
+    for kind, moving in forms(problem, found, method, run):
+        anchors = Anchors(fixed, moving, kind)
+        rows += [row | {"anchors": kind} for row in _stitch(pair, anchors, run, num_classes)]
         if next(iter(pair.values())).anchors is None:
-            rows += [row | {"anchors": anchors.kind} for row in _matched(pair, anchors)]
+            rows += [row | {"anchors": kind} for row in _matched(pair, anchors)]
     return {"rows": rows, "notes": dict(found.notes)}
 
 
@@ -225,19 +199,6 @@ def _matched(pair: dict[str, Space], anchors: Anchors) -> list[dict]:
 def _group(run: Run) -> str:
     """The parts of one random seed and optimised space: the part's name without the method."""
     return run.part.rpartition("-")[0]
-
-
-def _save_anchors(run: Run, problem: Problem, moving_anchors, nearest) -> None:
-    """Keeps the anchors: rows of the fixed space's texts, found vectors, rows of nearest texts."""
-    text_of_row = np.argsort(problem.truth)
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        fixed_rows=problem.anchors[: len(nearest)],
-        moving_vectors=np.asarray(moving_anchors),
-        moving_rows=text_of_row[nearest],
-    )
-    write_atomically(run.work.path / "anchors" / f"{run.part}.npz", buffer.getvalue())
 
 
 def _row(row: dict, config: ConfigDict, spaces: dict[str, Space]) -> dict:

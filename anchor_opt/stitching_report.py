@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
 from anchor_opt import paper_stitching
-from anchor_opt.figures import NEIGHBOURS, TITLES
-from anchor_opt.relative import unit_relative
+from anchor_opt.figures import NEIGHBOURS, relative_panels
 from common.report import bars, markdown, plus_minus, save_figure, scatter_grid
 from common.retrieval import top_k
 from common.workdir import Workdir
@@ -81,20 +79,12 @@ def figures(config: ConfigDict, work: Workdir, spaces: dict, rows: list[dict]) -
 
 def _relative_spaces(config, work, spaces, role, title) -> None:
     """The test texts of the first random seed; colours: the neighbours of a few of them."""
-    panels = {}
-    for method in [m for m in TITLES if m in config.methods]:
-        part = f"seed{config.random_seeds[0]}-{role}-{method}"
-        pair = []
-        with np.load(work.path / "anchors" / f"{part}.npz") as kept:
-            for name in ("source", "target"):
-                texts = spaces[name].texts
-                fixed_anchors = texts.train[jnp.asarray(kept["fixed_rows"])]
-                anchors = jnp.asarray(kept["moving_vectors"]) if name == role else fixed_anchors
-                pair.append(np.asarray(unit_relative(texts.test, anchors)))
-        panels[TITLES[method]] = tuple(pair)
+    anchored = {name: space.texts.train for name, space in spaces.items()}
+    shown = {name: space.texts.test for name, space in spaces.items()}
+    panels = relative_panels(config, work, role, anchored, shown)
     if not panels:
         return
-    test = spaces["source"].texts.test
+    test = shown["source"]
     near = np.asarray(top_k(test[:6], test, min(NEIGHBOURS, len(test)))[1])
     groups = {f"near text {row}": list(members) for row, members in enumerate(near)}
     figure = scatter_grid(

@@ -5,26 +5,22 @@ everything they depend on.
 """
 
 import hashlib
-import io
-import json
-import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
 from jaxtyping import Float, Int
 from ml_collections import ConfigDict
 
 from anchor_opt import vit, weights
 from common import cli, train
-from common.data import images, vectors
+from common.data import images, kept, vectors
 from common.data.images import Images
 from common.data.pairs import Pair
 from common.errors import UserError
-from common.workdir import Workdir, write_atomically
+from common.workdir import Workdir
 
 CODE = 1  # raised whenever the same config means other encoders or encodings
 BATCH = 100  # images encoded at once: a gigabyte in a ViT-base
@@ -110,7 +106,7 @@ def _by_trained(
     recipe = {
         "settings": settings,
         "random_seed": encoder.random_seed,
-        "images": _digest(seen.images, seen.labels),
+        "images": kept.digest(seen.images, seen.labels),
     }
     parameters = _trained(name, recipe, settings, encoder.random_seed, seen, work, cache)
     model = vit.with_parameters(settings.shape, parameters)
@@ -150,13 +146,12 @@ def _settings(name: str, encoder: ConfigDict, config: ConfigDict, seen: Images) 
 
 def _trained(name, recipe, settings, random_seed, seen, work, cache):
     """The parameters of an encoder, from the cache or trained into it."""
-    path = cache / "encoders" / f"{name}-{_key(recipe)}.npz"
     template = jax.eval_shape(lambda: vit.init(settings, random_seed).parameters)
     leaves, tree = jax.tree_util.tree_flatten_with_path(template)
     keys = [jax.tree_util.keystr(location) for location, _ in leaves]
     part = f"encoder-{name}"
-    if not path.exists():
-        logging.info("Training the encoder %s once into %s", name, path)
+
+    def compute():
         data = vit.Data(
             jnp.asarray(seen.images), jnp.asarray(seen.labels), jax.random.key(random_seed)
         )
@@ -170,50 +165,19 @@ def _trained(name, recipe, settings, random_seed, seen, work, cache):
             work=work,
             part=part,
         )
-        _save(path, dict(zip(keys, jax.tree.leaves(state.parameters), strict=True)))
+        return dict(zip(keys, jax.tree.leaves(state.parameters), strict=True))
+
+    found = kept.arrays(cache / "encoders", name, [CODE, recipe], compute)
     train.forget_checkpoints(work, part)
-    kept = _read(path)
-    return jax.tree.unflatten(tree, [kept[key] for key in keys])
+    return jax.tree.unflatten(tree, [found[key] for key in keys])
 
 
 def _encoding(name, recipe, model, held_out, cache) -> Float[np.ndarray, "n d"]:
     """Encodings of the held-out images, from the cache or computed into it."""
-    recipe = recipe | {"encoded": _digest(held_out.images)}
-    path = cache / "encodings" / f"{name}-{_key(recipe)}.npz"
-    if not path.exists():
+    recipe = [CODE, recipe | {"encoded": kept.digest(held_out.images)}]
+
+    def compute():
         progress = f"encoding with {name}"
-        _save(path, {"vectors": vit.encode(model, held_out.images, batch=BATCH, progress=progress)})
-    return _read(path)["vectors"]
+        return {"vectors": vit.encode(model, held_out.images, batch=BATCH, progress=progress)}
 
-
-def _digest(*arrays: np.ndarray) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.shape}{array.dtype}".encode())
-        digest.update(np.ascontiguousarray(array))
-    return digest.hexdigest()
-
-
-def _key(recipe: dict) -> str:
-    text = json.dumps([CODE, recipe], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _save(path: Path, arrays: dict) -> None:
-    buffer = io.BytesIO()
-    np.savez(buffer, **{name: np.asarray(array) for name, array in arrays.items()})
-    try:
-        write_atomically(path, buffer.getvalue())
-    except OSError as error:
-        raise UserError(
-            f"Cannot write {path} ({error.strerror or error}): point ISTHMUS_CACHE at a writable "
-            "folder with room."
-        ) from error
-
-
-def _read(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is damaged: delete it and run again.") from error
+    return kept.arrays(cache / "encodings", name, recipe, compute)["vectors"]

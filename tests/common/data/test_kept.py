@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from common.data import kept
+from common.errors import UserError
+
+
+def test_computed_once_for_each_recipe(tmp_path):
+    calls = []
+
+    def compute():
+        calls.append(1)
+        return {"a": np.arange(3.0), "b": np.ones((2, 2), np.int32)}
+
+    for recipe, count in (({"x": 1}, 1), ({"x": 1}, 1), ({"x": (2, 3)}, 2), ({"x": [2, 3]}, 2)):
+        found = kept.arrays(tmp_path, "name", recipe, compute)
+        assert len(calls) == count
+        assert found["b"].dtype == np.int32
+        np.testing.assert_array_equal(found["a"], [0, 1, 2])
+
+
+def test_digest_sees_values_shapes_and_types():
+    x = np.arange(6)
+    others = (x + 1, x.reshape(2, 3), x.astype(np.int32), x.astype(float))
+    digests = [kept.digest(y) for y in (x, *others)] + [kept.digest(x, x)]
+    assert len(set(digests)) == 6
+    assert kept.digest(np.asfortranarray(x.reshape(2, 3))) == kept.digest(x.reshape(2, 3))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\3\4 cut", b"not a zip"])
+def test_a_damaged_file_is_named(tmp_path, content):
+    kept.arrays(tmp_path, "name", 1, lambda: {"a": np.ones(3)})
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=rf"{path.name} is damaged: delete it"):
+        kept.arrays(tmp_path, "name", 1, dict)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "folder").write_text("a file where the folder should be")
+    with pytest.raises(UserError, match=r"Cannot write .*ISTHMUS_CACHE"):
+        kept.arrays(tmp_path / "folder", "name", 1, lambda: {"a": np.ones(3)})
