@@ -161,16 +161,20 @@ def init(data: Data, keep: float = 1.0, salt: int = 0) -> State:
     """Whitened coordinates in the seeds: x -> x S' (S S')^(-1/2), S the seed rows of each space.
 
     Least squares on the seeds alone says nothing off their span; these coordinates leave it out
-    (an orthogonal map fitted on the seeds fills it with an arbitrary rotation, and fails).
+    (an orthogonal map fitted on the seeds fills it with an arbitrary rotation, and fails). Seeds
+    that span a whole space leave nothing to fill: there it is the orthogonal map.
     """
     rank = min(data.fixed.shape[1], data.moving.shape[1])
+    if len(data.fixed_seeds) > rank:
+        seeds = data.fixed[data.fixed_seeds].T @ data.moving[data.moving_seeds]
+        return at(*maps(seeds, 0.0), keep, salt)
 
     def coordinates(seeds):
         values, vectors = jnp.linalg.eigh(seeds @ seeds.T)
         # Seeds that repeat a direction add none: their eigenvalues are rounding error.
         scale = jnp.where(values > 1e-3 * values[-1], 1 / jnp.sqrt(jnp.abs(values)), 0.0)
         whitened = seeds.T @ (vectors * scale) @ vectors.T
-        return jnp.pad(whitened, [(0, 0), (0, max(0, rank - len(seeds)))])
+        return jnp.pad(whitened, [(0, 0), (0, rank - len(seeds))])
 
     return at(
         coordinates(data.fixed[data.fixed_seeds]),

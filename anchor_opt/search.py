@@ -69,10 +69,10 @@ def _disbelieved(data: Data, found: bootstrap.Matches) -> list[int]:
 
 
 def _search(problem: Problem, run: Run) -> tuple[State, dict]:
-    """The loop on the most frequent words, from one start after the other until one succeeds.
+    """The loop on the most frequent words, from one start after the other until enough succeed.
 
-    Failure needs no labels: an objective no better than that of the same loop started from pairs
-    that are known to be wrong.
+    The best objective wins. Failure needs no labels: an objective no better than that of the same
+    loop started from pairs that are known to be wrong.
     """
     config = run.config.bootstrap
     count = min(config.search_words, len(problem.truth))
@@ -100,20 +100,23 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
             evaluate=evaluate,
             done=lambda state: bootstrap.done(state, settings),
         )
-        return float(state.best), state
+        # Of the last state: the first may be in coordinates of other weights, which do not compare.
+        return float(bootstrap.matches(state, data, config.neighbours).objective), state
 
     # Rows in orders that say nothing about each other: pairs of them are wrong.
     some = jnp.arange(max(len(seeds), 15))
     wrong = data._replace(fixed_seeds=some, moving_seeds=(some + 1) % count)
     chance, _ = search("chance", bootstrap.init(wrong), wrong, config.chance_steps)
-    best, state, start_of_best = -jnp.inf, None, None
+    success = config.success_ratio * chance
+    best, state, start_of_best, successes = -jnp.inf, None, None, 0
     for name, start in _starts(problem, data, run):
         objective, found = search(f"search-{name}", start, data, config.search_steps, evaluate)
         if objective > best:
             best, state, start_of_best = objective, found, name
-        if best >= config.success_ratio * chance:
+        successes += objective >= success
+        if successes >= config.successes:
             break
-    failed = best < config.success_ratio * chance
+    failed = best < success
     if failed:
         logging.warning(
             "%s has failed: its objective %.3f is no better than from wrong seeds (%.3f); give it "
@@ -126,18 +129,17 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
 
 
 def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State]]:
-    """Yields (name, state), the likeliest first: the seeds, the geometry, the seeds annealed.
+    """Yields (name, state), the likeliest first: the seeds, the seeds annealed, the geometry.
 
-    Lazily: each takes longer than the one before it, and is asked only when that has failed.
+    Lazily: each takes longer than the one before it.
     """
     config = run.config.bootstrap
     if len(problem.seeds):
         yield "seeds", bootstrap.init(data)
-    for candidate in starts.candidates(problem, run.config.start, run.random_seed):
-        yield candidate.name, bootstrap.at(*bootstrap.maps(candidate.covariance, config.reweight))
-    if len(problem.seeds):
         for words in dict.fromkeys(min(w, len(problem.truth)) for w in config.anneal_words):
             yield f"anneal-{words}", _anneal(problem, run, words)
+    for candidate in starts.candidates(problem, run.config.start, run.random_seed):
+        yield candidate.name, bootstrap.at(*bootstrap.maps(candidate.covariance, config.reweight))
 
 
 def _anneal(problem: Problem, run: Run, words: int) -> State:

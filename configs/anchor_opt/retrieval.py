@@ -57,8 +57,9 @@ def get_config() -> ConfigDict:
     config.bootstrap.patience = 10  # steps without gain
     config.bootstrap.tolerance = 1e-5  # least gain of the objective that counts
     config.bootstrap.success_ratio = 1.3  # least ratio to the objective from wrong seeds
+    config.bootstrap.successes = 1  # starts that succeed, of which the best objective is taken
     config.bootstrap.chance_steps = 5  # of the search from wrong seeds, at most
-    config.bootstrap.anneal_words = (2_000, 1_500)  # where seeds and geometry failed: soft matches
+    config.bootstrap.anneal_words = (2_000, 1_500)  # where the seeds have failed: soft matches
     config.bootstrap.anneal_whiten = 0.3  # power of whitening in them, measured
     config.bootstrap.anneal_epsilon = (0.1, 0.05)  # from, to; measured
     config.bootstrap.anneal_steps = 60  # measured
@@ -70,7 +71,7 @@ def get_config() -> ConfigDict:
     config.bootstrap.sharpen_tolerance = 1e-3  # as `tolerance`, when sharpening
     config.bootstrap.sphere = True  # unit anchors (eq. 1); False: plain least squares
 
-    # Start without seeds, and where the seeds have failed
+    # Start without seeds, and where the seeds have failed, annealed too
     config.start = ConfigDict()
     config.start.name = "gromov"  # of anchor_opt/starts.py
     config.start.words = (600, 1_000)  # most frequent words that are matched, measured

@@ -53,6 +53,7 @@ def get_config() -> ConfigDict:
     config.bootstrap.search_words = 1_000_000  # all images
     config.bootstrap.anneal_words = (1_000_000,)
     config.start.words = (1_000_000,)
+    config.bootstrap.successes = 2  # seeds and annealed seeds: one may end in a lesser optimum
 
     config.methods = ("gt", "seed", "algorithm1", "bootstrap", "oracle")
     config.when_quick.test_split = "test[:1000]"

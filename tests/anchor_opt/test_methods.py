@@ -81,8 +81,8 @@ def test_a_failure_is_said_after_its_restarts(problem, tmp_path):
             name = record["part"].split("/search-")[1]
             searches.setdefault(name, []).append(record["objective"])
     names = list(searches)
-    assert names[0] == "seeds" and names[1].startswith("gromov-300")
-    assert names[-2:] == ["anneal-200", "anneal-300"]
+    assert names[:3] == ["seeds", "anneal-200", "anneal-300"]
+    assert names[3].startswith("gromov-300")
     none = unrelated._replace(seeds=problem.seeds[:0])
     assert run_method("bootstrap", none, tmp_path / "none").notes["failed"] is True
 
@@ -92,6 +92,22 @@ def test_seeds_that_are_all_wrong_are_overruled_by_the_geometry(problem, tmp_pat
     found = run_method("bootstrap", wrong, tmp_path)
     assert found.notes["failed"] is False and found.notes["start"].startswith("gromov-")
     assert found.notes["disbelieved"] == list(range(10))
+
+
+def test_the_best_of_two_successes_is_taken(problem, tmp_path):
+    found = run_method("bootstrap", problem, tmp_path, successes=2, anneal_steps=20)
+    searches = {path.name for path in (tmp_path / "checkpoints").rglob("search-*")}
+    assert searches == {"search-seeds", "search-anneal-500"}
+    assert found.notes["failed"] is False and found.notes["start"] in ("seeds", "anneal-500")
+
+
+def test_fewer_dimensions_than_seeds(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 8)) * np.linspace(2, 0.5, 8)
+    spaces = [preprocess(jnp.asarray(y)) for y in (x, x @ np.linalg.qr(rng.normal(size=(8, 8)))[0])]
+    few = sample(*spaces, num_anchors=40, num_seeds=10, random_seed=0)
+    found = run_method("bootstrap", few, tmp_path)
+    assert found.notes["failed"] is False and found.notes["start"] == "seeds"
 
 
 def test_no_seeds_at_all(problem, tmp_path):
