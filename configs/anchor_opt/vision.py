@@ -51,9 +51,12 @@ def get_config() -> ConfigDict:
 
     # Images have no frequency: any part of them would say which belong together.
     config.bootstrap.search_words = 1_000_000  # all images
-    config.bootstrap.anneal_words = (1_000_000,)
     config.start.words = (1_000_000,)
-    config.bootstrap.successes = 2  # seeds and annealed seeds: one may end in a lesser optimum
+    # From some seeds the search ends in a lesser optimum; the geometry finds the better one, by its
+    # objective (.098 against .084, measured), which annealed seeds do not.
+    config.bootstrap.successes = 2  # the seeds and the geometry
+    config.bootstrap.anneal_words = ()
+    config.start.epsilon = (0.02,)  # of .02 and .03 the lower cost: .19 against .30, measured
 
     config.methods = ("gt", "seed", "algorithm1", "bootstrap", "oracle")
     config.when_quick.test_split = "test[:1000]"
