@@ -1,8 +1,10 @@
 """The experiments by name; each takes (config, work, cache), returns the table for the terminal."""
 
+from wasserstein_embed.graphs import graphs
 from wasserstein_embed.images import images, sweep
 
 EXPERIMENTS = {
+    "graphs": graphs,
     "images": images,
     "sweep_points": sweep,
     "sweep_dimensions": sweep,
