@@ -53,7 +53,7 @@ def get_config() -> ConfigDict:
     config.tuned.hyperbolic = _training((-1e-3, 1e-3), 0.03, "cosine")
     config.tuned.kl = _training((0.0, 1.0), 0.1, "cosine")
     config.tuned.wasserstein = _training(
-        (0.0, 4.0), 1.0, "cosine", epsilon=(1.0, 0.05), debiased=True, iterations=3, carry=True
+        (0.0, 4.0), 1.0, "cosine", epsilon=(0.3, 0.05), debiased=True, iterations=3, carry=True
     )
 
     config.chunk = 250  # steps between checkpoints
