@@ -10,6 +10,7 @@ training needs besides:
 - Kernel and ground cost are made once, not once an iteration, and stay in a core's cache.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -42,6 +43,7 @@ class Potentials(NamedTuple):
         return cls(*(jnp.zeros((pairs, points)) for _ in cls._fields))
 
 
+@partial(jax.jit, static_argnames=("iterations", "regularised"))
 def of_pairs(
     x: Float[Array, "b M k"],
     y: Float[Array, "b M k"],
@@ -80,6 +82,7 @@ def of_pairs(
     return value + _linear(by_x, x) + _linear(by_y, y), potentials
 
 
+@partial(jax.jit, static_argnames="iterations")
 def of_own(
     x: Float[Array, "n M k"], start: Float[Array, "n M"], *, epsilon: float, iterations: int
 ) -> tuple[Float[Array, " n"], Float[Array, "n M"]]:
@@ -159,7 +162,8 @@ def sensitivity(
     weighted = matrix * cost
     ones = jnp.ones_like(alpha)
     # Products, since sums over the short last axis are several times as slow on CPUs.
-    a, b, rows, columns = matrix @ ones, ones @ matrix, weighted @ ones, ones @ weighted
+    rows, columns = weighted @ ones, ones @ weighted
+    a, b = (jnp.maximum(sums, FLOOR) for sums in (matrix @ ones, ones @ matrix))
 
     def iterate(_, pair):
         alpha = (rows - matrix @ pair[1]) / a

@@ -64,14 +64,14 @@ def picture(
         low, high = points.min(axis=0) - 4 * width, points.max(axis=0) + 4 * width
         axes = [np.linspace(low[c], high[c], GRID) for c in range(2)]
         places = np.stack(np.meshgrid(*axes), axis=-1)
-        density = _density(points, places.reshape(-1, 2), width).reshape(GRID, GRID)
+        density = _density(points, places[:, :, None], width)
         peaks = np.argwhere(
             (density == maximum_filter(density, 9)) & (density > 0.2 * density.max())
         )
         peaks = sorted(peaks, key=lambda place: -density[tuple(place)])[:MODES]
         modes = []
         for i, j in peaks:
-            there = np.array([_density(cloud, places[i, j][None], width)[0] for cloud in x])
+            there = _density(x, places[i, j], width)
             there[number[word]] = 0
             nearest = np.argsort(-there, kind="stable")[:LABELS]
             modes.append({"place": places[i, j].tolist(), "words": [words[k] for k in nearest]})
@@ -141,5 +141,5 @@ def _neighbours(part: str, result: dict) -> str:
 
 
 def _density(points, places, width):
-    squares = np.sum((places[:, None] - points) ** 2, axis=-1)
-    return np.exp(-squares / (2 * width**2)).mean(axis=1)
+    """Kernel density of points [..., M, 2] at places that broadcast against them."""
+    return np.exp(-np.sum((points - places) ** 2, axis=-1) / (2 * width**2)).mean(axis=-1)
