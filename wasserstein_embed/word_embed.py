@@ -3,6 +3,7 @@
 A word is a row of a [V, h] matrix times an [h, M k] matrix: one-hot -> h -> M k without activation.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -150,6 +151,17 @@ def distances(
     start = fixed_point.Potentials.zeros(len(x), settings.points)
     solver = {"epsilon": settings.epsilon, "iterations": settings.iterations}
     return fixed_point.of_pairs(x, y, start, **solver, regularised=False)[0]
+
+
+@partial(jax.jit, static_argnames="settings")
+def between(
+    x: Float[Array, "V M k"],
+    first: Int[Array, " b"],
+    second: Int[Array, " b"],
+    settings: Settings,
+) -> Float[Array, " b"]:
+    """As `distances`, of words by their numbers."""
+    return distances(x[first], x[second], settings)
 
 
 def _clouds(words, output, settings):

@@ -152,9 +152,9 @@ def _fit(
 
 
 def _distances(x, first, second, settings: Settings) -> np.ndarray:
-    solve = jax.jit(lambda i, j: word_embed.distances(x[i], x[j], settings))
     blocks = [slice(start, start + BLOCK) for start in range(0, len(first), BLOCK)]
-    return np.concatenate([np.asarray(solve(first[rows], second[rows])) for rows in blocks])
+    found = [word_embed.between(x, first[rows], second[rows], settings) for rows in blocks]
+    return np.concatenate([np.asarray(block) for block in found])
 
 
 def _neighbours(x, read: Corpus, config: ConfigDict, settings: Settings) -> dict[str, list[str]]:

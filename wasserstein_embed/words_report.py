@@ -10,7 +10,7 @@ from common.report import COLOURS, markdown, plus_minus
 from common.workdir import Workdir
 from wasserstein_embed.corpus import Corpus
 
-GRID = 80  # places along each axis of a density
+GRID = 81  # places along each axis of a density; odd, so that no two share a peak midway
 MODES = 3  # shown of a word, at most
 LABELS = 3  # words at a mode
 

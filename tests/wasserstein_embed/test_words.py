@@ -90,7 +90,7 @@ def test_training_brings_context_together_and_parts_the_rest():
         )
     x = word_embed.clouds(state.parameters, settings)
     first, second = np.triu_indices(8, 1)
-    distance = np.asarray(word_embed.distances(x[first], x[second], settings))
+    distance = np.asarray(word_embed.between(x, first, second, settings))
     together = (first < 4) == (second < 4)
     assert distance[together].max() < distance[~together].min()
     assert metrics["positive"] < metrics["negative"]
