@@ -28,6 +28,7 @@ def graphs(config: ConfigDict, work: Workdir, cache: Path) -> str:
         (recipe, *task)
         for recipe in config.recipes
         for method in config.methods
+        if method in config[recipe]
         for task in _sizes(config, method)
     ]
     bar = tqdm(tasks, desc="embedding graphs", unit="training")
@@ -61,12 +62,13 @@ def _check(config: ConfigDict) -> None:
         cli.choose(dict.fromkeys((*VECTORS, "wasserstein")), method, "embedding")
     for recipe in config.recipes:
         cli.choose(dict.fromkeys(("reference", "tuned")), recipe, "recipe")
-        for method in config.methods:
-            schedule = config[recipe][method].schedule
-            cli.choose(dict.fromkeys(("constant", "cosine")), schedule, "schedule")
+        for training in config[recipe].values():
+            cli.choose(dict.fromkeys(("constant", "cosine")), training.schedule, "schedule")
     for name in ("points", "dimensions", "cloud_dimensions"):
         if not config[name] or min(config[name]) < 1:
             raise UserError(f"{name} is {tuple(config[name])}: give numbers from 1.")
+    if any(steps < 1 or steps % metric_embed.UPDATES for steps in config.steps.values()):
+        raise UserError(f"steps have to be multiples of {metric_embed.UPDATES}.")
     if config.num_graphs < 1:
         raise UserError(f"num_graphs is {config.num_graphs}: give at least 1.")
     for recipe in config.recipes:
@@ -88,7 +90,8 @@ def _settings(config: ConfigDict, recipe: str, geometry: str, shape: tuple[int, 
         name: tuple(value) if isinstance(value, (list, tuple)) else value
         for name, value in config[recipe][geometry].items()
     }
-    return Settings(geometry, shape, steps=config.steps, **values)
+    steps = config.steps["clouds" if geometry == "wasserstein" else "vectors"]
+    return Settings(geometry, shape, steps=steps, **values)
 
 
 def _pairs(drawn: list) -> Data:
@@ -123,7 +126,7 @@ def _fit(
         metric_embed.init(settings, keys, num_nodes),
         data,
         settings,
-        num_steps=settings.steps,
+        num_steps=settings.steps // metric_embed.UPDATES,
         chunk=config.chunk,
         work=work,
         part=part,

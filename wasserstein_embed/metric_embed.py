@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import lax
 from jaxtyping import Array, Float, Int
 
 from wasserstein_embed import fixed_point
 
+UPDATES = 10  # steps of Adam in a step of the loop: one record of the log
 BALL = 1 - 1e-5  # largest norm in the Poincare ball: float32 has little beyond
 
 
@@ -24,13 +26,14 @@ class Settings(NamedTuple):
       geometry: 'wasserstein' or a name of `VECTORS`.
       shape: of one object: (d,), or (M, k) of a cloud.
       init: bounds of the uniform distribution that coordinates start from.
-      steps: of Adam, each on all pairs.
+      steps: of Adam, each on all pairs; tens.
       learning_rate: of Adam.
       schedule: 'constant' or 'cosine' (to zero).
       epsilon: the paper's lambda, in the unit of the distance: at the first and the last step, a
         geometric series between.
       debiased: the Sinkhorn divergence of the regularised cost; else <P, C>.
-      iterations: of Sinkhorn in each step.
+      iterations: of Sinkhorn in each step, at most.
+      tolerance: relative error of the marginals at which fewer do.
       carry: potentials go on from those of the last step; else from zero.
     """
 
@@ -43,6 +46,7 @@ class Settings(NamedTuple):
     epsilon: tuple[float, float] = (1.0, 1.0)
     debiased: bool = False
     iterations: int = 20
+    tolerance: float = 0.0
     carry: bool = False
 
 
@@ -142,23 +146,30 @@ def init(settings: Settings, keys: Array, num_objects: int) -> State:
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[State, dict[str, Float[Array, ""]]]:
-    """One step of Adam on all pairs of all graphs, for `common.train.run`.
+    """`UPDATES` steps of Adam on all pairs of all graphs, for `common.train.run`; the mean loss.
 
     Graphs do not touch each other: Adam is the same to a factor of the loss.
     """
     start, end = settings.epsilon
-    epsilon = start * (end / start) ** (index / settings.steps)
 
-    def loss(x):
-        distance, carried = distances(x, data.first, data.second, state.carried, epsilon, settings)
-        return distortion(distance, data.target), carried
+    def update(state, count):
+        epsilon = start * (end / start) ** jnp.minimum(1.0, count / settings.steps)
 
-    (value, carried), gradient = jax.value_and_grad(loss, has_aux=True)(state.x)
-    update, optimiser = _optimiser(settings).update(gradient, state.optimiser)
-    x = optax.apply_updates(state.x, update)
-    if settings.geometry == "hyperbolic":
-        x = _inside_ball(x)
-    return State(x, optimiser, carried), {"distortion": value}
+        def loss(x):
+            distance, carried = distances(
+                x, data.first, data.second, state.carried, epsilon, settings
+            )
+            return distortion(distance, data.target), carried
+
+        (value, carried), gradient = jax.value_and_grad(loss, has_aux=True)(state.x)
+        change, optimiser = _optimiser(settings).update(gradient, state.optimiser)
+        x = optax.apply_updates(state.x, change)
+        if settings.geometry == "hyperbolic":
+            x = _inside_ball(x)
+        return State(x, optimiser, carried), value
+
+    state, values = lax.scan(update, state, UPDATES * index + jnp.arange(UPDATES))
+    return state, {"distortion": values.mean()}
 
 
 def _inside_ball(x):
@@ -170,7 +181,12 @@ def _wasserstein(x, first, second, carried, epsilon, settings):
     old = carried if settings.carry else jax.tree.map(jnp.zeros_like, carried)
     solver = {"epsilon": epsilon, "iterations": settings.iterations}
     distance, pairs = fixed_point.of_pairs(
-        x[first], x[second], old.pairs, **solver, regularised=settings.debiased
+        x[first],
+        x[second],
+        old.pairs,
+        **solver,
+        regularised=settings.debiased,
+        tolerance=settings.tolerance,
     )
     if not settings.debiased:
         return distance, Carried(pairs, old.own)

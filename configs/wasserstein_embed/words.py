@@ -27,7 +27,7 @@ def get_config() -> ConfigDict:
     config.iterations = 20  # of Sinkhorn; reference
     config.batch = 1_024  # positive pairs of an update, and as many negative ones (reference)
     config.updates = 50  # in a step of the log
-    config.steps = 160
+    config.steps = 120  # two to three times through the text
     config.learning_rate = 3e-3  # Adam
     config.chunk = 20  # steps between checkpoints
     config.random_seeds = (0,)
