@@ -47,6 +47,8 @@ def figure(config: ConfigDict, rows: list[dict]) -> Figure:
     for axis, recipe in zip(axes, config.recipes, strict=True):
         for colour, method in zip(COLOURS, methods, strict=False):
             mine = [r for r in rows if (r["recipe"], r["method"]) == (recipe, method)]
+            if not mine:
+                continue
             x, y, deviation = np.array([(r["dim"], r["mean"], r["std"]) for r in mine]).T
             style = {"ls": "-" if method.startswith("wasserstein") else "--", "marker": "o"}
             style |= {"color": colour, "ms": 4, "capsize": 2, "lw": 1.3}
@@ -60,7 +62,7 @@ def figure(config: ConfigDict, rows: list[dict]) -> Figure:
         axis.set_yticks([0.02, 0.05, 0.1, 0.2, 0.5])
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("distortion")
-    axes[-1].legend(frameon=False, fontsize="small")
+    axes[0].legend(frameon=False, fontsize="small")
     drawn.suptitle(f"Shortest paths of {rows[0]['dataset']}, {config.num_graphs} {_drawn(config)}")
     return drawn
 

@@ -1,5 +1,6 @@
 """Words: the corpus, the draws, the loss; a run on real sentences, killed and resumed."""
 
+import functools
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from common import cli, train
 from common.data import reviews
+from common.data import words as spaces
 from common.data.wheels import cache_dir
 from common.errors import UserError
 from common.workdir import Workdir
@@ -33,6 +35,14 @@ SMALL = {
     "figure_words": ("film", "funny"),
 }
 SETTINGS = word_embed.Settings("wasserstein", 3, 2, 8, 2, 500, 5, 1.0, 0.05, 20, 1e-2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loaded_once():
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (reviews, spaces):
+            patch.setattr(module, "load", functools.cache(module.load))
+        yield
 
 
 def small(**changes):
@@ -82,12 +92,11 @@ def test_training_brings_context_together_and_parts_the_rest():
         jnp.arange(1, 9) / 8,
         jax.random.key(0),
     )
-    settings = SETTINGS._replace(batch=64, updates=100, learning_rate=3e-2)
+    settings = SETTINGS._replace(batch=64, updates=50, learning_rate=3e-2)
     state = word_embed.init(settings, 8, jax.random.key(1))
-    for index in range(2):
-        state, metrics = jax.jit(word_embed.step, static_argnames="settings")(
-            state, index, data, settings
-        )
+    step = jax.jit(word_embed.step, static_argnames="settings")
+    for index in range(4):
+        state, metrics = step(state, index, data, settings)
     x = word_embed.clouds(state.parameters, settings)
     first, second = np.triu_indices(8, 1)
     distance = np.asarray(word_embed.between(x, first, second, settings))
