@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 FLOOR = 1e-30  # of a kernel's sums, and
 HIGHEST = 80.0  # of its exponents, so that float32 stays finite
@@ -52,7 +52,6 @@ def of_pairs(
     epsilon: float,
     iterations: int,
     regularised: bool,
-    tolerance: float = 0.0,
 ) -> tuple[Float[Array, " b"], Potentials]:
     """Entropic transport between x_i and y_i, differentiable once by x and y.
 
@@ -61,9 +60,8 @@ def of_pairs(
       y: clouds.
       start: potentials.
       epsilon: regularisation, in the unit of the distance.
-      iterations: of Sinkhorn, and of the system that the gradient of <P, C> needs, at most.
+      iterations: of Sinkhorn, and of the system that the gradient of <P, C> needs.
       regularised: <P, C> + epsilon sum P (log P - 1) + epsilon; else <P, C>.
-      tolerance: fewer iterations do where the marginals are right by the factor 1 + tolerance.
 
     Returns:
       The values, and the potentials to go on from.
@@ -72,11 +70,11 @@ def of_pairs(
     def solve(inputs):
         x, y, old = inputs
         cost = _cost(x, y)
-        slope, f, g, count = plan(cost, old.f, old.g, epsilon, iterations, tolerance)
+        slope, f, g = plan(cost, old.f, old.g, epsilon, iterations)
         if regularised:  # the columns are right, so the dual value needs no correction
             return jnp.mean(f) + jnp.mean(g), _pull(slope, cost, x, y), old._replace(f=f, g=g)
         value = jnp.sum(slope * cost)
-        slope, alpha, beta = sensitivity(slope, cost, old.alpha, old.beta, epsilon, count)
+        slope, alpha, beta = sensitivity(slope, cost, old.alpha, old.beta, epsilon, iterations)
         return value, _pull(slope, cost, x, y), Potentials(f, g, alpha, beta)
 
     inputs = lax.stop_gradient((x, y, start))
@@ -108,8 +106,7 @@ def plan(
     g: Float[Array, " M"],
     epsilon: float,
     iterations: int,
-    tolerance: float = 0.0,
-) -> tuple[Float[Array, "M M"], Float[Array, " M"], Float[Array, " M"], Int[Array, ""]]:
+) -> tuple[Float[Array, "M M"], Float[Array, " M"], Float[Array, " M"]]:
     """Sinkhorn from given potentials: P = exp((f_i + g_j - C_ij) / epsilon), marginals 1 / M.
 
     The potentials are in the kernel, so that one exponential an entry serves all iterations, in
@@ -117,27 +114,18 @@ def plan(
     training, are put right over several calls.
 
     Returns:
-      The plan (its columns sum to 1 / M), the new potentials, and the iterations done: at most
-      `iterations`, fewer once the rows' sums are right by the factor 1 + tolerance.
+      The plan (its columns sum to 1 / M) and the new potentials.
     """
     m = len(cost)
     kernel = _kernel(f, g, cost, epsilon)
 
-    def iterate(state):
-        count, old, v, _ = state
-        u = 1 / (m * jnp.maximum(kernel @ v, FLOOR))
-        v = 1 / (m * jnp.maximum(u @ kernel, FLOOR))
-        # The rows' sums before this iteration are what its u puts right.
-        return count + 1, u, v, jnp.max(jnp.abs(old / u - 1))
-
-    def goes_on(state):
-        return (state[0] < iterations) & (state[3] > tolerance)
+    def iterate(_, scalings):
+        u = 1 / (m * jnp.maximum(kernel @ scalings[1], FLOOR))
+        return u, 1 / (m * jnp.maximum(u @ kernel, FLOOR))
 
     ones = jnp.ones_like(f)
-    start = 0, ones, ones, jnp.inf
-    count, u, v, _ = lax.while_loop(goes_on, iterate, start)
-    matrix = u[:, None] * kernel * v
-    return matrix, f + epsilon * jnp.log(u), g + epsilon * jnp.log(v), count
+    u, v = lax.fori_loop(0, iterations, iterate, (ones, ones))
+    return u[:, None] * kernel * v, f + epsilon * jnp.log(u), g + epsilon * jnp.log(v)
 
 
 def own_plan(
@@ -160,7 +148,7 @@ def sensitivity(
     alpha: Float[Array, " M"],
     beta: Float[Array, " M"],
     epsilon: float,
-    iterations: int | Int[Array, ""],
+    iterations: int,
 ) -> tuple[Float[Array, "M M"], Float[Array, " M"], Float[Array, " M"]]:
     """d<P, C> / dC at the fixed point of Sinkhorn.
 

@@ -32,8 +32,7 @@ class Settings(NamedTuple):
       epsilon: the paper's lambda, in the unit of the distance: at the first and the last step, a
         geometric series between.
       debiased: the Sinkhorn divergence of the regularised cost; else <P, C>.
-      iterations: of Sinkhorn in each step, at most.
-      tolerance: relative error of the marginals at which fewer do.
+      iterations: of Sinkhorn in each step.
       carry: potentials go on from those of the last step; else from zero.
     """
 
@@ -46,7 +45,6 @@ class Settings(NamedTuple):
     epsilon: tuple[float, float] = (1.0, 1.0)
     debiased: bool = False
     iterations: int = 20
-    tolerance: float = 0.0
     carry: bool = False
 
 
@@ -181,12 +179,7 @@ def _wasserstein(x, first, second, carried, epsilon, settings):
     old = carried if settings.carry else jax.tree.map(jnp.zeros_like, carried)
     solver = {"epsilon": epsilon, "iterations": settings.iterations}
     distance, pairs = fixed_point.of_pairs(
-        x[first],
-        x[second],
-        old.pairs,
-        **solver,
-        regularised=settings.debiased,
-        tolerance=settings.tolerance,
+        x[first], x[second], old.pairs, **solver, regularised=settings.debiased
     )
     if not settings.debiased:
         return distance, Carried(pairs, old.own)
