@@ -1,51 +1,44 @@
-"""A real small run over images through the command line: whole, killed, resumed; wrong input."""
+"""A real small run over images: whole, killed and resumed; a sweep; wrong input."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from common import train
 from common.data.images import Images
 from common.data.wheels import cache_dir
 from common.errors import UserError
+from common.workdir import Workdir
 from configs.wasserstein_embed.images import get_config
 from configs.wasserstein_embed.sweep_points import get_config as sweep_config
 from wasserstein_embed import image_report, images
 
 ROOT = Path(__file__).parents[2]
-SMALL = (
-    "--config.train_split=train[:300]",
-    "--config.test_split=test[:100]",
-    "--config.batch=32",
-    "--config.steps=15",
-    "--config.evaluate_every=5",
-    "--config.test_pairs=100",
-    "--config.random_seeds=0,",
-)
+SMALL = {
+    "train_split": "train[:300]",
+    "test_split": "test[:100]",
+    "batch": 32,
+    "steps": 15,
+    "evaluate_every": 5,
+    "test_pairs": 100,
+    "random_seeds": (0,),
+}
 
 
-def command(workdir, *arguments, config="images"):
-    base = [sys.executable, "-m", "wasserstein_embed.main", f"--workdir={workdir}"]
-    return [*base, f"--config=configs/wasserstein_embed/{config}.py", *arguments]
-
-
-def run(*arguments, **options):
-    line = command(*arguments, **options)
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=300)
+def small(**changes):
+    config = get_config()
+    config.update_from_flattened_dict(SMALL | changes)
+    return config
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     workdir = tmp_path_factory.mktemp("whole")
-    done = run(workdir, *SMALL)
-    assert done.returncode == 0, done.stderr
-    return workdir, done.stdout
+    return workdir, images.images(small(), Workdir(workdir, {}), cache_dir())
 
 
 def test_a_run_leaves_rows_table_and_figures(whole):
@@ -77,21 +70,24 @@ def test_a_run_leaves_rows_table_and_figures(whole):
     assert not (workdir / "checkpoints/seed0-sinkhorn").exists()
 
 
-def test_a_run_killed_in_a_training_ends_in_the_same_table(whole, tmp_path):
-    expected, _ = whole
-    process = subprocess.Popen(
-        command(tmp_path, *SMALL), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    # kill -9 after a checkpoint of the first part, before its end
-    while not list(tmp_path.glob("checkpoints/*/5/*")) and process.poll() is None:
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert not list(tmp_path.glob("parts/*"))
-    done = run(tmp_path, *SMALL)
-    assert done.returncode == 0, done.stderr
+def test_a_run_killed_in_each_training_ends_in_the_same_table(whole, tmp_path, monkeypatch):
+    chunk, calls = train._chunk, []
+
+    def killed(state, start, *args):
+        calls.append(int(start))
+        if len(calls) in (2, 5):
+            raise KeyboardInterrupt
+        return chunk(state, start, *args)
+
+    monkeypatch.setattr(train, "_chunk", killed)
+    work = Workdir(tmp_path, {})
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            images.images(small(), work, cache_dir())
+    images.images(small(), work, cache_dir())
+    assert calls == [0, 5, 5, 10, 0, 0, 5, 10]
     for name in ("results.json", "table.md"):
-        assert (tmp_path / name).read_text() == (expected / name).read_text()
+        assert (tmp_path / name).read_text() == (whole[0] / name).read_text()
 
 
 @pytest.mark.parametrize(
@@ -109,16 +105,16 @@ def test_a_run_killed_in_a_training_ends_in_the_same_table(whole, tmp_path):
     ],
 )
 def test_a_mistake_is_one_sentence(change, says):
-    config = get_config()
-    config.update_from_flattened_dict({"train_split": "train[:300]", "test_split": "test[:100]"})
-    config.update_from_flattened_dict(change)
+    config = small(**change)
     with pytest.raises(UserError, match=says):
         images.check(config)
         images.read(config, cache_dir())
 
 
 def test_the_command_line_says_it_in_one_line(tmp_path):
-    done = run(tmp_path, "--config.experiment=magic")
+    line = [sys.executable, "-m", "wasserstein_embed.main", f"--workdir={tmp_path}"]
+    line += ["--config=configs/wasserstein_embed/images.py", "--config.experiment=magic"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "no experiment 'magic'" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -135,7 +131,6 @@ def test_the_split_is_4000_and_1000():
 
 def test_a_sweep_ends_with_a_line_for_each_value(tmp_path, monkeypatch):
     """The trainings are left out: what is around them is the sweep's own."""
-    from common.workdir import Workdir
 
     def measured(config, work, sets, part, random_seed, method):
         work.log(part, 1, {"pairs_per_second": 2.0})
