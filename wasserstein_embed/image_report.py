@@ -154,7 +154,9 @@ def _training(config: ConfigDict, work: Workdir) -> Figure:
             axis.legend(frameon=False)
         line[0].set(ylabel="contrastive loss", title=f"trained by {TITLES[method]}", yscale="log")
         line[1].axhline(config.margin, color="0.4", ls=":", lw=1)
-        line[1].set(ylabel="mean distance of test pairs", title=f"dotted: margin {config.margin}")
+        line[1].set(
+            ylabel="mean distance", title=f"held-out pairs (dotted: margin {config.margin})"
+        )
     for axis in axes[-1]:
         axis.set_xlabel("step")
     return figure
