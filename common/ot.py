@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 from ott.geometry import geometry
-from ott.problems.linear import linear_problem
 from ott.solvers import linear
 from ott.tools import sinkhorn_divergence
 
@@ -59,7 +58,7 @@ class Matching(NamedTuple):
     error: Float[Array, ""]
 
 
-@partial(jax.jit, static_argnames=("cost", "power", "iterations", "implicit"))
+@partial(jax.jit, static_argnames=("cost", "iterations"))
 def transport(
     x: Float[Array, "n d"],
     y: Float[Array, "m d"],
@@ -68,12 +67,10 @@ def transport(
     *,
     epsilon: float,
     cost: str = "sqeuclidean",
-    power: float = 1.0,
     iterations: int = 100,
     tolerance: float = 1e-3,
-    implicit: bool = False,
 ) -> Transport:
-    """Solves entropic transport by a fixed number of Sinkhorn iterations.
+    """Solves entropic transport by a fixed number of Sinkhorn iterations, unrolled for gradients.
 
     Args:
       x: points.
@@ -81,25 +78,15 @@ def transport(
       a: weights of x, summing to one; None: uniform.
       b: weights of y, likewise.
       epsilon: regularisation, in the unit of the cost.
-      cost: 'sqeuclidean', 'euclidean' or 'manhattan' (gradient 0 between equal points).
-      power: p, that the cost is raised to, at least 1.
+      cost: 'sqeuclidean' or 'euclidean' (gradient 0 between equal points).
       iterations: Sinkhorn iterations, all of which are done.
       tolerance: of the L1 marginal error, for `converged` alone.
-      implicit: whether gradients are those of the optimum, by the implicit function theorem, right
-        once it has converged; else they go back through the iterations.
 
     Raises:
       UserError: an unknown cost.
     """
-    problem = geometry.Geometry(cost_matrix=_cost(x, y, cost, power), epsilon=epsilon)
-    if implicit:
-        fixed = geometry.Geometry(lax.stop_gradient(problem.cost_matrix), epsilon=epsilon)
-        out = linear.solve(fixed, *lax.stop_gradient((a, b)), **_solver(iterations, tolerance))
-        problem = linear_problem.LinearProblem(problem, a, b)
-        out = out.set(potentials=_with_implicit_gradient(problem, *out.potentials), ot_prob=problem)
-        out = out.set_cost(problem, lse_mode=True, use_danskin=False)
-    else:
-        out = linear.solve(problem, a, b, **_solver(iterations, tolerance))
+    problem = geometry.Geometry(cost_matrix=_cost(x, y, cost), epsilon=epsilon)
+    out = linear.solve(problem, a, b, **_solver(iterations, tolerance))
     return Transport(out.reg_ot_cost, out.primal_cost, out.matrix, out.converged)
 
 
@@ -149,44 +136,17 @@ def plan(cost: Float[Array, "n m"], epsilon: float, *, iterations: int = 10) -> 
     return linear.solve(problem, lse_mode=False, **_solver(iterations, 0.0)).matrix
 
 
-def _cost(x, y, name, power=1.0):
+def _cost(x, y, name):
     # Not ott's point clouds: they compute the cost anew in every iteration (twice the time under
     # gradients), and their Euclidean cost (0.6.0) is sqrt(d) between equal points while it is
     # differentiated.
-    if name not in ("euclidean", "sqeuclidean", "manhattan"):
-        raise UserError(
-            f"There is no transport cost '{name}': take euclidean, sqeuclidean or manhattan."
-        )
-    difference = x[:, None] - y
-    if name == "manhattan":
-        base = jnp.sum(jnp.abs(difference), axis=-1)
-    else:
-        base, power = jnp.sum(difference**2, axis=-1), power / 2 if name == "euclidean" else power
-    if power == 1:
-        return base
-    apart = base > 0
-    return jnp.where(apart, jnp.where(apart, base, 1.0) ** power, 0.0)
-
-
-def _with_implicit_gradient(problem, f, g):
-    """The same potentials, with the gradient of the optimum: dz = -H^-1 dF, where F(z) = 0.
-
-    F are the errors of both marginals. Not ott's ImplicitDiff: in 0.6.0 its solver can't be chosen,
-    and the one it takes ends in NaN under vmap, as H is singular (f + c, g - c is the same plan).
-    """
-
-    def errors(f, g):
-        plan = jnp.exp((f[:, None] + g - problem.geom.cost_matrix) / problem.epsilon)
-        return plan, jnp.concatenate([plan.sum(1) - problem.a, plan.sum(0) - problem.b])
-
-    plan, error = errors(f, g)
-    plan = lax.stop_gradient(plan)
-    hessian = jnp.block([[jnp.diag(plan.sum(1)), plan], [plan.T, jnp.diag(plan.sum(0))]])
-    shift = jnp.concatenate([jnp.ones_like(f), -jnp.ones_like(g)])
-    small = 1e-6 * jnp.diag(jnp.diag(hessian))  # where the plan falls into parts
-    hessian = (hessian + jnp.outer(shift, shift) / len(shift) ** 2 + small) / problem.epsilon
-    step = jnp.linalg.solve(hessian, error - lax.stop_gradient(error))
-    return f - step[: len(f)], g - step[len(f) :]
+    if name not in ("euclidean", "sqeuclidean"):
+        raise UserError(f"There is no transport cost '{name}': take euclidean or sqeuclidean.")
+    squares = jnp.sum((x[:, None] - y) ** 2, axis=-1)
+    if name == "sqeuclidean":
+        return squares
+    apart = squares > 0
+    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0)
 
 
 def _solver(iterations: int, tolerance: float) -> dict:

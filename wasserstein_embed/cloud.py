@@ -17,11 +17,11 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
-from common import cli, ot
+from common import cli, sinkhorn
 from common.errors import UserError
 from common.parallel import map_rows
 
-HELD_PAIRS = 1 << 14  # at once by `nearest`
+HELD = 1 << 17  # entries of plans that `nearest` has at once, near the cache
 
 
 class Clouds(NamedTuple):
@@ -81,9 +81,9 @@ def pairs(
     Differentiable. For the divergence an object's transport to itself is solved once, however many
     pairs it is in. Only the divergence of an object from itself is 0.
     """
-    values = _solve(_rows(clouds, first), _rows(clouds, second), distance)
+    values = _values(_rows(clouds, first), _rows(clouds, second), distance)
     if distance.value == "divergence":
-        own = _solve(clouds, clouds, distance)
+        own = _values(clouds, clouds, distance)
         values -= (own[first] + own[second]) / 2
     return values
 
@@ -106,21 +106,24 @@ def nearest(
 
     Streamed over blocks of queries on all devices; ties go to the lower index.
     """
-    m = keys.points.shape[0]
-    shared, own_queries = None, None
-    if distance.value == "divergence":
-        shared, own_queries = (_solve(side, side, distance) for side in (keys, queries))
+    debiased = distance.value == "divergence"
+    own = [_values(side, side, distance) if debiased else None for side in (queries, keys)]
+    m, points, _ = keys.points.shape
 
     def block(rows, keys, own_keys):
         queries, own_queries = rows
-        against = jax.vmap(_one, in_axes=(None, 0, None))
-        values = jax.vmap(against, in_axes=(0, None, None))(queries, keys, distance)
-        if distance.value == "divergence":
+        one, all_ = (
+            jax.tree.map(lambda x: jnp.expand_dims(x, axis), side)  # noqa: B023
+            for side, axis in ((queries, 1), (keys, 0))
+        )
+        values = _values(one, all_, distance)
+        if debiased:
             values -= (own_queries[:, None] + own_keys) / 2
         negative, index = lax.top_k(-values, k)
         return -negative, index
 
-    return map_rows(block, (queries, own_queries), keys, shared, block=max(1, HELD_PAIRS // m))
+    size = max(1, HELD // (m * points**2))
+    return map_rows(block, (queries, own[0]), keys, own[1], block=size)
 
 
 @partial(jax.jit, static_argnames="distance")
@@ -132,33 +135,33 @@ def share_converged(
     tolerance: float = 0.05,
 ) -> Float[Array, ""]:
     """Share of the pairs whose plan has its marginals right: L1 error at most `tolerance`."""
-    solve = partial(_transport, distance=distance, tolerance=tolerance)
-    return jax.vmap(solve)(_rows(clouds, first), _rows(clouds, second)).converged.mean()
+    solved = _solve(_rows(clouds, first), _rows(clouds, second), distance)
+    return (solved.error <= tolerance).mean()
 
 
 def _rows(clouds: Clouds, rows: Int[Array, " b"]) -> Clouds:
     return jax.tree.map(lambda x: x[rows], clouds)
 
 
-def _solve(x: Clouds, y: Clouds, distance: Distance) -> Float[Array, " n"]:
-    return jax.vmap(_one, in_axes=(0, 0, None))(x, y, distance)
-
-
-def _one(x: Clouds, y: Clouds, distance: Distance) -> Float[Array, ""]:
-    solved = _transport(x, y, distance)
+def _values(x: Clouds, y: Clouds, distance: Distance) -> Float[Array, "..."]:
+    solved = _solve(x, y, distance)
     return solved.cost if distance.value == "cost" else solved.value
 
 
-def _transport(x: Clouds, y: Clouds, distance: Distance, tolerance: float = 0.0) -> ot.Transport:
-    return ot.transport(
-        x.points,
-        y.points,
-        x.weights,
-        y.weights,
+def _solve(x: Clouds, y: Clouds, distance: Distance) -> sinkhorn.Solved:
+    """Clouds with any axes in front, that broadcast."""
+    (x, a), (y, b) = (
+        (
+            jnp.moveaxis(side.points, (-2, -1), (0, 1)),
+            None if side.weights is None else jnp.moveaxis(side.weights, -1, 0),
+        )
+        for side in (x, y)
+    )
+    return sinkhorn.solve(
+        sinkhorn.ground_cost(x, y, distance.ground, distance.p),
+        a,
+        b,
         epsilon=distance.epsilon,
-        cost=distance.ground,
-        power=distance.p,
         iterations=distance.iterations,
-        tolerance=tolerance,
         implicit=distance.implicit,
     )
