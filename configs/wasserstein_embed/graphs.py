@@ -24,8 +24,11 @@ def get_config() -> ConfigDict:
     # Embeddings
     config.methods = ("euclidean", "hyperbolic", "kl", "wasserstein")
     config.recipes = ("reference", "tuned")  # the two below
-    config.cloud_dimensions = (2, 3, 4)  # k: clouds of M points are M k numbers
-    # M; the reference's table goes on with 20, 30, 40: an hour and more on two cores.
+    config.cloud_dimensions = (
+        2,
+        3,
+    )  # k: clouds of M points are M k numbers; 4 for a third more time
+    # M; the reference's table goes on with 20, 30, 40.
     config.points = (2, 5, 10)
     config.dimensions = (2, 4, 5, 10, 20, 30, 40)  # of vectors
 
