@@ -24,10 +24,8 @@ def get_config() -> ConfigDict:
     # Embeddings
     config.methods = ("euclidean", "hyperbolic", "kl", "wasserstein")
     config.recipes = ("reference", "tuned")  # the two below
-    config.cloud_dimensions = (
-        2,
-        3,
-    )  # k: clouds of M points are M k numbers; 4 for a third more time
+    # k: clouds of M points are M k numbers; 4 too for a third more time.
+    config.cloud_dimensions = (2, 3)
     # M; the reference's table goes on with 20, 30, 40.
     config.points = (2, 5, 10)
     config.dimensions = (2, 4, 5, 10, 20, 30, 40)  # of vectors
