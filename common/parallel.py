@@ -5,6 +5,7 @@ part of the rows (`pmap`), walks over it in blocks, and keeps only what a block 
 memory is O(n d + block n). Functions here may be called inside `jit`.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -86,3 +87,28 @@ def map_rows(fn: Callable[..., Any], rows: Any, *shared: Any, block: int) -> Any
         block=block,
     )
     return out
+
+
+def mean_over_devices(fn: Callable[..., Any], rows: Any, *shared: Any) -> Any:
+    """What `fn` averages over all rows, each device averaging over an equal part of them.
+
+    For data-parallel training: with `fn` the loss and gradient of a batch's mean loss, the results
+    are those of the whole batch to rounding, whatever the number of devices.
+
+    Args:
+      fn: `(row_part, *shared) -> tree of means over the part's rows`.
+      rows: array or tree of arrays with n leading rows; as many devices take part as divide n.
+      *shared: arrays that every device sees whole.
+    """
+    n = jax.tree.leaves(rows)[0].shape[0]
+    devices = math.gcd(n, jax.device_count())
+    if devices == 1:
+        return fn(rows, *shared)
+    spread = jax.pmap(
+        lambda part, *shared: lax.pmean(fn(part, *shared), "devices"),
+        axis_name="devices",
+        in_axes=(0, *(None for _ in shared)),
+        devices=jax.devices()[:devices],
+    )
+    parts = jax.tree.map(lambda x: x.reshape(devices, n // devices, *x.shape[1:]), rows)
+    return jax.tree.map(lambda x: x[0], spread(parts, *shared))

@@ -1,0 +1,10 @@
+"""How many points does an image need? The Euclidean twin has as many numbers each time."""
+
+from ml_collections import ConfigDict
+
+from configs.wasserstein_embed import sweeps
+
+
+def get_config() -> ConfigDict:
+    """Values of the images experiment but for those here and in sweeps.py."""
+    return sweeps.over("sweep_points", "points", (1, 2, 3, 8, 16))

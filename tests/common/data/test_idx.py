@@ -1,0 +1,71 @@
+import gzip
+import struct
+
+import numpy as np
+import pytest
+
+from common.data import idx
+from common.errors import UserError
+
+
+def content(array, kind=8):
+    sizes = struct.pack(f">{array.ndim}I", *array.shape)
+    return bytes((0, 0, kind, array.ndim)) + sizes + array.tobytes()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, number in (("train", 5), ("t10k", 3)):
+        pictures = rng.integers(0, 256, (number, 28, 20), dtype=np.uint8)
+        packed = gzip.compress(content(pictures)) if name == "train" else content(pictures)
+        end = ".gz" if name == "train" else ""
+        (tmp_path / f"{name}-images-idx3-ubyte{end}").write_bytes(packed)
+        labels = np.arange(number, dtype=np.uint8)
+        (tmp_path / f"{name}-labels.idx1-ubyte").write_bytes(content(labels))
+    return tmp_path
+
+
+def test_both_splits_compressed_or_not(folder):
+    train, test = idx.load(folder, "train"), idx.load(folder, "test")
+    rng = np.random.default_rng(0)
+    for part, number in ((train, 5), (test, 3)):
+        expected = rng.integers(0, 256, (number, 28, 20), dtype=np.uint8)
+        np.testing.assert_array_equal(part.images, expected[..., None])
+        np.testing.assert_array_equal(part.labels, np.arange(number))
+
+
+@pytest.mark.parametrize(
+    "broken, says",
+    [
+        (lambda good: good[:-1], r"header says 3 x 28 x 20: it is cut short"),
+        (lambda good: good + b"x", "holds 1,681 bytes"),
+        (lambda good: good[:9], "holds 0 bytes"),
+        (lambda good: b"", "begins with nothing"),
+        (lambda good: b"\x89PNG" + good, "no IDX file of 3 dimensions of bytes"),
+        (lambda good: good[:2] + b"\x0d" + good[3:], "begins with 00 00 0d 03"),
+        (lambda good: good[:3] + b"\x01" + good[4:], "no IDX file of 3 dimensions"),
+    ],
+)
+def test_a_broken_file_is_one_sentence(folder, broken, says):
+    path = folder / "t10k-images-idx3-ubyte"
+    path.write_bytes(broken(path.read_bytes()))
+    with pytest.raises(UserError, match=says):
+        idx.load(folder, "test")
+
+
+def test_broken_compression_and_wrong_or_missing_files(folder):
+    path = folder / "train-images-idx3-ubyte.gz"
+    good = path.read_bytes()
+    for content_ in (good[:-20], b"no gzip", good[:40] + bytes(20) + good[60:]):
+        path.write_bytes(content_)
+        with pytest.raises(UserError, match="Cannot read"):
+            idx.load(folder, "train")
+    path.unlink()
+    with pytest.raises(UserError, match="no train-images-idx3-ubyte or"):
+        idx.load(folder, "train")
+    (folder / "t10k-labels.idx1-ubyte").write_bytes(content(np.zeros(4, np.uint8)))
+    with pytest.raises(UserError, match="3 images and 4 labels"):
+        idx.load(folder, "test")
+    with pytest.raises(UserError, match="no split 'train\\[:5\\]'"):
+        idx.load(folder, "train[:5]")
