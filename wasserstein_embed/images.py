@@ -149,14 +149,12 @@ def _measure(
     settings = _settings(config, method, sets.train.images.shape[1:])
     held_out = jnp.asarray(sets.test.images)
     pairs = _test_pairs(config, sets.test)
-    data = siamese.Data(
-        jnp.asarray(sets.train.images),
-        siamese.by_class(sets.train.labels),
-        jax.random.key(random_seed),
-    )
+    start, draws = jax.random.split(jax.random.key(random_seed))
+    classes = siamese.by_class(sets.train.labels)
+    data = siamese.Data(jnp.asarray(sets.train.images), classes, draws)
     state = train.run(
         siamese.step,
-        siamese.init(settings, random_seed),
+        siamese.init(settings, start),
         data,
         settings,
         num_steps=config.steps,

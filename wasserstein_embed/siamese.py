@@ -104,9 +104,9 @@ class Siamese(nnx.Module):
 
 
 @partial(jax.jit, static_argnums=0)
-def init(settings: Training, random_seed: int) -> State:
+def init(settings: Training, key: jax.Array) -> State:
     """Random parameters."""
-    parameters = nnx.state(Siamese(settings.shape, nnx.Rngs(random_seed)))
+    parameters = nnx.state(Siamese(settings.shape, nnx.Rngs(key)))
     return State(parameters, optimiser(settings).init(parameters))
 
 

@@ -91,7 +91,7 @@ images = rng.integers(0, 256, (30, 16, 16, 1), dtype=np.uint8)
 data = siamese.Data(images, siamese.by_class(np.arange(30) % 3), jax.random.key(0))
 distance = cloud.Distance("euclidean", 2.0, 1.0, 5, "cost", False)
 settings = siamese.Training(shape, distance, 0.6, 16, 3, 1e-3, 0.8)
-state = siamese.init(settings, 0)
+state = siamese.init(settings, data.key)
 step = jax.jit(siamese.step, static_argnums=3)
 losses = []
 for i in range(3):
