@@ -11,9 +11,8 @@ from anchor_opt.methods import METHODS, Run
 from anchor_opt.problem import Problem, sample
 from anchor_opt.relative import preprocess, unit_relative
 from anchor_opt.stitching import stitching
-from common import report
+from common import report, sweeps
 from common.data import pairs, words
-from common.errors import UserError
 from common.metrics import correspondence
 from common.workdir import Workdir, write_atomically, write_json
 
@@ -61,7 +60,7 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
     Ends with a table and the figure sweep.png: MRR and Jaccard of each method over the values.
     """
-    points = sweep_points(config)
+    points = sweeps.points(config, check)
     most = max(point.num_words for _, point in points)
     with_most = ConfigDict(config)
     with_most.num_words = most
@@ -78,27 +77,6 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
     write_atomically(work.path / "table.md", table.encode())
     figures.sweep(config, work, rows)
     return table
-
-
-def sweep_points(config: ConfigDict) -> list[tuple[object, ConfigDict]]:
-    """Each value of config.sweep_values with the config that has it, nested names too.
-
-    Raises:
-      UserError: a name that the config lacks or a value that it can't have.
-    """
-    points = []
-    for value in config.sweep_values:
-        point = config.copy_and_resolve_references()  # deep: nested values differ by point
-        try:
-            point.update_from_flattened_dict({config.sweep_over: value})
-        except (KeyError, TypeError, ValueError):
-            raise UserError(
-                f"The config's {config.sweep_over} can't be {value!r}: correct sweep_over or "
-                "sweep_values."
-            ) from None
-        check(point)
-        points.append((value, point))
-    return points
 
 
 def _spaces(data: pairs.Pair) -> dict:
