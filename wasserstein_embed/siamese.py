@@ -79,9 +79,9 @@ class Siamese(nnx.Module):
         out = shape.points * (shape.dimensions + shape.weights)
         self.conv1 = _convolution(channels, 32, rngs)
         self.conv2 = _convolution(32, 64, rngs)
-        self.linear1 = nnx.Linear(flat, 256, rngs=rngs)
-        self.linear2 = nnx.Linear(256, 256, rngs=rngs)
-        self.linear3 = nnx.Linear(256, out, rngs=rngs)
+        self.linear1 = nnx.Linear(flat, 256, **_as_pytorch(flat), rngs=rngs)
+        self.linear2 = nnx.Linear(256, 256, **_as_pytorch(256), rngs=rngs)
+        self.linear3 = nnx.Linear(256, out, **_as_pytorch(256), rngs=rngs)
         self.prelus = nnx.List([nnx.PReLU(0.25) for _ in range(4)])
 
     def __call__(self, images: UInt8[Array, "b h w c"]) -> Clouds:
@@ -202,8 +202,18 @@ def means(distance: Float[Array, " b"], same: Bool[Array, " b"]) -> dict[str, Fl
 
 def _convolution(inputs: int, outputs: int, rngs: nnx.Rngs) -> nnx.Conv:
     way = _by_columns if jax.default_backend() == "cpu" else lax.conv_general_dilated
-    size = (5, 5)
-    return nnx.Conv(inputs, outputs, size, padding="VALID", conv_general_dilated=way, rngs=rngs)
+    named = {"padding": "VALID", "conv_general_dilated": way}
+    return nnx.Conv(inputs, outputs, (5, 5), **named, **_as_pytorch(25 * inputs), rngs=rngs)
+
+
+def _as_pytorch(fan_in: int) -> dict:
+    """Kernel and bias uniform within 1 / sqrt(fan_in): the default where the code was written."""
+    bound = fan_in**-0.5
+
+    def uniform(key, shape, dtype, *_):
+        return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+    return {"kernel_init": uniform, "bias_init": uniform}
 
 
 def _by_columns(x, kernel, *_, **__):
