@@ -68,7 +68,7 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
     rows, failed = [], []
     for value, point in points:
         first = pairs.Pair(*(part[: point.num_words] for part in data))
-        found, broken = _collect(point, work, first, f"{config.sweep_over}{value}-")
+        found, broken = _collect(point, work, first, f"{config.sweep_over}={value}-")
         swept = {"sweep_over": config.sweep_over, "sweep_value": value}
         rows += [row | swept for row in found]
         failed += broken
