@@ -14,6 +14,7 @@ REQUIREMENTS = [
     "jaxtyping>=0.3",
     "matplotlib>=3.9",
     "ml_collections>=1.0",
+    "msgpack>=1.0",  # spaCy's wheel of French vectors keeps its index so
     "numpy>=2.0",
     "optax>=0.2.5,<0.3",
     "orbax-checkpoint>=0.11,<0.13",
