@@ -62,7 +62,7 @@ def _penalised_top_k(queries, keys, key_penalty, k, neighbours):
 def log_mass(
     keys: Float[Array, "m d"], queries: Float[Array, "n d"], beta: float = 30.0
 ) -> Float[Array, " m"]:
-    """log sum over all queries q of exp(beta cos(q, key)), what the inverted softmax divides by."""
+    """Log sum over all queries q of exp(beta cos(q, key)), what the inverted softmax divides by."""
     return map_rows(
         lambda key, queries: jax.nn.logsumexp(beta * key @ queries.T, axis=1),
         keys,

@@ -2,20 +2,20 @@ r"""Runs an experiment of the locality preserving loss: words across languages.
 
   python -m lpl.main --config=configs/lpl/word_alignment.py --workdir=runs/lpl
 
-Every value of the config file can be set from here, --config.num_words=4000 or
---config.methods=gt,seed,bootstrap say; the file has a comment for each. --config.quick runs the
-whole path on less. The workdir gets config.json, metrics.jsonl, TensorBoard events, results.json,
-table.md, figures and the anchors found; a run that was stopped goes on from there.
+Every value of the config file can be set from here, --config.lpa_mse.beta=2 or
+--config.methods=mse_sgd,lpa_mse say; the file has a comment for each. --config.quick runs the whole
+path on less. The workdir gets config.json, metrics.jsonl, TensorBoard events, results.json,
+table.md and figures; a run that was stopped goes on from there.
 """
 
 import jax
 from absl import flags
 from ml_collections import config_flags
 
-from lpl import experiments
 from common import cli
 from common.data.wheels import cache_dir
 from common.workdir import Workdir
+from lpl import experiments
 
 CONFIG = config_flags.DEFINE_config_file(
     "config", None, "The experiment: a file of configs/lpl.", lock_config=True
