@@ -1,6 +1,6 @@
 """Times the parts of word alignment that grow with the vocabulary, and their peak memory.
 
-  python benchmarks/translation.py --num_words=200000 --dimension=300
+  python -m benchmarks.translation --num_words=200000 --dimension=300
 
 Random vectors: what is measured is time and memory, not precision.
 """

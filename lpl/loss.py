@@ -77,8 +77,8 @@ def lle_weights_by_gradient(
 ) -> Float[Array, "r k"]:
     """As `lle_weights`, by the paper's first phase of gradient descent, from equal weights.
 
-    Gradients are projected to sum zero, which keeps the sum at one. Steps are accelerated
-    (Nesterov 1983) and of the length 1 / tr(G), which never diverges.
+    Each step is projected to sum one. Steps are accelerated (Nesterov 1983) and of the length
+    1 / tr(G), which never diverges.
     """
 
     def block_weights(rows, vectors):
@@ -88,7 +88,9 @@ def lle_weights_by_gradient(
         def step(state, i):
             weights, ahead = state
             slope = jnp.einsum("bij,bj->bi", gram, ahead)
-            moved = ahead - length * (slope - slope.mean(axis=1, keepdims=True))
+            moved = ahead - length * slope
+            # To the nearest point of sum one; projecting the slope alone would drift by rounding.
+            moved += (1 - moved.sum(axis=1, keepdims=True)) / moved.shape[1]
             return (moved, moved + i / (i + 3) * (moved - weights)), None
 
         start = jnp.full(rows[1].shape, 1 / rows[1].shape[1])
