@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 VALUES = {
     "sizes": (50, 200),
     "num_validation": 20,
-    "random_seeds": (0, 1),
+    "random_seeds": (0,),
     "neighbour_words": ("e3",),
     "methods": ("artetxe_2018", "mse_sgd", "lpa_mse"),
     "mse_sgd.updates": 100,
@@ -85,7 +85,7 @@ def test_a_run_leaves_results_table_and_figure(whole):
     assert {row["num_pairs"] for row in rows} == {50, 200}
     for row in rows:
         assert row["experiment"] == "word_alignment" and row["standin"] is False
-        assert row["num_seeds"] == 2 and 0 <= row["mean"] <= 1 and row["std"] >= 0
+        assert row["num_seeds"] == 1 and 0 <= row["mean"] <= 1 and row["std"] >= 0
         assert (row["num_words"], row["dim"]) == (400, 10)
     best = {(r["method"], r["retrieval"]): r["mean"] for r in rows if r["metric"] == "p_at_1"}
     assert len(best) == 6 and all(value > 0.5 for value in best.values())
@@ -115,7 +115,7 @@ def test_a_run_stopped_within_a_training_ends_in_the_same_table(
 
     def stopped(self, part, step, logged):
         calls.append(part)
-        if len(calls) == 40:
+        if len(calls) == 30:
             raise KeyboardInterrupt
         log(self, part, step, logged)
 
@@ -157,9 +157,3 @@ def test_a_training_that_diverges_says_so(values, tmp_path):
     wild = {"methods": ("mse_sgd",), "mse_sgd.learning_rate": 1e6, "sizes": (200,)}
     with pytest.raises(UserError, match=r"diverged: lower its learning_rate \(1000000.0\)"):
         inside(tmp_path, values | wild)
-
-
-def test_the_command_line_says_a_mistake_in_one_sentence(values, tmp_path):
-    done = command(tmp_path, values | {"lpa_mse.beat": 5})
-    assert done.returncode == 2
-    assert "no value 'beat'" in done.stderr and "Traceback" not in done.stderr
