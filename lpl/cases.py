@@ -35,7 +35,8 @@ class Case(NamedTuple):
 
     @property
     def title(self) -> str:
-        return f"{self.names[0]} -> {self.names[1]}"
+        """Of its tables and rows."""
+        return f"{self.names[0]} -> {self.names[1]}, {Path(self.dictionary).name}"
 
 
 def load(config: ConfigDict, cache: Path) -> Iterator[Case]:

@@ -32,11 +32,11 @@ def word_alignment(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """
     _check(config)
     rows, near, coverage = [], {}, []
-    for case in cases.load(config, cache):
+    for number, case in enumerate(cases.load(config, cache), 1):
         coverage.append(_coverage(case))
         measured = []
         for random_seed in config.random_seeds:
-            measured += _measure(case, config, work, random_seed, near)
+            measured += _measure(case, number, config, work, random_seed, near)
         rows += [_row(row, case, config) for row in report.summarise(measured)]
     table = tables.word_alignment(config, rows, coverage, near)
     write_json(work.path / "results.json", rows)
@@ -46,7 +46,7 @@ def word_alignment(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
 
 def _measure(
-    case: Case, config: ConfigDict, work: Workdir, random_seed: int, near: dict
+    case: Case, number: int, config: ConfigDict, work: Workdir, random_seed: int, near: dict
 ) -> list[dict]:
     """All methods and sizes of one random seed; the first one's neighbour tables go to `near`."""
     pairs, queries, gold = cases.split(case, config, random_seed)
@@ -56,8 +56,8 @@ def _measure(
     for size in config.sizes:
         problem = Problem(source, target, jnp.asarray(pairs), size, jax.random.key(random_seed))
         for method in config.methods:
-            part = "-".join([*(Path(name).name for name in case.names), f"{method}-{size}"])
-            part = f"{part}-seed{random_seed}"
+            spaces = "-".join(Path(name).name for name in case.names)
+            part = f"{number}-{spaces}-{method}-{size}-seed{random_seed}"
             wants_words = (method, size, random_seed) == (
                 SHOWN,
                 max(config.sizes),

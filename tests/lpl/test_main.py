@@ -153,6 +153,15 @@ def test_a_mistake_is_one_sentence(values, tmp_path, wrong, says):
     assert not (tmp_path / "table.md").exists()
 
 
+def test_a_perceptron_in_place_of_the_matrix(values, tmp_path):
+    wanted = {"methods": ("lpa_mse",), "sizes": (200,), "lpa_mse.map": "mlp", "lpa_mse.hidden": 64}
+    inside(tmp_path, values | wanted | {"lpa_mse.updates": 500})
+    rows = json.loads((tmp_path / "results.json").read_text())
+    assert {row["method"]: row["mean"] for row in rows if row["metric"] == "p_at_10"}[
+        "lpa_mse"
+    ] > 0.3
+
+
 def test_a_training_that_diverges_says_so(values, tmp_path):
     wild = {"methods": ("mse_sgd",), "mse_sgd.learning_rate": 1e6, "sizes": (200,)}
     with pytest.raises(UserError, match=r"diverged: lower its learning_rate \(1000000.0\)"):
