@@ -15,6 +15,7 @@ REQUIREMENTS = [
     "matplotlib>=3.9",
     "ml_collections>=1.0",
     "networkx>=3.3",
+    "msgpack>=1.0",  # spaCy's wheel of French vectors keeps its index so
     "numpy>=2.0",
     "optax>=0.2.5,<0.3",
     "orbax-checkpoint>=0.11,<0.13",

@@ -58,24 +58,38 @@ def _penalised_top_k(queries, keys, key_penalty, k, neighbours):
     return map_rows(block_top_k, queries, keys, key_penalty, block=block_rows(keys.shape[0]))
 
 
-@partial(jax.jit, static_argnames="k")
-def inverted_softmax_top_k(
-    queries: Float[Array, "n d"], keys: Float[Array, "m d"], k: int, beta: float = 30.0
-) -> tuple[Float[Array, "n k"], Int[Array, "n k"]]:
-    """As `top_k`, under the log of the inverted softmax (Smith et al. 2017, eq. 9).
-
-    score(q, y) = beta cos(q, y) - log sum over all queries q' of exp(beta cos(q', y)).
-    """
-    log_mass = map_rows(
+@jax.jit
+def log_mass(
+    keys: Float[Array, "m d"], queries: Float[Array, "n d"], beta: float = 30.0
+) -> Float[Array, " m"]:
+    """Log sum over all queries q of exp(beta cos(q, key)), what the inverted softmax divides by."""
+    return map_rows(
         lambda key, queries: jax.nn.logsumexp(beta * key @ queries.T, axis=1),
         keys,
         queries,
         block=block_rows(queries.shape[0]),
     )
+
+
+@partial(jax.jit, static_argnames="k")
+def inverted_softmax_top_k(
+    queries: Float[Array, "n d"],
+    keys: Float[Array, "m d"],
+    k: int,
+    beta: float = 30.0,
+    key_mass: Float[Array, " m"] | None = None,
+) -> tuple[Float[Array, "n k"], Int[Array, "n k"]]:
+    """As `top_k`, under the log of the inverted softmax (Smith et al. 2017, eq. 9).
+
+    score(q, y) = beta cos(q, y) - log sum over all queries q' of exp(beta cos(q', y)). `key_mass`
+    is that logarithm where it is known already, or taken over other queries (`log_mass`).
+    """
+    if key_mass is None:
+        key_mass = log_mass(keys, queries, beta)
     return map_rows(
-        lambda q, keys, log_mass: lax.top_k(beta * q @ keys.T - log_mass, k),
+        lambda q, keys, key_mass: lax.top_k(beta * q @ keys.T - key_mass, k),
         queries,
         keys,
-        log_mass,
+        key_mass,
         block=block_rows(keys.shape[0]),
     )

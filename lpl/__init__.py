@@ -1,0 +1,1 @@
+"""The locality preserving loss: cross-lingual word alignment, and a regulariser for inference."""

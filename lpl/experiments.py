@@ -1,0 +1,5 @@
+"""The experiments by name: data, method, metrics, report. Each returns its table."""
+
+from lpl.word_alignment import word_alignment
+
+EXPERIMENTS = {"word_alignment": word_alignment}

@@ -1,0 +1,41 @@
+r"""Runs an experiment of the locality preserving loss: words across languages.
+
+  python -m lpl.main --config=configs/lpl/word_alignment.py --workdir=runs/lpl
+
+Every value of the config file can be set from here, --config.lpa_mse.beta=2 or
+--config.methods=mse_sgd,lpa_mse say; the file has a comment for each. --config.quick runs the whole
+path on less. The workdir gets config.json, metrics.jsonl, TensorBoard events, results.json,
+table.md and figures; a run that was stopped goes on from there.
+"""
+
+import jax
+from absl import flags
+from ml_collections import config_flags
+
+from common import cli
+from common.data.wheels import cache_dir
+from common.workdir import Workdir
+from lpl import experiments
+
+CONFIG = config_flags.DEFINE_config_file(
+    "config", None, "The experiment: a file of configs/lpl.", lock_config=True
+)
+WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made if need be.")
+DISTRIBUTED = flags.DEFINE_bool(
+    "distributed", False, "Join the other hosts (jax.distributed) before touching a device."
+)
+flags.mark_flags_as_required(["config", "workdir"])
+
+
+def main(argv: list[str]) -> None:
+    """Runs the experiment that the config names."""
+    del argv
+    if DISTRIBUTED.value:
+        jax.distributed.initialize()
+    config = cli.settle(CONFIG.value)
+    work = Workdir(WORKDIR.value, config.to_dict())
+    print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from common.data import dictionary
+from common.data.wheels import cache_dir
+from common.errors import UserError
+
+SENSES_A = [("s1", "bank"), ("s2", "bank"), ("s2", "shore"), ("s3", "cash"), ("s9", "lone")]
+SENSES_B = [("s1", "banque"), ("s2", "rive"), ("s2", "bord"), ("s3", "banque"), ("s4", "bord")]
+
+
+def test_translations_share_senses():
+    # Overlaps: bank / banque 1 of 3, bank / rive 1 of 2, bank / bord 1 of 3, shore / rive 1 of 1.
+    expected = [
+        ("bank", "rive"),
+        ("bank", "banque"),
+        ("bank", "bord"),
+        ("cash", "banque"),
+        ("shore", "rive"),
+        ("shore", "bord"),
+    ]
+    found = dictionary.by_senses(SENSES_A, SENSES_B, 0.1)
+    assert sorted(found) == sorted(expected)
+    assert next(f for e, f in found if e == "bank") == "rive"
+    assert dictionary.by_senses(SENSES_A, SENSES_B, 0.5) == [
+        ("bank", "rive"),
+        ("cash", "banque"),
+        ("shore", "rive"),
+        ("shore", "bord"),
+    ]
+
+
+def test_the_embedded_dictionary():
+    pairs = dictionary.load("wordnet", cache_dir())
+    assert len(pairs) == len(set(pairs)) == 18_179
+    known = {
+        ("water", "eau"),
+        ("election", "élection"),
+        ("butterfly", "papillon"),
+        ("library", "bibliothèque"),
+    }
+    assert known <= set(pairs)
+    assert ("number", "acte") not in pairs
+    words = [source for source, _ in pairs]
+    assert words == sorted(words)
+
+
+def test_rows_of_both_vocabularies_with_what_is_missing():
+    pairs = [("a", "x"), ("a", "y"), ("b", "z"), ("c", "x"), ("a", "x"), ("d", "nowhere")]
+    found = dictionary.rows(pairs, ["b", "a", "d"], ["y", "x"])
+    np.testing.assert_array_equal(found.pairs, [[1, 1], [1, 0]])
+    assert (found.missing, found.source_words, found.covered_words) == (3, 4, 1)
+    with pytest.raises(UserError, match=r"None of the 1 pairs .* \('x', 'a' is its first\)"):
+        dictionary.rows([("x", "a")], ["a"], ["x"])
+
+
+def test_a_split_shares_no_source_word():
+    rng = np.random.default_rng(0)
+    pairs = np.unique(rng.integers(0, 60, (150, 2)), axis=0).astype(np.int32)
+    parts = dictionary.split(pairs, 50, 20, np.random.default_rng(1))
+    assert len(parts.train) == 50 and len(parts.validation) == 20
+    words = [set(part[:, 0].tolist()) for part in parts]
+    assert not words[0] & words[1] and not words[0] & words[2] and not words[1] & words[2]
+    everything = {tuple(pair) for pair in pairs.tolist()}
+    assert all({tuple(pair) for pair in part.tolist()} <= everything for part in parts)
+    again = dictionary.split(pairs, 50, 20, np.random.default_rng(1))
+    other = dictionary.split(pairs, 50, 20, np.random.default_rng(2))
+    np.testing.assert_array_equal(parts.test, again.test)
+    assert not np.array_equal(parts.train, other.train)
+    with pytest.raises(UserError, match="too few for 140 to train on"):
+        dictionary.split(pairs, 140, 20, rng)
+
+
+def test_gold_sets():
+    queries, gold = dictionary.gold_sets(np.array([[5, 2], [3, 9], [5, 1], [5, 7]]))
+    np.testing.assert_array_equal(queries, [3, 5])
+    np.testing.assert_array_equal(gold, [[9, -1, -1], [2, 1, 7]])
+
+
+def test_a_word_with_itself():
+    assert dictionary.load("same", cache_dir(), ["a", "b"]) == [("a", "a"), ("b", "b")]
+
+
+def test_a_file_of_pairs_and_one_that_is_not_there(tmp_path):
+    path = tmp_path / "en-it.txt"
+    path.write_text("house casa\ncat\tgatto\n")
+    assert dictionary.load(str(path), cache_dir()) == [("house", "casa"), ("cat", "gatto")]
+    with pytest.raises(UserError, match="neither a file of word pairs nor an embedded dictionary"):
+        dictionary.load("wiktionary", cache_dir())
