@@ -159,7 +159,9 @@ def error_bars(
             names = isinstance(x[0], str)
             axis.errorbar(x, y, deviation, label=method, ls="" if names else "-", **style)
         if names:
-            axis.tick_params(axis="x", rotation=30)
+            # Ends of names at their ticks: turned about their middles they would point elsewhere.
+            for label in axis.get_xticklabels():
+                label.set(rotation=30, ha="right", rotation_mode="anchor")
         elif max(x) > 20:  # counts, that grow by factors
             axis.set_xscale("symlog")
             axis.xaxis.set_major_formatter("{x:.0f}")
