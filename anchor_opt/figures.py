@@ -60,11 +60,12 @@ def retrieval(
 
 def sweep(config: ConfigDict, work: Workdir, rows: list[dict]) -> None:
     """Writes sweep.png: MRR and Jaccard of each method over the value varied."""
-    lines = {name: {} for name in ("mrr", "jaccard")}
+    # All methods from the start, so that a colour means the same one in every sweep.
+    lines = {name: {method: [] for method in config.methods} for name in ("mrr", "jaccard")}
     for value, method, metrics in sweep_points(config, rows):
         for name, methods in lines.items():
             row = metrics[name]
-            methods.setdefault(method, []).append((value, row["mean"], row["std"]))
+            methods[method].append((value, row["mean"], row["std"]))
     title = f"{config.source} and {config.target}"
     figure = error_bars(
         {"MRR (K = 10)": lines["mrr"], "Jaccard (K = 10)": lines["jaccard"]},
