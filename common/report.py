@@ -146,7 +146,8 @@ def error_bars(
     """Means with their deviations over a value, one panel a measure, one line a method.
 
     Args:
-      panels: label of the y axis -> method -> (value or name, mean, std) of each point.
+      panels: label of the y axis -> method -> (value or name, mean, std) of each point; a method
+        without points keeps its colour to itself.
       xlabel: of the axis.
       title: of the figure.
     """
@@ -154,6 +155,8 @@ def error_bars(
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (ylabel, methods) in zip(axes, panels.items(), strict=True):
         for colour, (method, points) in zip(COLOURS, methods.items(), strict=False):
+            if not points:
+                continue
             x, y, deviation = zip(*points, strict=True)
             style = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
             names = isinstance(x[0], str)
@@ -162,9 +165,10 @@ def error_bars(
             # Ends of names at their ticks: turned about their middles they would point elsewhere.
             for label in axis.get_xticklabels():
                 label.set(rotation=30, ha="right", rotation_mode="anchor")
-        elif max(x) > 20:  # counts, that grow by factors
-            axis.set_xscale("symlog")
-            axis.xaxis.set_major_formatter("{x:.0f}")
+        elif max(values := {point[0] for points in methods.values() for point in points}) > 20:
+            axis.set_xscale("symlog")  # counts, that grow by factors
+            axis.set_xticks(list(values), [f"{value:g}" for value in values])
+            axis.minorticks_off()
         axis.set(xlabel=xlabel, ylabel=ylabel)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False)

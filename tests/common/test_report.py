@@ -46,3 +46,12 @@ def test_figures_are_written_whole(tmp_path):
     for name in ("scatter.png", "curves.png"):
         assert Image.open(tmp_path / name).size[0] > 300
     assert not list(tmp_path.glob("*.half"))
+
+
+def test_ticks_of_error_bars_are_the_values_of_all_methods():
+    points = {"none": [], "some": [(0, 0.1, 0), (300, 0.2, 0)], "few": [(15, 0.1, 0.0)]}
+    (axis,) = report.error_bars({"MRR": points}, "num_seeds", "title").axes
+    assert {label.get_text() for label in axis.get_xticklabels()} == {"0", "15", "300"}
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["some", "few"]
+    names = {"one": [("first", 0.1, 0), ("second", 0.2, 0)]}
+    assert report.error_bars({"MRR": names}, "start", "title").axes[0].get_xticklabels()
