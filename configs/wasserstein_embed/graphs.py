@@ -30,7 +30,7 @@ def get_config() -> ConfigDict:
     config.points = (2, 5, 10)
     config.dimensions = (2, 4, 5, 10, 20, 30, 40)  # of vectors
 
-    # Full-batch steps of Adam, in tens. The reference does not state its own.
+    # Full-batch steps of Adam, multiples of ten. The reference does not state its own.
     config.steps = ConfigDict({"vectors": 2_000, "clouds": 1_000})
 
     # The reference's settings; p = 1.
