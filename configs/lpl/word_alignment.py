@@ -40,7 +40,7 @@ def get_config() -> ConfigDict:
     # Retrieval
     config.neighbours = 10  # of CSLS (Lample et al. 2018)
     config.inverse_temperature = 30.0  # of the inverted softmax; validation
-    config.hubness_words = 5_000  # most frequent source words over which both take their sums
+    config.hubness_words = 3_000  # source words, evenly over their order, over which both sum
 
     # Closed forms, S0 to S5 by the protocols
     config.shigeto_2015 = ConfigDict()
@@ -68,9 +68,9 @@ def get_config() -> ConfigDict:
     config.mse_sgd.hidden = 512  # units of the hidden layer of 'mlp'
     config.mse_sgd.learning_rate = 0.5  # validation; decays to zero as a cosine
     config.mse_sgd.momentum = 0.9  # validation
-    config.mse_sgd.batch = 100  # validation
-    config.mse_sgd.updates = 1_000  # validation
-    config.mse_sgd.orthogonality = 0.01  # S2, weight of L_ortho (paper: 1); validation
+    config.mse_sgd.batch = 500  # validation
+    config.mse_sgd.updates = 300  # validation
+    config.mse_sgd.orthogonality = 0.03  # S2, weight of L_ortho (paper: 1); validation
     config.mse_sgd.beta = 0.0  # weight of L_lpl
     config.mse_sgd.k = 10  # neighbours; without a say at beta 0, as the two below
     config.mse_sgd.weights = "closed"  # first phase; or 'gradient', the paper's
