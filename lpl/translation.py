@@ -29,7 +29,8 @@ def precision(
       queries: source rows to translate.
       gold: target rows that are right for each, padded with -1.
       retrieval: 'nn' (largest cosine), 'csls' or 'inverted_softmax'.
-      config: `hubness_words` (about so many source words stand for all), `neighbours` and `inverse_temperature` of the latter two.
+      config: of the latter two `hubness_words` (about so many source words stand for all),
+        `neighbours` and `inverse_temperature`.
 
     Raises:
       UserError: an unknown retrieval.
