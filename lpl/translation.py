@@ -29,13 +29,15 @@ def precision(
       queries: source rows to translate.
       gold: target rows that are right for each, padded with -1.
       retrieval: 'nn' (largest cosine), 'csls' or 'inverted_softmax'.
-      config: `hubness_words`, `neighbours` and `inverse_temperature` of the latter two.
+      config: of the latter two `hubness_words` (about so many source words stand for all),
+        `neighbours` and `inverse_temperature`.
 
     Raises:
       UserError: an unknown retrieval.
     """
     x, z = to_spheres(source), to_spheres(target)
-    asked, others = x[queries], x[: config.hubness_words]
+    # Evenly over the order of frequency: from frequent words alone, rare targets would be hubs.
+    asked, others = x[queries], x[:: max(1, len(x) // config.hubness_words)]
     k = min(max(CUTS), len(z))
     if retrieval == "nn":
         found = top_k(asked, z, k)[1]

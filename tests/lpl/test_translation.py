@@ -6,7 +6,7 @@ from ml_collections import ConfigDict
 from common.errors import UserError
 from lpl import translation
 
-CONFIG = ConfigDict({"hubness_words": 40, "neighbours": 5, "inverse_temperature": 20.0})
+CONFIG = ConfigDict({"hubness_words": 25, "neighbours": 5, "inverse_temperature": 20.0})
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def test_precision_is_that_of_the_definitions(spaces, retrieval):
     x, z = spaces
     queries = np.array([1, 4, 25, 29])
     gold = np.array([[1, 31], [4, -1], [25, -1], [3, 29]])
-    cos, others = x[queries] @ z.T, x[:40] @ z.T
+    cos, others = x[queries] @ z.T, x[::2] @ z.T
     scores = {
         "nn": cos,
         "csls": 2 * cos - np.sort(others, axis=0)[-5:].mean(axis=0),
