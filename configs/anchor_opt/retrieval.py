@@ -59,7 +59,7 @@ def get_config() -> ConfigDict:
     config.bootstrap.success_ratio = 1.3  # least ratio to the objective from wrong seeds
     config.bootstrap.successes = 1  # starts that succeed, of which the best objective is taken
     config.bootstrap.chance_steps = 5  # of the search from wrong seeds, at most
-    config.bootstrap.anneal_words = (2_000, 1_500)  # where the seeds have failed: soft matches
+    config.bootstrap.anneal_words = (2_000,)  # where the seeds have failed: soft matches
     config.bootstrap.anneal_whiten = 0.3  # power of whitening in them, measured
     config.bootstrap.anneal_epsilon = (0.1, 0.05)  # from, to; measured
     config.bootstrap.anneal_steps = 60  # measured
