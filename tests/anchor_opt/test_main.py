@@ -10,6 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from anchor_opt.experiments import retrieval
+from common.data.wheels import cache_dir
+from common.errors import UserError
+from common.workdir import Workdir
+from configs.anchor_opt.retrieval import get_config
+
 ROOT = Path(__file__).parents[2]
 SMALL = (
     "--config.source=glove",
@@ -130,12 +136,7 @@ def test_eight_devices_give_the_table_of_one(tmp_path):
         (["--nonsense=1"], "nonsense"),
         (["stray"], "'stray' is not a flag"),
         (["--config.source=missing.vec"], "neither a file of vectors nor an embedded space"),
-        (["--config.methods=gt,magic"], "no method 'magic'"),
-        (["--config.num_words=100", "--config.num_anchors=101"], "do not fit"),
-        (["--config.num_words=100000"], "share 20000 words"),
         (["--config.experiment=magic"], "no experiment 'magic'"),
-        (["--config.algorithm1.plan=medium"], "plan"),
-        (["--config.seed_noise=2.0", "--config.num_words=300"], "from 0 to 1"),
     ],
 )
 def test_a_mistake_is_one_sentence(tmp_path, arguments, says):
@@ -145,6 +146,24 @@ def test_a_mistake_is_one_sentence(tmp_path, arguments, says):
     assert says in lines[-1]
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run" / "table.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"methods": ("gt", "magic")}, "no method 'magic'"),
+        ({"num_words": 100, "num_anchors": 101}, "do not fit"),
+        ({"num_words": 100_000}, "share 20000 words"),
+        ({"algorithm1.plan": "medium"}, "plan"),
+        ({"seed_noise": 2.0, "num_words": 300}, "from 0 to 1"),
+    ],
+)
+def test_values_that_do_not_fit(tmp_path, values, says):
+    config = get_config()
+    config.update_from_flattened_dict(values)
+    with pytest.raises(UserError, match=says):
+        retrieval(config, Workdir(tmp_path, {}), cache_dir())
+    assert not (tmp_path / "table.md").exists()
 
 
 def test_missing_flags_and_files(tmp_path):
