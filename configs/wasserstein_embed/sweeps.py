@@ -20,5 +20,6 @@ def over(experiment: str, name: str, values: tuple) -> ConfigDict:
     config.random_seeds = (0,)
     config.steps = 200  # of 400
     config.when_quick.sweep_values = (values[0], values[-1])
+    config.when_quick.methods = ("sinkhorn",)
     config.when_quick.steps = 10
     return config
