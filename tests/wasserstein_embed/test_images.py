@@ -20,11 +20,11 @@ from wasserstein_embed import image_report, images
 ROOT = Path(__file__).parents[2]
 SMALL = {
     "train_split": "train[:300]",
-    "test_split": "test[:100]",
+    "test_split": "test[:60]",
     "batch": 32,
-    "steps": 15,
-    "evaluate_every": 5,
-    "test_pairs": 100,
+    "steps": 9,
+    "evaluate_every": 3,
+    "test_pairs": 60,
     "random_seeds": (0,),
 }
 
@@ -61,12 +61,12 @@ def test_a_run_leaves_rows_table_and_figures(whole):
     for name in ("training.png", "clouds.png", "nine.png"):
         assert (workdir / name).stat().st_size > 10_000
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-    assert [r["step"] for r in records if r["part"] == "seed0-sinkhorn"] == list(range(16))
+    assert [r["step"] for r in records if r["part"] == "seed0-sinkhorn"] == list(range(10))
     last = records[-1]
     assert last["loss"] > 0 and last["test_negative"] > last["test_positive"]
     assert last["pairs_per_second"] > 0
     with np.load(workdir / "clouds/seed0-euclidean.npz") as kept:
-        assert kept["points"].shape == (100, 3, 2) and len(kept["labels"]) == 100
+        assert kept["points"].shape == (60, 3, 2) and len(kept["labels"]) == 60
     assert not (workdir / "checkpoints/seed0-sinkhorn").exists()
 
 
@@ -85,7 +85,7 @@ def test_a_run_killed_in_each_training_ends_in_the_same_table(whole, tmp_path, m
         with pytest.raises(KeyboardInterrupt):
             images.images(small(), work, cache_dir())
     images.images(small(), work, cache_dir())
-    assert calls == [0, 5, 5, 10, 0, 0, 5, 10]
+    assert calls == [0, 3, 3, 6, 0, 0, 3, 6]
     for name in ("results.json", "table.md"):
         assert (tmp_path / name).read_text() == (whole[0] / name).read_text()
 
