@@ -19,6 +19,7 @@ from ott.tools import sinkhorn_divergence
 
 from common.errors import UserError
 from common.parallel import block_rows, map_rows, scan_rows
+from common.sinkhorn import root
 
 LOW = -1e30  # below every score, and finite: LOW - LOW is 0, not NaN
 
@@ -145,8 +146,7 @@ def _cost(x, y, name):
     squares = jnp.sum((x[:, None] - y) ** 2, axis=-1)
     if name == "sqeuclidean":
         return squares
-    apart = squares > 0
-    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0)
+    return root(squares)
 
 
 def _solver(iterations: int, tolerance: float) -> dict:

@@ -31,6 +31,12 @@ class Solved(NamedTuple):
     error: Float[Array, "..."]
 
 
+def root(squares: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Square roots whose gradient at 0 is 0, not infinite: distances between equal points."""
+    apart = squares > 0
+    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0)
+
+
 def ground_cost(
     x: Float[Array, "n k ..."], y: Float[Array, "m k ..."], ground: str, p: float
 ) -> Float[Array, "n m ..."]:

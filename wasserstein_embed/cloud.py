@@ -93,9 +93,7 @@ def euclidean(
 ) -> Float[Array, " b"]:
     """The Euclidean distances of the same objects as vectors of M k numbers; gradient 0 at 0."""
     flat = clouds.points.reshape(clouds.points.shape[0], -1)
-    squares = jnp.sum((flat[first] - flat[second]) ** 2, axis=-1)
-    apart = squares > 0
-    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0)
+    return sinkhorn.root(jnp.sum((flat[first] - flat[second]) ** 2, axis=-1))
 
 
 @partial(jax.jit, static_argnames=("distance", "k"))

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from common.sinkhorn import root
+
 FLOOR = 1e-30  # of a kernel's sums, and
 HIGHEST = 80.0  # of its exponents, so that float32 stays finite
 
@@ -175,9 +177,7 @@ def sensitivity(
 
 def _cost(x, y):
     # A coordinate at a time: a sum over a short last axis is several times as slow on CPUs.
-    squares = sum((x[:, None, c] - y[:, c]) ** 2 for c in range(x.shape[1]))
-    apart = squares > 0
-    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0)
+    return root(sum((x[:, None, c] - y[:, c]) ** 2 for c in range(x.shape[1])))
 
 
 def _kernel(f, g, cost, epsilon):

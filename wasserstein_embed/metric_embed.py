@@ -13,6 +13,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from common.sinkhorn import root
 from wasserstein_embed import fixed_point
 
 UPDATES = 10  # steps of Adam in a step of the loop: one record of the log
@@ -79,9 +80,7 @@ class Data(NamedTuple):
 
 def euclidean(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
     """|x - y|, with gradient 0 between equal points."""
-    squares = jnp.sum((x - y) ** 2, axis=-1)
-    apart = squares > 0
-    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0)
+    return root(jnp.sum((x - y) ** 2, axis=-1))
 
 
 def hyperbolic(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
