@@ -4,6 +4,7 @@ Architecture as timm's `vit_*_patch*`, so that weights exported from there fit
 (`anchor_opt/weights.py`).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -125,9 +126,10 @@ def optimiser(settings: Training) -> optax.GradientTransformation:
     )
 
 
+@partial(jax.jit, static_argnums=0)
 def init(settings: Training, random_seed: int) -> State:
     """Random parameters."""
-    parameters = nnx.state(ViT(settings.shape, nnx.Rngs(random_seed)))
+    parameters = nnx.state(ViT(settings.shape, nnx.Rngs(jax.random.key(random_seed))))
     return State(parameters, optimiser(settings).init(parameters))
 
 

@@ -111,10 +111,11 @@ def test_a_sweep_ends_with_a_line_for_each_value(tmp_path):
 
 
 def test_eight_devices_give_the_table_of_one(tmp_path):
-    devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    # LLVM's optimisation is a third of what compiling for eight devices takes.
+    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
     shared = [argument for argument in SMALL if "random_seeds" not in argument]  # they would add up
-    only = ("--config.methods=gt,bootstrap,oracle", "--config.random_seeds=0")
-    for name, environment in (("one", {}), ("eight", devices)):
+    only = ("--config.methods=bootstrap", "--config.random_seeds=0")
+    for name, environment in (("one", {}), ("eight", {"XLA_FLAGS": flags})):
         line = command(tmp_path / name, *shared, *only, "--config.bootstrap.search_steps=3")
         subprocess.run(
             line, cwd=ROOT, capture_output=True, env=os.environ | environment, check=True
