@@ -2,10 +2,16 @@
 
   git clone https://github.com/artetxem/vecmap
   python -m benchmarks.vecmap --vecmap=vecmap --python=vecmap-env/bin/python
+  python -m benchmarks.vecmap --vecmap=vecmap --dimension=380 --methods=artetxe_2018 \
+    --out=benchmarks/results/vecmap_380.json
 
 vecmap (Artetxe et al.) runs as it is, in an environment of its own that has numpy and scipy; both
 read the same vectors, training pairs and test pairs. It takes spaces of one dimension alone, so
 source and target are cut to the smaller one's by their principal axes where they differ.
+
+MiniLM's vectors leave three of their 384 dimensions empty. vecmap's whitening divides by what
+rounding has left there (P@1 .83 in float64, less in float32); ours leaves such directions out. Cut
+to 380 dimensions both agree.
 """
 
 import json
@@ -33,6 +39,10 @@ from lpl.methods import METHODS, Problem
 VECMAP = flags.DEFINE_string("vecmap", None, "Folder of a vecmap checkout.", required=True)
 PYTHON = flags.DEFINE_string("python", sys.executable, "Interpreter of an environment for it.")
 PAIRS = flags.DEFINE_integer("num_pairs", 1_000, "Training pairs.")
+DIMENSION = flags.DEFINE_integer("dimension", 384, "Of both spaces, at most.")
+METHODS_ASKED = flags.DEFINE_list(
+    "methods", ["artetxe_2016", "artetxe_2018", "smith_2017"], "Ours."
+)
 SEEDS = flags.DEFINE_integer("random_seeds", 3, "Random seeds, of the split.")
 OUT = flags.DEFINE_string("out", "benchmarks/results/vecmap.json", "Where the numbers go.")
 
@@ -105,7 +115,7 @@ def cut(vectors: np.ndarray, dimension: int) -> np.ndarray:
 def compare(case: Case, random_seed: int, config) -> list[dict]:
     """Rows of one pair of spaces and random seed."""
     pairs, queries, gold = cases.split(case, config, random_seed)
-    dimension = min(vectors.shape[1] for vectors in case.vectors)
+    dimension = min(DIMENSION.value, *(vectors.shape[1] for vectors in case.vectors))
     x, z = (cut(vectors, dimension) for vectors in case.vectors)
     problem = Problem(
         jnp.asarray(x), jnp.asarray(z), jnp.asarray(pairs), PAIRS.value, jax.random.key(0)
@@ -119,7 +129,7 @@ def compare(case: Case, random_seed: int, config) -> list[dict]:
         write_pairs(folder / "train.txt", case, pairs[: PAIRS.value])
         asked = [(q, g) for q, row in zip(queries, gold, strict=True) for g in row if g >= 0]
         write_pairs(folder / "test.txt", case, asked)
-        for method in PEERS:
+        for method in METHODS_ASKED.value:
             measured = {
                 "vecmap": theirs(folder, method),
                 "ours": ours(method, problem, queries, gold, config),
