@@ -1,0 +1,36 @@
+"""Alignment as a regulariser for NLI: Figures 3, 4, 5 and Table 3 of the locality preserving loss."""
+
+from ml_collections import ConfigDict
+
+
+def get_config() -> ConfigDict:
+    """Values with their source."""
+    config = ConfigDict()
+    config.experiment = "nli"  # the function of lpl/experiments.py
+
+    # Data
+    config.datasets = ("bbc_pairs", "synthetic")
+    config.encoder = "minilm"
+    config.max_pieces = 64
+    config.max_train = 3_000
+    config.max_validation = 600
+    config.max_test = 1_000
+
+    # The task
+    config.sizes = (250, 500, 1_000, 2_000)
+    config.split = "test"
+    config.random_seeds = (0, 1, 2)
+    config.methods = ("hypothesis_only", "baseline", "map_only", "mse", "mse_lpl")
+
+    config.map = "mlp"
+    config.map_hidden = 128
+    config.hidden = 256
+    config.learning_rate = 1e-3
+    config.batch = 64
+    config.updates = 1_000
+    config.delta = (100.0, -5.0, 1.0)
+    config.floor = -10.0
+    config.gamma = ConfigDict({"mse": 0.01, "mse_lpl": 0.01})
+    config.k = 5
+    config.regularisation = 1e-3
+    return config
