@@ -181,9 +181,7 @@ def objective(
     return entropy + data.gamma * alignment, {"cross_entropy": entropy} | means
 
 
-def weigh(
-    term: Float[Array, " b"], delta: Float[Array, " b"], floor: float
-) -> Float[Array, " b"]:
+def weigh(term: Float[Array, " b"], delta: Float[Array, " b"], floor: float) -> Float[Array, " b"]:
     """delta L of each pair, where a negative delta pulls apart no further than to `floor`.
 
     The paper: 'in practice, the negative loss has a threshold', without its value. Here L_mse and

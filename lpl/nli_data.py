@@ -104,9 +104,7 @@ def encode(
       UserError: an unknown encoder, a folder of one that can't be read, or a download that failed.
     """
     parts = {"train": corpus.train, "validation": corpus.validation} | corpus.tests
-    texts = dict.fromkeys(
-        text for part in parts.values() for group in part[:2] for text in group
-    )
+    texts = dict.fromkeys(text for part in parts.values() for group in part[:2] for text in group)
     table = encoders.encode(
         config.encoder, list(texts), cache, max_pieces=config.max_pieces, smoothing=1e-3
     )
@@ -171,15 +169,11 @@ def _edited(sentences: list[str], most: int, rng) -> Pairs:
     negated = [(text, other, 2) for text, shorter, other in edited if other and not shorter]
     count = min(len(entailed), len(negated), most // 3)
     entailed, negated = entailed[:count], negated[:count]
-    negated = [
-        (b, a, label) if i % 2 else (a, b, label) for i, (a, b, label) in enumerate(negated)
-    ]
+    negated = [(b, a, label) if i % 2 else (a, b, label) for i, (a, b, label) in enumerate(negated)]
     both = entailed + negated
     # One step round a random order: never a pair's own hypothesis.
     ring = rng.permutation(len(both))
-    unrelated = [
-        (both[i][0], both[j][1], 1) for i, j in zip(ring, np.roll(ring, 1), strict=True)
-    ]
+    unrelated = [(both[i][0], both[j][1], 1) for i, j in zip(ring, np.roll(ring, 1), strict=True)]
     return _pairs(both + unrelated[:count])
 
 

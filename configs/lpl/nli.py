@@ -28,9 +28,12 @@ def get_config() -> ConfigDict:
     config.learning_rate = 1e-3
     config.batch = 64
     config.updates = 1_000
-    config.delta = (100.0, -5.0, 1.0)
+    config.delta = ConfigDict({"entailment": 100.0, "contradiction": 1.0, "neutral": -5.0})
     config.floor = -10.0
     config.gamma = ConfigDict({"mse": 0.01, "mse_lpl": 0.01})
     config.k = 5
     config.regularisation = 1e-3
+    config.num_neighbours = 2
+    config.quick = False
+    config.when_quick = ConfigDict()
     return config
