@@ -182,7 +182,7 @@ def objective(
 
 
 def weigh(term: Float[Array, " b"], delta: Float[Array, " b"], floor: float) -> Float[Array, " b"]:
-    """delta L of each pair, where a negative delta pulls apart no further than to `floor`.
+    """Gives delta L of each pair; a negative delta pulls apart no further than to `floor`.
 
     The paper: 'in practice, the negative loss has a threshold', without its value. Here L_mse and
     L_lpl of a pair are held each by itself, so that the floor means the same with and without LPL;

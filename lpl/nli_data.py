@@ -5,8 +5,8 @@ pairs of each, and no text is in two parts.
 
 - BBC pairs: real text, labels by construction. The premise is the opening of an article, the
   hypothesis its own headline (0), that of another article of its class (1), of another class (2).
-- Synthetic NLI: a sentence of the BBC and an edit of it (`nli_edits.py`): a modifier dropped (0), or
-  negated (2; in every second pair the negated one is the premise); or the premise of one pair
+- Synthetic NLI: a sentence of the BBC and an edit of it (`nli_edits.py`): a modifier dropped (0),
+  or negated (2; in every second pair the negated one is the premise); or the premise of one pair
   with the hypothesis of another (1), so that hypotheses of 1 are edited as the others are. Its
   mismatched test, from another genre, is made of Rotten Tomatoes.
 """
@@ -224,7 +224,7 @@ def _catalogue(name: str, cache: Path) -> tfds.core.DatasetBuilder:
 
 
 def _read(builder: tfds.core.DatasetBuilder, split: str, *most: int) -> list[Pairs]:
-    """Disjoint random pairs of a split, at most so many; those without a label (-1) are left out."""
+    """Disjoint random pairs of a split, at most so many; pairs without a label (-1) are dropped."""
     source = builder.as_data_source(split=split)
     order = np.random.default_rng(0).permutation(len(source))
     found = []

@@ -10,9 +10,14 @@ why the set is called synthetic wherever it is shown.
 
 import re
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Adverbs whose loss leaves what is claimed true: none that turns it ('hardly', 'allegedly',
 # 'almost') or limits it ('only', 'mainly').
-ADVERBS = set(
+ADVERBS = _words(
     "absolutely already also amazingly awfully badly beautifully brilliantly carefully certainly "
     "clearly cleverly completely consistently currently deeply definitely delightfully "
     "dramatically easily effectively enormously entirely especially eventually exceptionally "
@@ -22,10 +27,10 @@ ADVERBS = set(
     "really recently refreshingly remarkably sadly seriously severely sharply significantly simply "
     "slowly steadily still strangely strikingly strongly substantially successfully suddenly "
     "surprisingly terribly thoroughly totally truly undeniably unfortunately utterly very wildly "
-    "wonderfully".split()
+    "wonderfully"
 )
 # Adjectives that narrow a noun down: an 'old friend' is a friend, a 'former friend' may be none.
-ADJECTIVES = set(
+ADJECTIVES = _words(
     "angry bad beautiful big bitter bold brave bright brilliant broad central charming clever "
     "common compelling complex cool critical crucial dark deep delicate dramatic dull early "
     "engaging entertaining exciting familiar fascinating fine foreign free fresh funny gentle "
@@ -36,7 +41,7 @@ ADJECTIVES = set(
     "sad satisfying serious sharp silly simple slick slow small smart solid special steady "
     "strange strong stunning stylish subtle sudden sweet sweeping tedious tender tense terrific "
     "thoughtful thrilling top touching traditional ugly unique unusual vivid warm weak wealthy "
-    "wide wonderful young".split()
+    "wide wonderful young"
 )
 SUFFIXES = ("ful", "ous")  # of further adjectives
 DETERMINERS = {"a", "an", "the", "this", "its", "his", "her", "their", "our", "my"}
@@ -44,17 +49,17 @@ CARRIERS = {"is", "are", "was", "were", "will", "would", "can"}
 CARRIERS |= {"it's", "he's", "she's", "that's", "there's", "they're", "we're", "you're", "i'm"}
 CARRIER_PAIRS = {"has been", "have been", "had been"}
 # From here on a sentence says something of a noun, or what somebody else says.
-ASIDES = set(
+ASIDES = _words(
     "that which who whose where when what how why because said says say told tells believe "
     "believes believed think thinks thought hope hopes hoped claim claims claimed suggest suggests "
-    "suggested warned added insisted argued".split()
+    "suggested warned added insisted argued"
 )
 # Where one of these stands, dropping need not entail and a 'not' need not contradict.
-TURNS = set(
+TURNS = _words(
     "not no never nor neither none nothing nobody without few little less hardly barely scarcely "
     "rarely seldom cannot all every each any everyone anyone everything anything most only if "
     "unless whether than too so more as may might could should but or lack lacks lacking fails "
-    "failed refuse refused deny denied denies though although".split()
+    "failed refuse refused deny denied denies though although"
 )
 ENDS = re.compile(r"^\W+|\W+$")
 AFTER_NOT = re.compile(r"[a-z]+$")  # no name, number or punctuation

@@ -1,11 +1,11 @@
 """Texts as vectors: a sentence encoder, and frequency-weighted averages of word vectors.
 
 `minilm` is the sentence vector of MiniLM, `minilm_input` an average of MiniLM's own input
-word-piece vectors, `glove` one of GloVe vectors; the path of a folder that holds a BERT-like model
-(config.json, model.safetensors, tokenizer.json) is its sentence vector. All see the same part of a text, the first word
-pieces of MiniLM's tokenizer (of its own, for a folder). Averages are weighted by smooth inverse frequency, a / (a + p(word))
-(Arora et al. 2017), without the removal of a component. Encodings are kept in the cache directory
-under a hash of all that determines them.
+word-piece vectors, `glove` one of GloVe vectors. The path of a folder with a BERT-like model
+(config.json, model.safetensors, tokenizer.json) stands for that one's sentence vector. All see the
+same part of a text, the first word pieces of MiniLM's tokenizer (a folder: of its own). Averages
+are weighted by smooth inverse frequency, a / (a + p(word)) (Arora et al. 2017), without the removal
+of a component. Encodings are kept in the cache directory under a hash of all that determines them.
 """
 
 import hashlib

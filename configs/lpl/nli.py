@@ -1,4 +1,4 @@
-"""Alignment as a regulariser for NLI: Figures 3, 4, 5 and Table 3 of the locality preserving loss."""
+"""Alignment as a regulariser for NLI: Figures 3 to 5, Table 3 of the locality preserving loss."""
 
 from ml_collections import ConfigDict
 
