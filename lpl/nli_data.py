@@ -161,13 +161,19 @@ def _synthetic(config: ConfigDict, cache: Path) -> Corpus:
 
 def _edited(sentences: list[str], most: int, rng) -> Pairs:
     """As many pairs of each label as there can be, up to `most` in all."""
-    known = [text for text in sentences if WORDS[0] <= len(text.split()) <= WORDS[1]]
-    known = [known[i] for i in rng.permutation(len(known))]
-    edited = [(text, nli_edits.drop_modifier(text), nli_edits.negate(text)) for text in known]
-    entailed = [(text, shorter, 0) for text, shorter, _ in edited if shorter]
-    # A sentence that has both edits serves the rarer one.
-    negated = [(text, other, 2) for text, shorter, other in edited if other and not shorter]
-    count = min(len(entailed), len(negated), most // 3)
+    wanted = most // 3
+    entailed, negated = [], []
+    for i in rng.permutation(len(sentences)):
+        text = sentences[i]
+        if min(len(entailed), len(negated)) >= wanted:
+            break
+        if not WORDS[0] <= len(text.split()) <= WORDS[1]:
+            continue
+        if shorter := nli_edits.drop_modifier(text):
+            entailed.append((text, shorter, 0))
+        elif other := nli_edits.negate(text):  # where both edits apply, it serves the rarer one
+            negated.append((text, other, 2))
+    count = min(len(entailed), len(negated), wanted)
     entailed, negated = entailed[:count], negated[:count]
     negated = [(b, a, label) if i % 2 else (a, b, label) for i, (a, b, label) in enumerate(negated)]
     both = entailed + negated

@@ -45,6 +45,8 @@ ADJECTIVES = _words(
 )
 SUFFIXES = ("ful", "ous")  # of further adjectives
 DETERMINERS = {"a", "an", "the", "this", "its", "his", "her", "their", "our", "my"}
+# Where one of these follows, the adjective stands for a noun: 'the young of today'.
+NO_NOUN = _words("and or of in on at to for by with from as than who that is are was were has had")
 CARRIERS = {"is", "are", "was", "were", "will", "would", "can"}
 CARRIERS |= {"it's", "he's", "she's", "that's", "there's", "they're", "we're", "you're", "i'm"}
 CARRIER_PAIRS = {"has been", "have been", "had been"}
@@ -73,9 +75,10 @@ def drop_modifier(sentence: str) -> str | None:
     for place in range(1, len(words) - 1):
         before, word, following = words[place - 1].lower(), words[place], words[place + 1]
         adjective = word in ADJECTIVES or (word.endswith(SUFFIXES) and len(word) > 5)
-        adjective &= before in DETERMINERS and following.isalpha() and len(following) > 3
-        if adjective or (word in ADVERBS and before.isalpha() and before != "and"):
-            rest = [*words[: place - 1], words[place - 1], *words[place + 1 :]]
+        adjective &= before in DETERMINERS and following.isalpha() and following not in NO_NOUN
+        adverb = word in ADVERBS and before.isalpha() and "and" not in (before, following)
+        if adjective or adverb:
+            rest = [*words[:place], *words[place + 1 :]]
             if before in ("a", "an"):
                 rest[place - 1] = "an" if following[0].lower() in "aeiou" else "a"
             return " ".join(rest)

@@ -127,7 +127,7 @@ def test_a_run_among_others_is_the_run_by_itself(start, data):
 def test_training_aligns_and_classifies(start, data):
     state = start[0]
     for index in range(20):
-        state, terms = step(state, index, data, settings(start))
+        state, _ = step(state, index, data, settings(start))
     pairs = [getattr(data, name)[:, :COUNT] for name in ("premises", "hypotheses", "labels")]
     labels, hidden = nli.predict(state.parameters, data, pairs[0][0], pairs[1][0], settings(start))
     assert labels.shape == (2, COUNT) and hidden.shape == (2, COUNT, 7)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
-import tensorflow_datasets.text.multi_nli  # noqa: F401  # not listed without TensorFlow
+import tensorflow_datasets.text.multi_nli  # not listed without TensorFlow
 from ml_collections import ConfigDict
 
 from common.data import bbc, encoders

@@ -23,7 +23,7 @@ def test_dropping_a_modifier(sentence, shorter):
         "it is not a charming story of the sea",  # 'not a story' does not follow
         "every old bridge was closed",  # nor 'every bridge'
         "the former mayor was closed out",  # a former mayor is none
-        "the old and the new are here",  # no noun beside it
+        "the old and the new of here are one",  # no noun beside it
         "he is only five years old",
         "is it a charming story ?",
         "land",

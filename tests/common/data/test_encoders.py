@@ -162,5 +162,5 @@ def test_a_folder_that_can_not_be_read(folder, tmp_path, change, message):
 
 
 def test_more_pieces_than_the_model_has_places(folder, tmp_path):
-    with pytest.raises(UserError, match="max_pieces is 21: the encoder in .* has 20"):
+    with pytest.raises(UserError, match=r"max_pieces is 21: the encoder in .* has 20"):
         encoders.encode(str(folder), ["land"], tmp_path, max_pieces=21, smoothing=1e-3)
