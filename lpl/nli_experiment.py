@@ -52,9 +52,11 @@ def nli_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
       UserError: values that do not fit, or data that can't be read.
     """
     _check(config)
+    corpora = {name: nli_data.load(name, config, cache) for name in config.datasets}
+    for corpus in corpora.values():
+        _check_sizes(corpus, config)
     measured, near = [], {}
-    for name in config.datasets:
-        corpus = nli_data.load(name, config, cache)
+    for name, corpus in corpora.items():
         task = _task(corpus, config, cache)
         for size in config.sizes:
             for method in config.methods:
@@ -64,8 +66,8 @@ def nli_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
                     return _measure(task, method, size, config, work, part)
 
                 values, shown = work.part(part, compute)
-                shared = {"dataset": name, "method": method, "num_pairs": size}
-                shared |= {"standin": corpus.standin}
+                shared = {"dataset": corpus.title, "method": method, "num_pairs": size}
+                shared |= {"standin": corpus.standin, "dim": task.table.shape[1]}
                 measured += [shared | value for value in values]
                 if shown:
                     near.setdefault(corpus.title, {})[method] = shown
@@ -78,12 +80,6 @@ def nli_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
 
 def _task(corpus: Corpus, config: ConfigDict, cache: Path) -> Task:
-    pool = len(corpus.train.labels)
-    if max(config.sizes) > pool:
-        raise UserError(
-            f"sizes asks for {max(config.sizes)} training pairs, {corpus.title} has {pool}: lower "
-            f"sizes or raise max_train ({config.max_train})."
-        )
     table, parts = nli_data.encode(corpus, config, cache)
     premises = np.unique(parts["train"].premises)
     if not 1 <= config.k < len(premises):
@@ -96,7 +92,9 @@ def _task(corpus: Corpus, config: ConfigDict, cache: Path) -> Task:
     wanted = corpus.tests if config.split == "test" else ("validation",)
     parts = {name: part for name, part in parts.items() if name in ("train", *wanted)}
     sampled = [
-        np.random.default_rng(random_seed).permutation(pool)[: max(config.sizes)]
+        np.random.default_rng(random_seed).permutation(len(corpus.train.labels))[
+            : max(config.sizes)
+        ]
         for random_seed in config.random_seeds
     ]
     return Task(corpus, table, parts, near, np.array(sampled))
@@ -181,6 +179,15 @@ def _values(predicted, hidden, labels, config) -> list[dict]:
         {"metric": "accuracy", "value": float(accuracy)},
         {"metric": "neighbour_agreement", "value": float(agree)},
     ]
+
+
+def _check_sizes(corpus: Corpus, config: ConfigDict) -> None:
+    pool = len(corpus.train.labels)
+    if max(config.sizes) > pool:
+        raise UserError(
+            f"sizes asks for {max(config.sizes)} training pairs, {corpus.title} has {pool}: lower "
+            f"sizes or raise max_train ({config.max_train})."
+        )
 
 
 def _check(config: ConfigDict) -> None:

@@ -64,8 +64,8 @@ def tables(
         "## The paper's Figure 3\n\nOn SNLI from 1,000 pairs, MSE + LPL is "
         f"{100 * paper.SNLI_GAIN:.1f} points above the baseline "
         f"({100 * paper.SNLI_RELATIVE:.1f}% relative, so "
-        f"{paper.NLI['snli', 'baseline', 1_000]:.2f} and "
-        f"{paper.NLI['snli', 'mse_lpl', 1_000]:.2f}); its charts print no other number. SNLI is in "
+        f"{paper.NLI['SNLI', 'baseline', 1_000]:.2f} and "
+        f"{paper.NLI['SNLI', 'mse_lpl', 1_000]:.2f}); its charts print no other number. SNLI is in "
         "no package; sets called stand-ins below are other text, not to be compared with it."
     ]
     for name, test in panels(rows):
@@ -131,7 +131,8 @@ def figures(config: ConfigDict, rows: list[dict], folder: Path) -> None:
         )
         standin = " (stand-in)" if mine[0]["standin"] else ""
         figure.suptitle(f"{name}, {test}{standin}: {mine[0]['num_seeds']} runs")
-        save_figure(figure, folder / f"{name}_{test}.png")
+        file = f"{name}_{test}.png".lower().replace(" ", "_")
+        save_figure(figure, folder / file)
 
 
 def _over_sizes(config: ConfigDict, rows: list[dict], metric: str) -> str:

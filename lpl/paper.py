@@ -33,6 +33,6 @@ SNLI_RELATIVE = 0.193
 # (set, method, training pairs) -> accuracy. Figures 3 to 5 print no numbers; these follow from the
 # two above.
 NLI = {
-    ("snli", "baseline", 1_000): SNLI_GAIN / SNLI_RELATIVE,
-    ("snli", "mse_lpl", 1_000): SNLI_GAIN / SNLI_RELATIVE + SNLI_GAIN,
+    ("SNLI", "baseline", 1_000): SNLI_GAIN / SNLI_RELATIVE,
+    ("SNLI", "mse_lpl", 1_000): SNLI_GAIN / SNLI_RELATIVE + SNLI_GAIN,
 }

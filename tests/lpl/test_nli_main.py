@@ -14,6 +14,7 @@ from configs.lpl.nli import get_config
 from lpl import nli, nli_data, paper
 from lpl.experiments import EXPERIMENTS
 
+BBC, SYNTHETIC = "BBC pairs", "synthetic NLI"
 VALUES = {
     "datasets": ("bbc_pairs", "synthetic"),
     "max_train": 150,
@@ -60,7 +61,7 @@ def test_a_run_leaves_results_table_and_figures(whole):
     workdir, shown = whole
     rows = json.loads((workdir / "results.json").read_text())
     places = {(row["dataset"], row["test"]) for row in rows}
-    assert places == {("bbc_pairs", "test"), ("synthetic", "matched"), ("synthetic", "mismatched")}
+    assert places == {(BBC, "test"), (SYNTHETIC, "matched"), (SYNTHETIC, "mismatched")}
     assert len(rows) == 3 * 2 * 2 * 2
     for row in rows:
         assert row["experiment"] == "nli" and row["standin"] is True and row["split"] == "test"
@@ -70,7 +71,7 @@ def test_a_run_leaves_results_table_and_figures(whole):
     assert table == shown
     assert table.count("(stand-in)") == 3 and "0.46 and 0.55" in table
     assert "baseline + MSE + LPL" in table and "| (the pair)" in table
-    for name in ("bbc_pairs_test", "synthetic_matched", "synthetic_mismatched"):
+    for name in ("bbc_pairs_test", "synthetic_nli_matched", "synthetic_nli_mismatched"):
         assert (workdir / f"{name}.png").stat().st_size > 0
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
     assert any("pairs_per_second" in record for record in records)
@@ -117,7 +118,7 @@ def test_the_paper_stands_beside_snli_alone(tmp_path, monkeypatch):
     published = {row["num_pairs"]: row["paper_value"] for row in rows if row["paper_value"]}
     assert published == {1_000: pytest.approx(0.461, abs=1e-3)}
     assert "(stand-in)" not in table
-    assert paper.NLI["snli", "mse_lpl", 1_000] == pytest.approx(0.55, abs=1e-3)
+    assert paper.NLI["SNLI", "mse_lpl", 1_000] == pytest.approx(0.55, abs=1e-3)
 
 
 @pytest.mark.parametrize(
