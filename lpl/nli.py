@@ -16,6 +16,8 @@ from jaxtyping import Array, Float, Int
 
 from lpl import loss, maps
 
+ADAM = optax.scale_by_adam()
+
 
 class Classifier(nnx.Module):
     """Two layers; the first one's output is the representation of a pair (Table 3)."""
@@ -63,7 +65,6 @@ class Settings(NamedTuple):
     classify: maps.Apply
     delta: tuple[float, float, float]
     floor: float
-    learning_rate: float
     batch: int
     updates_per_step: int
 
@@ -78,6 +79,7 @@ class Data(NamedTuple):
       weights: of each neighbour, from the first phase.
       seen: factors of f(p) and p at the classifier's input, 0 or 1.
       gamma: weight of the alignment's losses, 0 without.
+      learning_rate: of Adam.
       count: of pairs that are no padding.
       premises: rows of the table.
       hypotheses: likewise.
@@ -90,6 +92,7 @@ class Data(NamedTuple):
     weights: Float[Array, "m k"]
     seen: Float[Array, " 2"]
     gamma: Float[Array, ""]
+    learning_rate: Float[Array, ""]
     count: Int[Array, ""]
     premises: Int[Array, "r n"]
     hypotheses: Int[Array, "r n"]
@@ -101,11 +104,11 @@ class State(NamedTuple):
     """Of the loop; leaves have r leading rows."""
 
     parameters: dict[str, maps.Parameters]
-    optimiser: optax.OptState
+    moments: optax.OptState
 
 
 def init(
-    name: str, d: int, map_hidden: int, hidden: int, learning_rate: float, keys: Array
+    name: str, d: int, map_hidden: int, hidden: int, keys: Array
 ) -> tuple[State, maps.Apply, maps.Apply]:
     """The state before the first update, and the functions that apply f and the classifier.
 
@@ -114,7 +117,6 @@ def init(
       d: dimension of the vectors.
       map_hidden: units of the hidden layer of f where it has one.
       hidden: units of the classifier's.
-      learning_rate: see `Settings`.
       keys: of the runs; equal keys start equally, whatever the method.
 
     Raises:
@@ -127,8 +129,8 @@ def init(
         graph, classifier = nnx.split(Classifier(3 * d, hidden, nnx.Rngs(second)))
         starts.append({"map": mapping, "classifier": classifier})
     parameters = jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
-    optimiser = jax.vmap(optax.adam(learning_rate).init)(parameters)
-    return State(parameters, optimiser), apply, maps.Module(graph)
+    moments = jax.vmap(ADAM.init)(parameters)
+    return State(parameters, moments), apply, maps.Module(graph)
 
 
 def step(
@@ -138,7 +140,6 @@ def step(
 
     The draws depend on the run and the update alone: methods see the same batches.
     """
-    optimiser = optax.adam(settings.learning_rate)
     numbers = index * settings.updates_per_step + jnp.arange(settings.updates_per_step)
 
     def run(state, data):
@@ -148,12 +149,13 @@ def step(
             (_, terms), gradient = jax.value_and_grad(objective, has_aux=True)(
                 state.parameters, data, rows, settings
             )
-            change, moments = optimiser.update(gradient, state.optimiser)
+            change, moments = ADAM.update(gradient, state.moments)
+            change = jax.tree.map(lambda x: -data.learning_rate * x, change)
             return State(optax.apply_updates(state.parameters, change), moments), terms
 
         return lax.scan(update, state, numbers)
 
-    state, terms = jax.vmap(run, (0, Data(*6 * (None,), 0, 0, 0, 0)))(state, data)
+    state, terms = jax.vmap(run, (0, Data(*7 * (None,), 0, 0, 0, 0)))(state, data)
     return state, {name: values.mean() for name, values in terms.items()}
 
 

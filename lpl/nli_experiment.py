@@ -111,7 +111,6 @@ def _measure(
         task.table.shape[1],
         config.map_hidden,
         config.hidden,
-        config.learning_rate,
         jnp.stack([key[0] for key in keys]),
     )
     settings = nli.Settings(
@@ -119,7 +118,6 @@ def _measure(
         classify=classify,
         delta=tuple(config.delta[label] for label in nli_data.LABELS),
         floor=config.floor,
-        learning_rate=config.learning_rate,
         batch=config.batch,
         updates_per_step=config.updates // STEPS,
     )
@@ -127,7 +125,8 @@ def _measure(
         task.table,
         *(task.near if terms.lpl else [part[:, :0] for part in task.near]),
         jnp.array([terms.map, terms.premise], jnp.float32),
-        jnp.array(config.gamma[method] if terms.mse else 0.0),
+        jnp.array(config[method].get("gamma", 0.0)),
+        jnp.array(config[method].learning_rate),
         jnp.array(size),
         *(jnp.asarray(column[task.sampled]) for column in task.parts["train"]),
         jnp.stack([key[1] for key in keys]),
@@ -157,8 +156,8 @@ def _measure(
         )
         if not bool(jnp.isfinite(hidden).all()):
             raise UserError(
-                f"The training of {part} diverged: lower learning_rate ({config.learning_rate}) or "
-                f"gamma ({config.gamma.get(method)})."
+                f"The training of {part} diverged: lower {method}.learning_rate "
+                f"({config[method].learning_rate})."
             )
         found = [_values(*run, pairs.labels, config) for run in zip(labels, hidden, strict=True)]
         for random_seed, run in zip(config.random_seeds, found, strict=True):
@@ -208,14 +207,15 @@ def _check(config: ConfigDict) -> None:
         raise UserError(
             f"floor is {config.floor}: a divergence is negative, give a number below 0."
         )
-    at_least = {"learning_rate": 0, "regularisation": 0, "hidden": 1, "map_hidden": 1}
+    at_least = {"regularisation": 0, "hidden": 1, "map_hidden": 1}
     at_least |= {"num_neighbours": 1, "max_pieces": 3}
     for name, least in at_least.items():
         if config[name] < least:
             raise UserError(f"{name} is {config[name]}: give a number from {least} up.")
-    for name, gamma in config.gamma.items():
-        if gamma < 0:
-            raise UserError(f"gamma.{name} is {gamma}: give a number from 0 up.")
+    for method in config.methods:
+        for name, value in config[method].items():
+            if value < 0:
+                raise UserError(f"{method}.{name} is {value}: give a number from 0 up.")
 
 
 def _row(row: dict, config: ConfigDict) -> dict:

@@ -14,7 +14,7 @@ step = jax.jit(nli.step, static_argnums=3)
 
 @pytest.fixture(scope="module")
 def start():
-    return nli.init("mlp", D, 5, 7, 0.01, jax.random.split(jax.random.key(0), 2))
+    return nli.init("mlp", D, 5, 7, jax.random.split(jax.random.key(0), 2))
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,7 @@ def data():
         weights,
         jnp.ones(2),
         jnp.array(0.1),
+        jnp.array(0.01),
         jnp.array(COUNT),
         *map(jnp.asarray, (premises, hypotheses, labels)),
         jax.random.split(jax.random.key(1), 2),
@@ -42,12 +43,12 @@ def data():
 
 
 def settings(start):
-    return nli.Settings(start[1], start[2], DELTA, -2.0, 0.01, batch=16, updates_per_step=20)
+    return nli.Settings(start[1], start[2], DELTA, -2.0, batch=16, updates_per_step=20)
 
 
 def run_of(data, run):
     """One run's data, as `objective` sees them."""
-    return data._replace(**{name: getattr(data, name)[run] for name in data._fields[6:]})
+    return data._replace(**{name: getattr(data, name)[run] for name in data._fields[7:]})
 
 
 def test_alignment_is_weighed_by_label_and_divergence_held_at_the_floor():
@@ -117,7 +118,7 @@ def test_a_run_among_others_is_the_run_by_itself(start, data):
     def part(tree):
         return jax.tree.map(lambda x: x[1:], tree)
 
-    alone = data._replace(**{name: getattr(data, name)[1:] for name in data._fields[6:]})
+    alone = data._replace(**{name: getattr(data, name)[1:] for name in data._fields[7:]})
     both, _ = step(start[0], 0, data, settings(start))
     one, _ = step(part(start[0]), 0, alone, settings(start))
     for first, second in zip(*map(jax.tree.leaves, (part(both), one)), strict=True):

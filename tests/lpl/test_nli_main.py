@@ -132,10 +132,10 @@ def test_the_paper_stands_beside_snli_alone(tmp_path, monkeypatch):
         ({"updates": 5}, "multiple of 10"),
         ({"floor": 1.0}, "floor is 1.0"),
         ({"k": 50}, "k is 50: BBC pairs has 50 training premises"),
-        ({"gamma.mse": -1.0}, "gamma.mse is -1.0"),
+        ({"mse_lpl.gamma": -1.0}, "mse_lpl.gamma is -1.0"),
         ({"hidden": 0}, "hidden is 0: give a number from 1 up"),
         ({"map": "cubic"}, "no map 'cubic'"),
-        ({"learning_rate": 1e30, "methods": ("mse_lpl",)}, "diverged: lower learning_rate"),
+        ({"mse_lpl.learning_rate": 1e30}, "diverged: lower mse_lpl.learning_rate"),
     ],
 )
 def test_a_mistake_is_one_sentence(tmp_path, wrong, says):
