@@ -34,18 +34,16 @@ class Classifier(nnx.Module):
 
 
 class Method(NamedTuple):
-    """What of the network and of the loss a method has.
+    """What of the network and of the loss a method has; gamma is a value of its config.
 
     Attributes:
       map: whether the classifier sees f(p); zeros stand there otherwise.
       premise: whether it sees p.
-      mse: whether L_mse is a term of the loss.
-      lpl: whether L_lpl is.
+      lpl: whether L_lpl is a term of the alignment beside L_mse.
     """
 
     map: bool = True
     premise: bool = True
-    mse: bool = False
     lpl: bool = False
 
 
@@ -53,8 +51,8 @@ METHODS = {
     "hypothesis_only": Method(map=False, premise=False),  # what a label can be told from alone
     "baseline": Method(map=False),
     "map_only": Method(),  # f trained by cross-entropy: the larger network without the new loss
-    "mse": Method(mse=True),
-    "mse_lpl": Method(mse=True, lpl=True),
+    "mse": Method(),
+    "mse_lpl": Method(lpl=True),
 }
 
 
