@@ -94,7 +94,7 @@ def encode(
 
     Args:
       corpus: the set.
-      config: with encoder and max_pieces.
+      config: with encoder, max_pieces and smoothing.
       cache: where encodings are kept.
 
     Returns:
@@ -106,7 +106,11 @@ def encode(
     parts = {"train": corpus.train, "validation": corpus.validation} | corpus.tests
     texts = dict.fromkeys(text for part in parts.values() for group in part[:2] for text in group)
     table = encoders.encode(
-        config.encoder, list(texts), cache, max_pieces=config.max_pieces, smoothing=1e-3
+        config.encoder,
+        list(texts),
+        cache,
+        max_pieces=config.max_pieces,
+        smoothing=config.smoothing,
     )
     table /= np.linalg.norm(table, axis=1, keepdims=True)
     row_of = {text: row for row, text in enumerate(texts)}

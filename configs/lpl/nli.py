@@ -20,6 +20,7 @@ def get_config() -> ConfigDict:
     # model.safetensors and tokenizer.json of a BERT. Paper: BERT.
     config.encoder = "minilm"
     config.max_pieces = 64  # of a text, the two special ones included; longer ones are cut
+    config.smoothing = 1e-3  # of the weights of words, minilm_input and glove alone
     # Pairs of each part at most, random ones. Neighbours come from the premises of the whole
     # training part, as in the paper (4.3), which has all 500,000 pairs of SNLI there.
     config.max_train = 3_000

@@ -12,7 +12,7 @@ from lpl import nli_data, nli_edits
 
 def config(**values):
     base = {"max_train": 300, "max_validation": 60, "max_test": 90}
-    return ConfigDict(base | {"encoder": "minilm", "max_pieces": 32} | values)
+    return ConfigDict(base | {"encoder": "minilm", "max_pieces": 32, "smoothing": 1e-3} | values)
 
 
 def parts(corpus):
