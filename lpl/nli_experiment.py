@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
 from common import cli, report, train
@@ -28,13 +28,19 @@ class Task(NamedTuple):
       parts: pairs as rows of the table: train, and those that are measured.
       near: neighbours of training premises and their weights, by text.
       sampled: rows of the training part, one line a random seed, of which a size takes the first.
+      start: state before the first update, of every method.
+      draws: key of each random seed's batches.
+      settings: of the steps.
     """
 
     corpus: Corpus
     table: Float[Array, "m d"]
     parts: dict[str, Part]
     near: tuple
-    sampled: np.ndarray
+    sampled: Int[np.ndarray, "r n"]
+    start: nli.State
+    draws: Array
+    settings: nli.Settings
 
 
 def nli_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -91,27 +97,12 @@ def _task(corpus: Corpus, config: ConfigDict, cache: Path) -> Task:
     near = nli.neighbourhoods(table, jnp.asarray(premises), config.k, config.regularisation)
     wanted = corpus.tests if config.split == "test" else ("validation",)
     parts = {name: part for name, part in parts.items() if name in ("train", *wanted)}
-    sampled = [
-        np.random.default_rng(random_seed).permutation(len(corpus.train.labels))[
-            : max(config.sizes)
-        ]
-        for random_seed in config.random_seeds
-    ]
-    return Task(corpus, table, parts, near, np.array(sampled))
-
-
-def _measure(
-    task: Task, method: str, size: int, config: ConfigDict, work: Workdir, part: str
-) -> list:
-    """One method from one number of pairs: its values in all runs, and neighbours as in Table 3."""
-    terms = nli.METHODS[method]
-    keys = [jax.random.split(jax.random.key(random_seed)) for random_seed in config.random_seeds]
-    state, apply, classify = nli.init(
-        config.map,
-        task.table.shape[1],
-        config.map_hidden,
-        config.hidden,
-        jnp.stack([key[0] for key in keys]),
+    seeds, pool = config.random_seeds, len(corpus.train.labels)
+    sampled = [np.random.default_rng(s).permutation(pool)[: max(config.sizes)] for s in seeds]
+    keys = [jax.random.split(jax.random.key(random_seed)) for random_seed in seeds]
+    starts, draws = (jnp.stack(part) for part in zip(*keys, strict=True))
+    start, apply, classify = nli.init(
+        config.map, table.shape[1], config.map_hidden, config.hidden, starts
     )
     settings = nli.Settings(
         apply=apply,
@@ -121,6 +112,14 @@ def _measure(
         batch=config.batch,
         updates_per_step=config.updates // STEPS,
     )
+    return Task(corpus, table, parts, near, np.array(sampled), start, draws, settings)
+
+
+def _measure(
+    task: Task, method: str, size: int, config: ConfigDict, work: Workdir, part: str
+) -> list:
+    """One method from one number of pairs: its values in all runs, and neighbours as in Table 3."""
+    terms = nli.METHODS[method]
     data = nli.Data(
         task.table,
         *(task.near if terms.lpl else [part[:, :0] for part in task.near]),
@@ -129,21 +128,21 @@ def _measure(
         jnp.array(config[method].learning_rate),
         jnp.array(size),
         *(jnp.asarray(column[task.sampled]) for column in task.parts["train"]),
-        jnp.stack([key[1] for key in keys]),
+        task.draws,
     )
     began = time.perf_counter()
     state = train.run(
         nli.step,
-        state,
+        jax.tree.map(jnp.copy, task.start),  # it is donated
         data,
-        settings,
+        task.settings,
         num_steps=STEPS,
         chunk=STEPS // 2,
         work=work,
         part=part,
     )
     jax.block_until_ready(state)
-    pairs = config.updates * config.batch * len(keys)
+    pairs = config.updates * config.batch * len(config.random_seeds)
     work.log(f"{part}/throughput", 0, {"pairs_per_second": pairs / (time.perf_counter() - began)})
     values, shown = [], {}
     for test, pairs in list(task.parts.items())[1:]:
@@ -152,7 +151,7 @@ def _measure(
             data,
             jnp.asarray(pairs.premises),
             jnp.asarray(pairs.hypotheses),
-            settings,
+            task.settings,
         )
         if not bool(jnp.isfinite(hidden).all()):
             raise UserError(
