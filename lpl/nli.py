@@ -64,6 +64,7 @@ class Settings(NamedTuple):
     delta: tuple[float, float, float]
     floor: float
     batch: int
+    updates: int
     updates_per_step: int
 
 
@@ -77,7 +78,7 @@ class Data(NamedTuple):
       weights: of each neighbour, from the first phase.
       seen: factors of f(p) and p at the classifier's input, 0 or 1.
       gamma: weight of the alignment's losses, 0 without.
-      learning_rate: of Adam.
+      learning_rate: of Adam at the start; it decays to zero as a cosine.
       count: of pairs that are no padding.
       premises: rows of the table.
       hypotheses: likewise.
@@ -139,6 +140,7 @@ def step(
     The draws depend on the run and the update alone: methods see the same batches.
     """
     numbers = index * settings.updates_per_step + jnp.arange(settings.updates_per_step)
+    decay = optax.cosine_decay_schedule(1.0, settings.updates)
 
     def run(state, data):
         def update(state, number):
@@ -148,7 +150,8 @@ def step(
                 state.parameters, data, rows, settings
             )
             change, moments = ADAM.update(gradient, state.moments)
-            change = jax.tree.map(lambda x: -data.learning_rate * x, change)
+            rate = -data.learning_rate * decay(number)
+            change = jax.tree.map(lambda x: rate * x, change)
             return State(optax.apply_updates(state.parameters, change), moments), terms
 
         return lax.scan(update, state, numbers)

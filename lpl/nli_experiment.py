@@ -110,6 +110,7 @@ def _task(corpus: Corpus, config: ConfigDict, cache: Path) -> Task:
         delta=tuple(config.delta[label] for label in nli_data.LABELS),
         floor=config.floor,
         batch=config.batch,
+        updates=config.updates,
         updates_per_step=config.updates // STEPS,
     )
     return Task(corpus, table, parts, near, np.array(sampled), start, draws, settings)
@@ -158,25 +159,26 @@ def _measure(
                 f"The training of {part} diverged: lower {method}.learning_rate "
                 f"({config[method].learning_rate})."
             )
-        found = [_values(*run, pairs.labels, config) for run in zip(labels, hidden, strict=True)]
-        for random_seed, run in zip(config.random_seeds, found, strict=True):
-            values += [{"test": test, "random_seed": random_seed} | value for value in run]
-        if size == max(config.sizes) and not shown:
+        runs = zip(config.random_seeds, labels, hidden, strict=True)
+        for random_seed, predicted, representation in runs:
+            found = {"accuracy": np.mean(np.asarray(predicted) == pairs.labels)}
+            if terms.premise:
+                found["neighbour_agreement"] = _agreement(representation, pairs.labels, config)
+            values += [
+                {"test": test, "random_seed": random_seed, "metric": name, "value": float(value)}
+                for name, value in found.items()
+            ]
+        if size == max(config.sizes) and terms.premise and not shown:
             texts = task.corpus.tests.get(test, task.corpus.validation)
             shown = nli_report.surroundings(texts, np.asarray(labels[0]), hidden[0], config)
     train.forget_checkpoints(work, part)
     return [values, shown]
 
 
-def _values(predicted, hidden, labels, config) -> list[dict]:
-    """Accuracy, and the share of each pair's neighbours, as in Table 3, that have its label."""
+def _agreement(hidden, labels, config) -> float:
+    """The share of each pair's neighbours, as in Table 3, that have its label."""
     near = loss.neighbours(hidden, jnp.arange(len(hidden)), config.num_neighbours)
-    agree = np.mean(labels[np.asarray(near)] == labels[:, None])
-    accuracy = np.mean(np.asarray(predicted) == labels)
-    return [
-        {"metric": "accuracy", "value": float(accuracy)},
-        {"metric": "neighbour_agreement", "value": float(agree)},
-    ]
+    return np.mean(labels[np.asarray(near)] == labels[:, None])
 
 
 def _check_sizes(corpus: Corpus, config: ConfigDict) -> None:

@@ -43,7 +43,7 @@ def data():
 
 
 def settings(start):
-    return nli.Settings(start[1], start[2], DELTA, -2.0, batch=16, updates_per_step=20)
+    return nli.Settings(start[1], start[2], DELTA, -2.0, batch=16, updates=400, updates_per_step=20)
 
 
 def run_of(data, run):
