@@ -207,16 +207,17 @@ def features(
 @partial(jax.jit, static_argnames="settings")
 def predict(
     parameters: dict,
-    data: Data,
+    table: Float[Array, "m d"],
+    seen: Float[Array, " 2"],
     premises: Int[Array, " t"],
     hypotheses: Int[Array, " t"],
     settings: Settings,
 ) -> tuple[Int[Array, "r t"], Float[Array, "r t hidden"]]:
-    """Each run's labels and representations of pairs given as rows of the table."""
+    """Each run's labels and representations of pairs given as rows of the table; see `Data`."""
 
     def run(parameters):
-        p, h = data.table[premises], data.table[hypotheses]
-        x = features(settings.apply(parameters["map"], p), p, h, data.seen)
+        p, h = table[premises], table[hypotheses]
+        x = features(settings.apply(parameters["map"], p), p, h, seen)
         logits, hidden = settings.classify(parameters["classifier"], x)
         return logits.argmax(axis=1), hidden
 

@@ -149,7 +149,8 @@ def _measure(
     for test, pairs in list(task.parts.items())[1:]:
         labels, hidden = nli.predict(
             state.parameters,
-            data,
+            data.table,
+            data.seen,
             jnp.asarray(pairs.premises),
             jnp.asarray(pairs.hypotheses),
             task.settings,

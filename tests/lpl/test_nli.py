@@ -114,23 +114,14 @@ def test_methods_share_start_and_batches(start, data):
         np.testing.assert_array_equal(first, second)  # the baseline has no f to train
 
 
-def test_a_run_among_others_is_the_run_by_itself(start, data):
-    def part(tree):
-        return jax.tree.map(lambda x: x[1:], tree)
-
-    alone = data._replace(**{name: getattr(data, name)[1:] for name in data._fields[7:]})
-    both, _ = step(start[0], 0, data, settings(start))
-    one, _ = step(part(start[0]), 0, alone, settings(start))
-    for first, second in zip(*map(jax.tree.leaves, (part(both), one)), strict=True):
-        np.testing.assert_allclose(first, second, atol=1e-5)
-
-
 def test_training_aligns_and_classifies(start, data):
     state = start[0]
     for index in range(20):
         state, _ = step(state, index, data, settings(start))
     pairs = [getattr(data, name)[:, :COUNT] for name in ("premises", "hypotheses", "labels")]
-    labels, hidden = nli.predict(state.parameters, data, pairs[0][0], pairs[1][0], settings(start))
+    labels, hidden = nli.predict(
+        state.parameters, data.table, data.seen, pairs[0][0], pairs[1][0], settings(start)
+    )
     assert labels.shape == (2, COUNT) and hidden.shape == (2, COUNT, 7)
     assert np.mean(labels[0] == pairs[2][0]) > 0.8
     image = jax.vmap(start[1])(state.parameters["map"], data.table[pairs[0]])
