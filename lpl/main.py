@@ -1,4 +1,4 @@
-r"""Runs an experiment of the locality preserving loss: words across languages.
+r"""Runs an experiment of the locality preserving loss: words across languages, or sentence pairs.
 
   python -m lpl.main --config=configs/lpl/word_alignment.py --workdir=runs/lpl
 

@@ -1,12 +1,14 @@
 """Texts as vectors: a sentence encoder, and frequency-weighted averages of word vectors.
 
 `minilm` is the sentence vector of MiniLM, `minilm_input` an average of MiniLM's own input
-word-piece vectors, `glove` one of GloVe vectors. All see the same part of a text, the first word
-pieces of MiniLM's tokenizer. Averages are weighted by smooth inverse frequency, a / (a + p(word))
-(Arora et al. 2017), without the removal of a component. Encodings are kept in the cache directory
-under a hash of all that determines them.
+word-piece vectors, `glove` one of GloVe vectors. The path of a folder with a BERT-like model
+(config.json, model.safetensors, tokenizer.json) stands for that one's sentence vector. All see the
+same part of a text, the first word pieces of MiniLM's tokenizer (a folder: of its own). Averages
+are weighted by smooth inverse frequency, a / (a + p(word)) (Arora et al. 2017), without the removal
+of a component. Encodings are kept in the cache directory under a hash of all that determines them.
 """
 
+import hashlib
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -19,8 +21,10 @@ from tqdm import tqdm
 from common import bert
 from common.data import kept, words
 from common.data.wheels import WHEELS
+from common.errors import UserError
 
 VERSION = 1  # of the encodings: raise it when code here or in common/bert.py changes what they are
+FILES = ("config.json", "model.safetensors", "tokenizer.json")  # of a model's folder
 # GloVe's own tokenizer splits "don't" into "do" and "n't", "film's" into "film" and "'s".
 TOKEN = re.compile(r"n't|'[a-z]+|[a-z]+(?=n't)|[a-z]+|[0-9]+|[.!?]")
 
@@ -31,7 +35,7 @@ def encode(
     """Encodes texts, or reads the encodings of the same texts from the cache.
 
     Args:
-      name: one of `ENCODERS`.
+      name: one of `ENCODERS`, or the path of a model's folder.
       texts: n texts.
       cache: the cache directory.
       max_pieces: word pieces of MiniLM, special ones included, after which a text is cut.
@@ -41,8 +45,11 @@ def encode(
       float32 rows in the order of `texts`, none zero.
 
     Raises:
-      UserError: the cache can't be written, a damaged file in it, or a download that failed.
+      UserError: no such encoder, a model's folder that can't be read, a cache that can't be
+        written, a damaged file in it, or a download that failed.
     """
+    if name not in ENCODERS:
+        return _of_folder(Path(name), texts, cache, max_pieces)
     settings = {
         "version": VERSION,
         "encoder": name,
@@ -54,6 +61,39 @@ def encode(
     compute = partial(ENCODERS[name], texts, cache, max_pieces, smoothing)
     recipe = [settings, list(texts)]
     return kept.arrays(cache / "encodings", name, recipe, lambda: {"vectors": compute()})["vectors"]
+
+
+def _of_folder(folder, texts, cache, max_pieces):
+    files = {}
+    for part in FILES:
+        try:
+            files[part] = (folder / part).read_bytes()
+        except OSError as error:
+            raise UserError(
+                f"The encoder '{folder}' is neither {', '.join(ENCODERS)} nor a folder with a "
+                f"readable {part} ({error.strerror})."
+            ) from error
+    hashes = [hashlib.sha256(content).hexdigest() for content in files.values()]
+    recipe = [{"version": VERSION, "files": hashes, "max_pieces": max_pieces}, list(texts)]
+
+    def compute():
+        try:
+            model, tokenizer = bert.load(files.__getitem__)
+            longest = model.positions.num_embeddings
+        except UserError:
+            raise
+        except Exception as error:  # json, safetensors and tokenizers raise many kinds
+            raise UserError(
+                f"The encoder in {folder} can't be read ({error}): it has to be a BERT in the form "
+                "of Hugging Face."
+            ) from error
+        if max_pieces > longest:
+            raise UserError(f"max_pieces is {max_pieces}: the encoder in {folder} has {longest}.")
+        label = f"encoding texts with {folder.name}"
+        vectors = bert.encode(model, tokenizer, texts, max_length=max_pieces, progress=label)
+        return {"vectors": vectors}
+
+    return kept.arrays(cache / "encodings", folder.name, recipe, compute)["vectors"]
 
 
 def _minilm(texts, cache, max_pieces, smoothing):

@@ -1,9 +1,16 @@
+import json
+
+import jax
 import numpy as np
 import pytest
+import safetensors.numpy
+import tokenizers
+from flax import nnx
 
 from common import bert
 from common.data import encoders, words
 from common.data.wheels import WHEELS, cache_dir, fetch
+from common.errors import UserError
 
 SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
 
@@ -91,3 +98,69 @@ def test_encodings_are_kept_by_what_determines_them(tmp_path, monkeypatch):
     ):
         encoders.encode(name, texts[::-1], tmp_path, **SETTINGS | changed)
         assert len(calls) == size
+
+
+TINY = {
+    "hidden_size": 8,
+    "intermediate_size": 16,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 1,
+    "vocab_size": 4,
+    "max_position_embeddings": 20,
+    "type_vocab_size": 2,
+    "layer_norm_eps": 1e-12,
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A user's own model of four words."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    state = nnx.state(bert.Bert(TINY, nnx.Rngs(0)))
+    weights = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        keys = [str(k.key) for k in path if hasattr(k, "key")]
+        name = ".".join(bert.PARAMETER_NAMES.get(key, key) for key in keys)
+        weights[name] = np.asarray(leaf.T if keys[-1] == "kernel" else leaf).copy()
+    safetensors.numpy.save_file(weights, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(TINY))
+    vocabulary = {word: i for i, word in enumerate(("?", "land", "sea", "bridge"))}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="?"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_a_folder_with_a_model_is_an_encoder(folder, tmp_path):
+    texts = ["land", "sea", "bridge land sea", "land " * 30]
+    found = encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
+    model = bert.load(lambda name: (folder / name).read_bytes())
+    np.testing.assert_allclose(found, bert.encode(*model, texts, max_length=16), atol=1e-6)
+    (folder / "config.json").write_text(json.dumps(TINY | {"layer_norm_eps": 1.0}))
+    assert not np.allclose(encoders.encode(str(folder), texts, tmp_path, **SETTINGS), found)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "tokenizer.json").unlink(), "nor a folder with a readable token"),
+        (lambda folder: (folder / "config.json").write_text("{"), "has to be a BERT"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "has to be a BERT"),
+        (
+            lambda folder: (folder / "config.json").write_text(
+                json.dumps(TINY | {"vocab_size": 5})
+            ),
+            "word_embeddings.weight has shape",
+        ),
+    ],
+)
+def test_a_folder_that_can_not_be_read(folder, tmp_path, change, message):
+    change(folder)
+    with pytest.raises(UserError, match=message):
+        encoders.encode(str(folder), ["land"], tmp_path, **SETTINGS)
+
+
+def test_more_pieces_than_the_model_has_places(folder, tmp_path):
+    with pytest.raises(UserError, match=r"max_pieces is 21: the encoder in .* has 20"):
+        encoders.encode(str(folder), ["land"], tmp_path, max_pieces=21, smoothing=1e-3)
