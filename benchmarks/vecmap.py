@@ -43,8 +43,6 @@ DIMENSION = flags.DEFINE_integer("dimension", 384, "Of both spaces, at most.")
 METHODS_ASKED = flags.DEFINE_list(
     "methods", ["artetxe_2016", "artetxe_2018", "smith_2017"], "Those of ours that vecmap has."
 )
-    "methods", ["artetxe_2016", "artetxe_2018", "smith_2017"], "Ours."
-)
 SEEDS = flags.DEFINE_integer("random_seeds", 3, "Random seeds, of the split.")
 OUT = flags.DEFINE_string("out", "benchmarks/results/vecmap.json", "Where the numbers go.")
 
