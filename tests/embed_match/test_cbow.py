@@ -1,0 +1,108 @@
+"""CBOW: thinning, batches of running text, the gradient by hand, and training on known topics."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from common.data.corpus import Corpus
+from embed_match import cbow
+
+SETTINGS = cbow.Settings(
+    dim=6,
+    window=2,
+    negatives=3,
+    shared=5,
+    stretches=3,
+    length=4,
+    epochs=20,
+    pieces=2,
+    learning_rate=0.2,
+)
+
+
+def test_words_are_thinned_out_and_holes_closed():
+    tokens = jnp.asarray([-1, 0, 1, 0, 1, -1] * 2_000)
+    found, count = cbow.thinned(tokens, jnp.array([1.0, 0.25]), jax.random.key(0))
+    found = np.asarray(found)
+    assert (found[count:] == -1).all()
+    assert np.sum(found == 0) == 4_000
+    assert np.sum(found == 1) == pytest.approx(1_000, rel=0.1)
+    assert np.sum(found[:count] == -1) == 4_000
+    assert found[: count - 1].tolist() == [t for t in found[:count].tolist()][:-1]
+
+
+def test_batches_have_each_place_once_with_its_window():
+    tokens = jnp.arange(25)
+    row = -(-25 // SETTINGS.stretches)
+    places = []
+    for batch in range(-(-row // SETTINGS.length)):
+        words = np.asarray(cbow.stretches(tokens, row, batch, SETTINGS))
+        middle = words[:, 2:-2]
+        places += middle[middle >= 0].tolist()
+        # In running text the words to either side are the numbers to either side.
+        there = np.where(words < -1, -2 - words, words)
+        both = (there[:, 1:] > 0) & (there[:, :-1] >= 0)
+        assert (np.diff(there, axis=1)[both] == 1).all()
+    assert sorted(places) == list(range(25))
+
+
+def windows(words, width):
+    """Each place's mean over its context, as weights of the vocabulary, and its word."""
+    rows, targets = [], []
+    for stretch, widths in zip(words, width, strict=True):
+        for i, r in enumerate(widths, SETTINGS.window):
+            near = [stretch[j] for j in range(i - r, i + r + 1) if j != i and stretch[j] != -1]
+            if stretch[i] >= 0 and near:
+                there = [-2 - word if word < -1 else word for word in near]
+                rows.append(np.bincount(there, minlength=9) / len(near))
+                targets.append(stretch[i])
+    return np.array(rows), np.array(targets)
+
+
+@jax.jit
+def losses(tables, rows, targets, other):
+    """The loss of the docstring."""
+    logits = rows @ tables.inputs @ tables.outputs.T
+    right = jax.nn.softplus(-logits[jnp.arange(len(targets)), targets])
+    wrong = jax.nn.softplus(logits[:, other]) * (targets[:, None] != other)
+    return right.sum() + SETTINGS.negatives / SETTINGS.shared * wrong.sum()
+
+
+def test_an_update_follows_the_gradient_of_the_loss():
+    keys = jax.random.split(jax.random.key(0), 3)
+    tables = cbow.Tables(*(jax.random.normal(key, (9, 6)) for key in keys[:2]))
+    words = [[0, 1, 2, 3, 4, 5, -1, -1], [8] * 8, [-1, -1, 6, 2, -4, -5, -6, -7]]
+    words = np.array(words)  # those below -1 are the next stretch's: context alone
+    share, rate = jnp.arange(1, 10) / 9, 0.1
+    new, (positive, places) = cbow.updated(
+        tables, jnp.asarray(words), share, rate, keys[2], SETTINGS
+    )
+    widths, negatives = jax.random.split(keys[2])
+    width = np.asarray(jax.random.randint(widths, (3, 4, 1), 1, 3))[:, :, 0]
+    other = np.searchsorted(share, jax.random.uniform(negatives, (5,)))
+    rows, targets = windows(words, width)
+    gradient = jax.grad(losses)(tables, rows, targets, other)
+    for name in tables._fields:
+        expected = getattr(tables, name) - rate * getattr(gradient, name)
+        np.testing.assert_allclose(getattr(new, name), expected, atol=1e-5)
+    assert places == len(targets) == 4 + 4 + 2
+    assert 0 < positive < losses(tables, rows, targets, other)
+
+
+def test_words_of_one_topic_come_to_lie_together():
+    rng = np.random.default_rng(0)
+    texts = [np.append(rng.integers(4, size=12) + 4 * (i % 2), [-1, -1]) for i in range(100)]
+    corpus = Corpus(list("abcdefgh"), np.full(8, 1 / 8), np.concatenate(texts).astype(np.int32))
+    data = cbow.data(corpus, 1.0, SETTINGS, jax.random.key(0))
+    assert (data.keep == 1).all() and data.share[-1] == 1
+    state = cbow.init(SETTINGS, 8, jax.random.key(1))
+    step = jax.jit(cbow.step, static_argnames="settings")
+    for index in range(SETTINGS.epochs * SETTINGS.pieces):
+        state, metrics = step(state, jnp.int32(index), data, SETTINGS)
+    x = state.inputs
+    x = x / np.linalg.norm(x, axis=1, keepdims=True)
+    cosine = x @ x.T
+    together = np.arange(8)[:, None] // 4 == np.arange(8) // 4
+    assert cosine[together].min() > cosine[~together].max()
+    assert metrics["places"] == 600
