@@ -1,10 +1,11 @@
 """Word2vec's continuous bag of words with negative sampling (Mikolov et al. 2013).
 
-A word is predicted from the mean of the words around it. As in word2vec, frequent words are thinned
-out anew in every pass before windows are laid, and each place draws its own window width. Two things
-differ, for matrix products in the place of single rows: a batch is many stretches of running text,
-so that a word's vector is read and its gradient written once for all windows that hold it; and all
-places of a batch share their negatives, weighted so that a place counts as `negatives` of them.
+A word is predicted from the mean of the words around it. As in word2vec's code, frequent words are
+thinned out anew in every pass before windows are laid, each place draws its own window width, and
+the gradient of the mean goes undivided to every word around. Two things differ, which make matrix
+products of it: a batch is a few stretches of running text, so that a word's vector is read and its
+gradient written once for all windows that hold it; and all places of a batch share their negatives,
+weighted so that a place counts as `negatives` of them.
 """
 
 from typing import NamedTuple
@@ -27,12 +28,13 @@ class Settings(NamedTuple):
       dim: numbers a word.
       window: most words to either side.
       negatives: a place counts as many.
-      shared: negatives drawn for a batch.
+      shared: negatives drawn for a batch. Far fewer than its places times `negatives` are noise: a
+        rare word that is drawn is pushed by all places at once.
       stretches: of text in a batch.
       length: places of a stretch.
       epochs: passes through the text.
       pieces: steps of a pass.
-      learning_rate: of Adam at the start; falls to zero linearly.
+      learning_rate: of the sum over a batch, at the start; falls to zero linearly.
     """
 
     dim: int
@@ -116,7 +118,7 @@ def step(
         return tables, (sums[0] + found[0], sums[1] + found[1])
 
     state, (value, places) = lax.fori_loop(0, batches, update, (state, (0.0, 0.0)))
-    return state, {"loss": value / jnp.maximum(1, places), "places": places}
+    return state, {"positive": value / jnp.maximum(1, places), "places": places}
 
 
 def thinned(
@@ -151,11 +153,22 @@ def updated(
     key: Array,
     settings: Settings,
 ) -> tuple[Tables, tuple[Float[Array, ""], Float[Array, ""]]]:
-    """Sum of the gradients of a batch's places, of their losses, and their number.
+    """An update of plain gradient descent on the sum of a batch's places.
 
     The loss of a place with the mean h of its context and the word o there is
     -log sigmoid(<h, o>) - negatives mean_k log sigmoid(-<h, o_k>), k the batch's negatives that are
-    not the word itself. By hand: that reads the sigmoids once, and takes half the time.
+    not the word itself.
+
+    Args:
+      tables: before.
+      words: of `stretches`.
+      share: cumulative probability of the words in draws of negatives.
+      rate: of learning.
+      key: of the draws.
+      settings: of the training.
+
+    Returns:
+      The tables, and the sum of -log sigmoid(<h, o>) over the places, and their number.
     """
     widths, negatives = jax.random.split(key)
     w, length = settings.window, settings.length
@@ -178,7 +191,7 @@ def updated(
     allowed = place[:, None] & (other != word[:, None])
     pull = jnp.where(allowed, weight * jax.nn.sigmoid(wrong), 0.0)
     back = pull @ others - right[:, None] * own
-    back = jnp.einsum("slm,sld->smd", share_of, back.reshape(*width.shape[:2], -1))
+    back = jnp.einsum("slm,sld->smd", near.astype(h.dtype), back.reshape(*width.shape[:2], -1))
     inputs = tables.inputs.at[there].add(-rate * back)
     outputs = tables.outputs.at[word].add(rate * right[:, None] * h)
     outputs = outputs.at[other].add(-rate * pull.T @ h)

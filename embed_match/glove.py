@@ -1,7 +1,7 @@
 """GloVe: weighted least squares on the logarithms of co-occurrence counts (Pennington et al. 2014).
 
 Counts stay sparse. The words are dealt into blocks, and an update is one block of words against all
-contexts: a matrix product that also computes pairs without a count, three of four among 5,000 words,
+contexts: a matrix product that also computes pairs without a count, four of five among 5,000 words,
 costs less than reading and writing a vector for each pair that has one.
 """
 
