@@ -12,6 +12,7 @@ from common import cli, report
 from common.errors import UserError
 from common.workdir import Workdir, write_atomically, write_json
 from embed_match import compare, embeddings, figures, tables, tasks
+from embed_match.embeddings import Embedding, Text
 
 
 def correlate(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -33,54 +34,62 @@ def correlate(config: ConfigDict, work: Workdir, cache: Path) -> str:
         raise UserError("Pairs of fewer than four embeddings say nothing: give more.")
     text = embeddings.read(config, cache)
     spaces = embeddings.load(config, text, work, cache, config.embeddings)
-    distance = {}
-    for a, b in itertools.combinations(config.embeddings, 2):
-
-        def compute(a=a, b=b):
-            both = spaces[a].known & spaces[b].known
-            x, y = compare.aligned(spaces[a].vectors[both], spaces[b].vectors[both])
-            return compare.distances(x, y) | {"num_words": int(np.sum(both))}
-
-        distance[a, b] = work.part(f"distance-{a}-{b}", compute)
-    measured = []
-    for task_name in config.tasks:
-        task = tasks.TASKS[task_name](text, cache)
-        for name, random_seed in itertools.product(config.embeddings, config.random_seeds):
-
-            def compute(task=task, name=name, random_seed=random_seed):
-                train, test = tasks.draw(task, random_seed)
-                space = spaces[name]
-                x = tasks.features(task, tasks.unit(space), space.known)
-                logits = tasks.scores(x, task, train, test, config.inverse_penalty)
-                return tasks.accuracy(logits, task, test)
-
-            value = work.part(f"{task_name}-{name}-seed{random_seed}", compute)
-            shared = {"dataset": task_name, "method": name, "metric": "accuracy"}
-            measured.append(shared | {"value": value, "random_seed": random_seed})
-    rows = report.summarise(measured)
+    distance = _distances(spaces, work)
+    rows = report.summarise(_accuracies(config, text, spaces, work, cache))
     points = {name: _points(name, rows, distance) for name in config.tasks}
     for name in config.tasks:
-        accuracies = {r["method"]: r["mean"] for r in rows if r["dataset"] == name}
-        found = _correlation(accuracies, distance, config)
-        rows += [{"dataset": name, "method": "all pairs", "metric": "spearman"} | found]
-    rows += [
-        {
-            "dataset": config.dataset,
-            "source": a,
-            "target": b,
-            "metric": metric,
-            "mean": value[metric],
-        }
-        | {"std": 0.0, "num_seeds": 1, "num_words": value["num_words"]}
-        for (a, b), value in distance.items()
-        for metric in ("l2", "cosine")
-    ]
-    rows = [_row(row, config) for row in rows]
+        accuracies = {row["method"]: row["mean"] for row in rows if row["dataset"] == name}
+        found = _correlation(accuracies, distance, config.resamples)
+        rows.append({"dataset": name, "method": "all pairs", "metric": "spearman"} | found)
+    for (a, b), value in distance.items():
+        pair = {"dataset": config.dataset, "source": a, "target": b}
+        for metric in ("l2", "cosine"):
+            found = {"mean": value[metric], "std": 0.0, "num_seeds": 1}
+            rows.append(pair | {"metric": metric, "num_words": value["num_words"]} | found)
+    rows = [row_of(row, config) for row in rows]
     table = tables.correlate(config, rows, points, spaces)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", table.encode())
     report.save_figure(figures.correlate(points, rows), work.path / "correlate.png")
     return table
+
+
+def _distances(spaces: dict[str, Embedding], work: Workdir) -> dict[tuple[str, str], dict]:
+    """Of every pair after rotation, on the words that both have."""
+    found = {}
+    for a, b in itertools.combinations(spaces, 2):
+
+        def compute(a=a, b=b):
+            x, y = compare.aligned(*embeddings.shared(spaces[a], spaces[b]))
+            return compare.distances(x, y) | {"num_words": len(x)}
+
+        found[a, b] = work.part(f"distance-{a}-{b}", compute)
+    return found
+
+
+def _accuracies(
+    config: ConfigDict, text: Text, spaces: dict[str, Embedding], work: Workdir, cache: Path
+) -> list[dict]:
+    """Of every embedding and random seed in every task."""
+    measured = []
+    for task_name in config.tasks:
+        task = tasks.TASKS[task_name](text, cache)
+        for name, space in spaces.items():
+            x = tasks.features(task, tasks.unit(space), space.known)
+
+            def compute(task=task, x=x):
+                found = []
+                for random_seed in config.random_seeds:
+                    train, test = tasks.draw(task, random_seed)
+                    logits = tasks.scores(x, task, train, test, config.inverse_penalty)
+                    found.append(tasks.accuracy(logits, task, test))
+                return found
+
+            values = work.part(f"{task_name}-{name}", compute)
+            shared = {"dataset": task_name, "method": name, "metric": "accuracy"}
+            for random_seed, value in zip(config.random_seeds, values, strict=True):
+                measured.append(shared | {"value": value, "random_seed": random_seed})
+    return measured
 
 
 def check(config: ConfigDict) -> None:
@@ -105,7 +114,7 @@ def _points(task: str, rows: list[dict], distance: dict) -> list[dict]:
     ]
 
 
-def _correlation(accuracy: dict[str, float], distance: dict, config: ConfigDict) -> dict:
+def _correlation(accuracy: dict[str, float], distance: dict, resamples: int) -> dict:
     """Spearman's correlation over all pairs, with an interval from resampled embeddings.
 
     Pairs share embeddings, so these are drawn with replacement, not pairs; two draws of one
@@ -113,14 +122,14 @@ def _correlation(accuracy: dict[str, float], distance: dict, config: ConfigDict)
     """
     names = list(accuracy)
     n = len(names)
-    apart, difference = np.zeros((n, n)), np.zeros((n, n))
+    apart = np.zeros((n, n))
     for (a, b), value in distance.items():
         i, j = names.index(a), names.index(b)
         apart[i, j] = apart[j, i] = value["l2"]
     values = np.array(list(accuracy.values()))
     difference = np.abs(values[:, None] - values)
     rng = np.random.default_rng(0)
-    drawn = [_of_pairs(apart, difference, rng.integers(n, size=n)) for _ in range(config.resamples)]
+    drawn = [_of_pairs(apart, difference, rng.integers(n, size=n)) for _ in range(resamples)]
     drawn = np.array([value for value in drawn if np.isfinite(value)])
     low, high = np.quantile(drawn, [0.025, 0.975])
     mean = _of_pairs(apart, difference, np.arange(n))
@@ -139,6 +148,7 @@ def _of_pairs(
     return float(spearmanr(apart[i, j], difference[i, j])[0])
 
 
-def _row(row: dict, config: ConfigDict) -> dict:
+def row_of(row: dict, config: ConfigDict) -> dict:
     """A summarised row in the form of results.json."""
-    return row | {"experiment": config.experiment, "paper_value": None, "standin": False}
+    standin = config.dataset != "imdb" or row["dataset"] == "news"
+    return row | {"experiment": config.experiment, "paper_value": None, "standin": standin}

@@ -104,6 +104,14 @@ def load(
     return found
 
 
+def shared(
+    a: Embedding, b: Embedding
+) -> tuple[Float[np.ndarray, "n d_a"], Float[np.ndarray, "n d_b"]]:
+    """The vectors of the words that both have."""
+    both = a.known & b.known
+    return a.vectors[both], b.vectors[both]
+
+
 def check(config: ConfigDict, names: tuple[str, ...]) -> None:
     """Says at the start what is wrong with names and with the models' values.
 

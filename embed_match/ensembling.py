@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 from common import report
 from common.workdir import Workdir, write_atomically, write_json
 from embed_match import embeddings, figures, tables, tasks
-from embed_match.correlation import check
+from embed_match.correlation import check, row_of
 
 WAYS = ("concatenate", "average", "logits")
 
@@ -46,10 +46,7 @@ def ensemble(config: ConfigDict, work: Workdir, cache: Path) -> str:
             found = work.part(f"{task_name}-seed{random_seed}", compute)
             shared = {"dataset": task_name, "random_seed": random_seed}
             measured += [row | shared for row in found]
-    rows = [
-        row | {"experiment": config.experiment, "paper_value": None, "standin": False}
-        for row in report.summarise(measured)
-    ]
+    rows = [row_of(row, config) for row in report.summarise(measured)]
     table = tables.ensemble(config, rows, spaces)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", table.encode())

@@ -1,5 +1,6 @@
 """A sentiment classifier whose word vectors are fine-tuned: embedding, LSTM, one logit."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -66,6 +67,7 @@ class Classifier(nnx.Module):
         return self.cell(carry, vectors)[0], None
 
 
+@partial(jax.jit, static_argnames="settings")
 def init(settings: Settings, table: Float[Array, "V d"], key: Array) -> State:
     """A random network on a copy of the given word vectors."""
     parameters = nnx.state(Classifier(jnp.array(table), settings.hidden, nnx.Rngs(key)))

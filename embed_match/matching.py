@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 from ml_collections import ConfigDict
 
 from common import report
@@ -40,10 +39,9 @@ def match(config: ConfigDict, work: Workdir, cache: Path) -> str:
     for a, b in pairs:
 
         def compute(a=a, b=b):
-            both = spaces[a].known & spaces[b].known
-            x, y = compare.aligned(spaces[a].vectors[both], spaces[b].vectors[both])
+            x, y = compare.aligned(*embeddings.shared(spaces[a], spaces[b]))
             found = compare.distances(x, y) | compare.neighbours(x, y)
-            return found | compare.matching(x, y, settings) | {"num_words": int(np.sum(both))}
+            return found | compare.matching(x, y, settings) | {"num_words": len(x)}
 
         found = work.part(f"match-{a}-{b}", compute)
         num_words[a, b] = found.pop("num_words")

@@ -42,12 +42,12 @@ def embeddings() -> ConfigDict:
     config.glove = ConfigDict()
     config.glove.dim = 100  # protocols
     config.glove.window = 5  # protocols
-    config.glove.x_max = 100.0  # GloVe's paper
+    config.glove.x_max = 10.0  # GloVe's script for small texts; its paper has 100
     config.glove.power = 0.75  # GloVe's paper
-    config.glove.learning_rate = 0.05  # GloVe's paper
-    config.glove.blocks = 40  # of words; an update is a block against all contexts
+    config.glove.learning_rate = 0.1  # of sums over blocks; GloVe's paper, of single counts: .05
+    config.glove.blocks = 160  # of words; an update is a block against all contexts
     config.glove.epochs = 5  # passes in a step of the log
-    config.glove.steps = 10
+    config.glove.steps = 8
 
     config.lstm = ConfigDict()
     config.lstm.length = 100  # last words of a review that are read
@@ -57,7 +57,11 @@ def embeddings() -> ConfigDict:
     config.lstm.updates = 50  # in a step of the log
     config.lstm.steps = 20
 
-    # Classifiers learn from one half of the reviews, the LSTM too, and are tested on the other
     config.quick = False  # the whole path on less: these values take the place of those above
     config.when_quick = ConfigDict()
+    config.when_quick.num_texts = 2_000
+    config.when_quick.num_words = 1_000
+    config.when_quick.cbow = ConfigDict({"epochs": 2, "pieces": 2})
+    config.when_quick.glove = ConfigDict({"blocks": 32, "steps": 2})
+    config.when_quick.lstm = ConfigDict({"updates": 10, "steps": 2})
     return config

@@ -1,10 +1,7 @@
-"""Real small runs: whole through the command line, stopped and resumed, and given wrong input."""
+"""Real small runs: whole, stopped and resumed, and given wrong input."""
 
 import functools
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +14,12 @@ from common.workdir import Workdir
 from configs.embed_match import correlate, ensemble, match
 from embed_match.experiments import EXPERIMENTS
 
-ROOT = Path(__file__).parents[2]
 CONFIGS = {"match": match, "correlate": correlate, "ensemble": ensemble}
 SMALL = {
     "dataset": "rotten_tomatoes",
     "num_texts": 400,
     "num_words": 200,
+    "pairs": ("C1-C2", "C1-G1", "LSTM-C1", "C1-glove"),
     "cbow.dim": 12,
     "cbow.epochs": 2,
     "cbow.pieces": 2,
@@ -54,7 +51,8 @@ def own_cache(tmp_path_factory):
 
 def run(name, workdir, cache, **changes):
     config = CONFIGS[name].get_config()
-    config.update_from_flattened_dict(SMALL | changes)
+    values = {key: value for key, value in SMALL.items() if key != "pairs" or name == "match"}
+    config.update_from_flattened_dict(values | changes)
     cli.settle(config)
     return EXPERIMENTS[name](config, Workdir(workdir, config.to_dict()), cache)
 
@@ -73,7 +71,7 @@ def test_match_leaves_all_of_table_1(matched):
     workdir, table = matched
     rows = rows_of(workdir)
     found = {(row["source"], row["target"], row["metric"]): row for row in rows}
-    for pair in (("C1", "C2"), ("G1", "G2"), ("C1", "G1"), ("LSTM", "C1"), ("G2", "glove")):
+    for pair in (("C1", "C2"), ("C1", "G1"), ("LSTM", "C1"), ("C1", "glove")):
         for metric in ("l2", "p_at_1", "p_at_5", "ot", "ot_entropic"):
             row = found[*pair, metric]
             assert np.isfinite(row["mean"]) and row["experiment"] == "match"
@@ -161,13 +159,3 @@ def test_a_mistake_is_one_sentence(own_cache, tmp_path, name, wrong, says):
     with pytest.raises(UserError, match=says):
         run(name, tmp_path, own_cache, **wrong)
     assert not (tmp_path / "table.md").exists()
-
-
-def test_the_command_line_says_it_in_one_sentence(tmp_path):
-    config = "--config=configs/embed_match/match.py"
-    line = [sys.executable, "-m", "embed_match.main", config, f"--workdir={tmp_path}"]
-    done = subprocess.run(
-        [*line, "--config.pairs=C1"], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 2
-    assert done.stderr.strip().splitlines()[-1].startswith("The pair 'C1' is not two names")
