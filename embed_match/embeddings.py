@@ -128,8 +128,9 @@ def check(config: ConfigDict, names: tuple[str, ...]) -> None:
         for key, least in {"dim": 2, "window": 1, "epochs": 1, "steps": 1, "batch": 1}.items():
             if key in values and values[key] < least:
                 raise UserError(f"{key} of {name} is {values[key]}: give at least {least}.")
-        if "start" in values and values["start"] not in config.models:
-            raise UserError(f"{name} starts from '{values['start']}', which is no trained model.")
+        if "start" in values:
+            starts = [other for other in config.models if config.models[other].kind != "lstm"]
+            cli.choose(dict.fromkeys(starts), values["start"], f"start of {name}")
 
 
 def _values(name: str, config: ConfigDict) -> dict:
@@ -161,9 +162,11 @@ def _trained(name: str, config: ConfigDict, text: Text, work: Workdir, cache: Pa
         resumed = (work.path / "checkpoints" / part).exists()
         began = time.perf_counter()
         vectors, seen = TRAINERS[values["kind"]](values, text, work, part, start)
-        speed = np.nan if resumed else seen / (time.perf_counter() - began)
-        work.log(f"{part}-speed", 0, {"words_per_second": speed})
-        logging.info("Trained %s on %s words a second", name, f"{speed:,.0f}")
+        speed = np.nan
+        if not resumed:
+            speed = seen / (time.perf_counter() - began)
+            work.log(f"{part}-speed", 0, {"words_per_second": speed})
+            logging.info("Trained %s on %s words a second", name, f"{speed:,.0f}")
         train.forget_checkpoints(work, part)
         return {"vectors": vectors, "words_per_second": np.array(speed)}
 
@@ -210,16 +213,22 @@ def _lstm(values: dict, text: Text, work: Workdir, part: str, start) -> tuple[np
     draws, network = jax.random.split(jax.random.key(values["random_seed"]))
     of_text, word = corpus.members(text.corpus.tokens, text.gap)
     read = lstm.last_words(of_text, word, len(text.labels), values["length"])
+    learned, held_out = (
+        lstm.Data(jnp.asarray(read[rows]), jnp.asarray(text.labels[rows]), draws)
+        for rows in (text.training, ~text.training)
+    )
     state = train.run(
         lstm.step,
         lstm.init(settings, start, network),
-        lstm.Data(jnp.asarray(read[text.training]), jnp.asarray(text.labels[text.training]), draws),
+        learned,
         settings,
         num_steps=values["steps"],
         chunk=values["steps"] // 5 or 1,
         work=work,
         part=part,
     )
+    accuracy = float(lstm.accuracy(state.parameters, held_out, settings))
+    work.log(f"{part}-test", 0, {"accuracy": accuracy})
     seen = values["steps"] * settings.updates * settings.batch * values["length"]
     return np.asarray(state.parameters.table[...]), seen
 

@@ -107,6 +107,15 @@ def step(
     return state, jax.tree.map(jnp.mean, metrics)
 
 
+@partial(jax.jit, static_argnames="settings")
+def accuracy(parameters: nnx.State, data: Data, settings: Settings) -> Float[Array, ""]:
+    """Share of texts that are classified right, a batch of them at a time."""
+    found = lax.map(
+        lambda words: logits(parameters, words[None])[0], data.words, batch_size=settings.batch
+    )
+    return jnp.mean((found > 0) == (data.labels > 0))
+
+
 def last_words(
     text: Int[np.ndarray, " m"], word: Int[np.ndarray, " m"], number: int, length: int
 ) -> Int[np.ndarray, "n l"]:

@@ -85,6 +85,7 @@ def test_match_leaves_all_of_table_1(matched):
         assert (workdir / name).stat().st_size > 0
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
     assert any(record.get("words_per_second", 0) > 0 for record in records)
+    assert any(record["part"] == "train-LSTM-test" and record["accuracy"] for record in records)
 
 
 def test_a_training_that_was_killed_goes_on_to_the_same_numbers(matched, tmp_path, monkeypatch):
@@ -147,7 +148,7 @@ def test_ensembles_of_every_pair(matched, own_cache, tmp_path):
         ("match", {"epsilon": 0.0}, "epsilon is 0"),
         ("match", {"dataset": "amazon"}, "No set of texts is called 'amazon'"),
         ("match", {"cbow.dim": 1}, "dim of C1 is 1"),
-        ("match", {"models.LSTM.start": "glove"}, "LSTM starts from 'glove'"),
+        ("match", {"models.LSTM.start": "glove"}, "no start of LSTM 'glove'"),
         ("match", {"num_words": 3}, "num_words is 3"),
         ("correlate", {"embeddings": ("C1", "C1", "C2", "G1")}, "each once"),
         ("correlate", {"embeddings": ("C1", "C2")}, "fewer than four"),
