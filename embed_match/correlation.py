@@ -42,7 +42,7 @@ def correlate(config: ConfigDict, work: Workdir, cache: Path) -> str:
         found = _correlation(accuracies, distance, config.resamples)
         rows.append({"dataset": name, "method": "all pairs", "metric": "spearman"} | found)
     for (a, b), value in distance.items():
-        pair = {"dataset": config.dataset, "source": a, "target": b}
+        pair = {"dataset": config.dataset, "method": "procrustes", "source": a, "target": b}
         for metric in ("l2", "cosine"):
             found = {"mean": value[metric], "std": 0.0, "num_seeds": 1}
             rows.append(pair | {"metric": metric, "num_words": value["num_words"]} | found)
@@ -151,4 +151,6 @@ def _of_pairs(
 def row_of(row: dict, config: ConfigDict) -> dict:
     """A summarised row in the form of results.json."""
     standin = config.dataset != "imdb" or row["dataset"] == "news"
-    return row | {"experiment": config.experiment, "paper_value": None, "standin": standin}
+    empty = dict.fromkeys(("method", "source", "target"))
+    named = {"experiment": config.experiment, "paper_value": None, "standin": standin}
+    return empty | row | named

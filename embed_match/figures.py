@@ -46,7 +46,7 @@ def match(rows: list[dict]) -> Figure:
 
 def correlate(points: dict[str, list[dict]], rows: list[dict]) -> Figure:
     """Difference of accuracy over distance, one panel a task, one point a pair."""
-    overall = {row["dataset"]: row for row in rows if row.get("method") == "all pairs"}
+    overall = {row["dataset"]: row for row in rows if row["method"] == "all pairs"}
     figure = Figure(figsize=(6.5 * len(points), 5), layout="constrained")
     axes = figure.subplots(1, len(points), squeeze=False)[0]
     for axis, (task, pairs) in zip(axes, points.items(), strict=True):

@@ -52,7 +52,7 @@ def correlate(
       points: task -> its pairs, with `l2` and `difference`.
       spaces: the embeddings.
     """
-    found = {(row["dataset"], row["method"]): row for row in rows if "method" in row}
+    found = {(row["dataset"], row["method"]): row for row in rows}
     overall = [
         [task, str(len(pairs)), _number(row["mean"], 2), _interval(row)]
         for task, pairs in points.items()
