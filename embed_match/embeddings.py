@@ -217,6 +217,8 @@ def _lstm(values: dict, text: Text, work: Workdir, part: str, start) -> tuple[np
         lstm.Data(jnp.asarray(read[rows]), jnp.asarray(text.labels[rows]), draws)
         for rows in (text.training, ~text.training)
     )
+    if values["unit"]:
+        start = start / np.linalg.norm(start, axis=1, keepdims=True)
     state = train.run(
         lstm.step,
         lstm.init(settings, start, network),

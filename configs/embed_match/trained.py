@@ -50,6 +50,7 @@ def embeddings() -> ConfigDict:
     config.glove.steps = 8
 
     config.lstm = ConfigDict()
+    config.lstm.unit = True  # fine-tunes unit rows, as they are compared; False: as trained
     config.lstm.length = 100  # last words of a review that are read
     config.lstm.hidden = 64
     config.lstm.batch = 64
