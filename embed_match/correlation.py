@@ -36,7 +36,7 @@ def correlate(config: ConfigDict, work: Workdir, cache: Path) -> str:
     spaces = embeddings.load(config, text, work, cache, config.embeddings)
     distance = _distances(spaces, work)
     rows = report.summarise(_accuracies(config, text, spaces, work, cache))
-    points = {name: _points(name, rows, distance) for name in config.tasks}
+    points = {name: _points(name, rows, distance, config) for name in config.tasks}
     for name in config.tasks:
         accuracies = {row["method"]: row["mean"] for row in rows if row["dataset"] == name}
         found = _correlation(accuracies, distance, config.resamples)
@@ -105,11 +105,16 @@ def check(config: ConfigDict) -> None:
         raise UserError(f"inverse_penalty is {config.inverse_penalty}: give a positive number.")
 
 
-def _points(task: str, rows: list[dict], distance: dict) -> list[dict]:
-    """Each pair's distance and difference of mean accuracy."""
+def _points(task: str, rows: list[dict], distance: dict, config: ConfigDict) -> list[dict]:
+    """Each pair's distance, difference of mean accuracy, and number of pretrained members."""
     accuracy = {row["method"]: row["mean"] for row in rows if row["dataset"] == task}
     return [
-        {"pair": f"{a}-{b}", "l2": value["l2"], "difference": abs(accuracy[a] - accuracy[b])}
+        {
+            "pair": f"{a}-{b}",
+            "l2": value["l2"],
+            "difference": abs(accuracy[a] - accuracy[b]),
+            "pretrained": sum(name not in config.models for name in (a, b)),
+        }
         for (a, b), value in distance.items()
     ]
 

@@ -5,6 +5,8 @@ from matplotlib.figure import Figure
 from common import report
 from common.report import COLOURS
 
+GROUPS = ("both trained here", "one of them pretrained", "both pretrained")
+
 
 def match(rows: list[dict]) -> Figure:
     """Distance, and the three accuracies, of each pair; the poster's as outlines."""
@@ -50,16 +52,16 @@ def correlate(points: dict[str, list[dict]], rows: list[dict]) -> Figure:
     figure = Figure(figsize=(6.5 * len(points), 5), layout="constrained")
     axes = figure.subplots(1, len(points), squeeze=False)[0]
     for axis, (task, pairs) in zip(axes, points.items(), strict=True):
-        axis.scatter([p["l2"] for p in pairs], [p["difference"] for p in pairs], s=16)
-        for p in pairs:
-            place = p["l2"], p["difference"]
-            style = {"xytext": (3, 3), "textcoords": "offset points", "fontsize": 6, "color": "0.4"}
-            axis.annotate(p["pair"], place, **style)
+        for number, (colour, label) in enumerate(zip(COLOURS, GROUPS, strict=False)):
+            mine = [p for p in pairs if p["pretrained"] == number]
+            places = [p["l2"] for p in mine], [p["difference"] for p in mine]
+            axis.scatter(*places, s=24, color=colour, label=label)
         row = overall[task]
         interval = f"95% from {row['low']:.2f} to {row['high']:.2f}"
         axis.set(title=f"{task}: Spearman {row['mean']:.2f} ({interval})")
         axis.set(xlabel="mean l2 distance after rotation", ylabel="difference of accuracy")
         axis.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(frameon=False)
     figure.suptitle("Pairs of embeddings: similarity and downstream performance")
     return figure
 
