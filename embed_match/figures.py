@@ -9,14 +9,14 @@ GROUPS = ("both trained here", "one of them pretrained", "both pretrained")
 
 
 def match(rows: list[dict]) -> Figure:
-    """Distance, and the three accuracies, of each pair; the poster's as outlines."""
+    """Distance, and the three accuracies, of each pair; the poster's as marks."""
     pairs = list(dict.fromkeys((row["source"], row["target"]) for row in rows))
     panels = {
         "mean l2 distance": ("l2",),
         "matching accuracy": ("p_at_1", "p_at_5", "ot"),
     }
     labels = {
-        "l2": "after rotation",
+        "l2": None,
         "p_at_1": "nearest",
         "p_at_5": "in nearest 5",
         "ot": "transport",
@@ -33,15 +33,15 @@ def match(rows: list[dict]) -> Figure:
                 label = labels[metric] if place == 0 else None
                 axis.bar(x, row["mean"], width, color=colour, label=label)
                 if row["paper_value"] is not None:
-                    label = "poster" if (i, place) == (0, 0) else None
+                    label = "poster's number" if (i, place) == (0, 0) else None
                     style = {"color": "black", "marker": "_", "s": 260 * width, "zorder": 3}
                     axis.scatter(x, row["paper_value"], label=label, **style)
         axis.set_xticks(range(len(pairs)), ["-".join(pair) for pair in pairs])
         for label in axis.get_xticklabels():
             label.set(rotation=30, ha="right", rotation_mode="anchor")
         axis.set_ylabel(ylabel)
-        axis.legend(frameon=False, fontsize="small", loc="upper right")
         axis.spines[["top", "right"]].set_visible(False)
+    axes[1].legend(frameon=False, fontsize="small", loc="upper right")
     figure.suptitle("Pairs of embeddings after the optimal rotation")
     return figure
 
