@@ -125,9 +125,10 @@ def check(config: ConfigDict, names: tuple[str, ...]) -> None:
             cli.choose(dict.fromkeys([*config.models, *words.SPACES]), name, "embedding")
             continue
         values = _values(name, config)
-        for key, least in {"dim": 2, "window": 1, "epochs": 1, "steps": 1, "batch": 1}.items():
-            if key in values and values[key] < least:
-                raise UserError(f"{key} of {name} is {values[key]}: give at least {least}.")
+        for key, value in values.items():
+            number = isinstance(value, int | float) and key not in ("random_seed", "unit")
+            if number and not value > 0:
+                raise UserError(f"{key} of {name} is {value}: give a positive number.")
         if "start" in values:
             starts = [other for other in config.models if config.models[other].kind != "lstm"]
             cli.choose(dict.fromkeys(starts), values["start"], f"start of {name}")
