@@ -9,7 +9,8 @@ def get_config() -> ConfigDict:
     """Values with their source; those of the embeddings stand in configs/embed_match/trained.py."""
     config = trained.embeddings()
     config.experiment = "correlate"  # a name of embed_match/experiments.py
-    config.embeddings = ("C1", "C2", "G1", "G2", "LSTM", "glove", "minilm", "minilm_input")
+    trained_here = ("C1", "C2", "G1", "G2", "LSTM", "LSTM10")
+    config.embeddings = (*trained_here, "glove", "minilm", "minilm_input")
     config.tasks = ("sentiment", "news")  # poster
     config.inverse_penalty = 100.0  # C of logistic regression
     config.random_seeds = (0, 1, 2, 3, 4)  # of the texts trained and tested on

@@ -10,9 +10,17 @@ def get_config() -> ConfigDict:
     config = trained.embeddings()
     config.experiment = "match"  # a name of embed_match/experiments.py
 
-    # The first four: the poster's. Then its pretrained GloVe against each
+    # The first four: the poster's. Then its pretrained GloVe against each; LSTM10: see trained.py
     pairs = ("C1-C2", "G1-G2", "C1-G1", "LSTM-C1")
-    config.pairs = (*pairs, "C1-glove", "C2-glove", "G1-glove", "G2-glove", "LSTM-glove")
+    config.pairs = (
+        *pairs,
+        "LSTM10-C1",
+        "C1-glove",
+        "C2-glove",
+        "G1-glove",
+        "G2-glove",
+        "LSTM-glove",
+    )
 
     # Transport. The exact matching has no values
     config.epsilon = 0.01  # entropic, in units of 1 - cos
