@@ -8,7 +8,6 @@ gradient written once for all windows that hold it; and all places of a batch sh
 weighted so that a place counts as `negatives` of them.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -94,7 +93,6 @@ def data(corpus: Corpus, subsample: float, settings: Settings, key: Array) -> Da
     )
 
 
-@partial(jax.jit, static_argnames=("settings", "num_words"))
 def init(settings: Settings, num_words: int, key: Array) -> Tables:
     """As word2vec: inputs uniform within 1 / 2d, outputs zero."""
     inputs = jax.random.uniform(key, (num_words, settings.dim), minval=-0.5, maxval=0.5)

@@ -5,7 +5,6 @@ contexts: a matrix product that also computes pairs without a count, four of fiv
 costs less than reading and writing a vector for each pair that has one.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -121,7 +120,6 @@ def blocks(
     )
 
 
-@partial(jax.jit, static_argnames=("settings", "num_words", "number"))
 def init(settings: Settings, num_words: int, number: int, key: Array) -> State:
     """Vectors and biases uniform within 1 / 2d, as in the public code.
 

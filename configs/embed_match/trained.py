@@ -62,9 +62,9 @@ def embeddings() -> ConfigDict:
 
     config.quick = False  # the whole path on less: these values take the place of those above
     config.when_quick = ConfigDict()
-    config.when_quick.num_texts = 2_000
-    config.when_quick.num_words = 1_000
+    config.when_quick.num_texts = 1_000
+    config.when_quick.num_words = 500
     config.when_quick.cbow = ConfigDict({"epochs": 2, "pieces": 2})
     config.when_quick.glove = ConfigDict({"blocks": 32, "steps": 2})
-    config.when_quick.lstm = ConfigDict({"updates": 10, "steps": 2})
+    config.when_quick.lstm = ConfigDict({"length": 50, "updates": 10, "steps": 2})
     return config

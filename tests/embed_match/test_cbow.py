@@ -70,15 +70,14 @@ def losses(h, outputs, targets, other):
 
 
 def test_an_update_is_that_of_word2vec():
-    keys = jax.random.split(jax.random.key(0), 3)
-    tables = cbow.Tables(*(jax.random.normal(key, (9, 6)) for key in keys[:2]))
+    rng, key = np.random.default_rng(0), jax.random.key(0)
+    tables = cbow.Tables(*rng.standard_normal((2, 9, 6)).astype(np.float32))
     words = [[0, 1, 2, 3, 4, 5, -1, -1], [8] * 8, [-1, -1, 6, 2, -4, -5, -6, -7]]
     words = np.array(words)  # those below -1 are the next stretch's: context alone
-    share, rate = jnp.arange(1, 10) / 9, 0.1
-    new, (positive, places) = cbow.updated(
-        tables, jnp.asarray(words), share, rate, keys[2], SETTINGS
-    )
-    widths, negatives = jax.random.split(keys[2])
+    share, rate = np.arange(1, 10, dtype=np.float32) / 9, 0.1
+    update = jax.jit(cbow.updated, static_argnames="settings")
+    new, (positive, places) = update(tables, words, share, rate, key, SETTINGS)
+    widths, negatives = jax.random.split(key)
     width = np.asarray(jax.random.randint(widths, (3, 4, 1), 1, 3))[:, :, 0]
     other = np.searchsorted(share, jax.random.uniform(negatives, (5,)))
     rows, targets = windows(words, width)
@@ -96,11 +95,12 @@ def test_words_of_one_topic_come_to_lie_together():
     corpus = Corpus(list("abcdefgh"), np.full(8, 1 / 8), np.concatenate(texts).astype(np.int32))
     data = cbow.data(corpus, 1.0, SETTINGS, jax.random.key(0))
     assert (data.keep == 1).all() and data.share[-1] == 1
-    state = cbow.init(SETTINGS, 8, jax.random.key(1))
+    start = rng.uniform(-0.1, 0.1, (8, SETTINGS.dim)).astype(np.float32)
+    state = cbow.Tables(jnp.asarray(start), jnp.zeros_like(start))
     step = jax.jit(cbow.step, static_argnames="settings")
     for index in range(SETTINGS.epochs * SETTINGS.pieces):
         state, metrics = step(state, jnp.int32(index), data, SETTINGS)
-    x = state.inputs
+    x = np.asarray(state.inputs)
     x = x / np.linalg.norm(x, axis=1, keepdims=True)
     cosine = x @ x.T
     together = np.arange(8)[:, None] // 4 == np.arange(8) // 4

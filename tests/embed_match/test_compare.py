@@ -27,13 +27,12 @@ def test_a_rotation_and_a_scale_are_found():
     assert compare.neighbours(x, y) == {"p_at_1": 1.0, "p_at_5": 1.0}
 
 
-@pytest.mark.parametrize("dims", [(5, 8), (8, 5)])
-def test_unequal_dimensions_are_as_padded_with_zeros(dims):
+def test_unequal_dimensions_are_as_padded_with_zeros():
     rng = np.random.default_rng(1)
-    a, b = (rng.standard_normal((40, d)).astype(np.float32) for d in dims)
+    a, b = (rng.standard_normal((60, d)).astype(np.float32) for d in (5, 8))
     padded = [np.pad(x, ((0, 0), (0, 8 - x.shape[1]))) for x in (a, b)]
     found = compare.aligned(a, b)
-    assert found[0].shape == found[1].shape == (40, 8)
+    assert found[0].shape == found[1].shape == (60, 8)
     expected = compare.distances(*compare.aligned(*padded))
     assert compare.distances(*found) == pytest.approx(expected, abs=1e-5)
 

@@ -19,7 +19,7 @@ SMALL = {
     "dataset": "rotten_tomatoes",
     "num_texts": 400,
     "num_words": 200,
-    "pairs": ("C1-C2", "C1-G1", "LSTM-C1", "C1-glove"),
+    "pairs": ("C1-C2", "G1-G2", "LSTM-C1", "C1-glove"),
     "cbow.dim": 12,
     "cbow.epochs": 2,
     "cbow.pieces": 2,
@@ -71,7 +71,7 @@ def test_match_leaves_all_of_table_1(matched):
     workdir, table = matched
     rows = rows_of(workdir)
     found = {(row["source"], row["target"], row["metric"]): row for row in rows}
-    for pair in (("C1", "C2"), ("C1", "G1"), ("LSTM", "C1"), ("C1", "glove")):
+    for pair in (("C1", "C2"), ("G1", "G2"), ("LSTM", "C1"), ("C1", "glove")):
         for metric in ("l2", "p_at_1", "p_at_5", "ot", "ot_entropic"):
             row = found[*pair, metric]
             assert np.isfinite(row["mean"]) and row["experiment"] == "match"
@@ -94,19 +94,19 @@ def test_a_training_that_was_killed_goes_on_to_the_same_numbers(matched, tmp_pat
 
     def killed(*args):
         calls.append(args)
-        if len(calls) == 2:  # the second half of C1
+        if len(calls) == 2:  # the second half of G1
             raise KeyboardInterrupt
         return chunk(*args)
 
-    cache, pairs = tmp_path / "cache", ("C1-C2",)
+    cache, pairs = tmp_path / "cache", ("G1-G2",)
     with monkeypatch.context() as patch:
         patch.setattr(train, "_chunk", killed)
         with pytest.raises(KeyboardInterrupt):
             run("match", tmp_path / "run", cache, pairs=pairs)
-    assert list(tmp_path.glob("run/checkpoints/train-C1/*"))
+    assert list(tmp_path.glob("run/checkpoints/train-G1/*"))
     assert "(resumed)" in run("match", tmp_path / "run", cache, pairs=pairs)
     timed = ("ot_seconds", "ot_entropic_seconds")
-    wanted = [r for r in rows_of(expected) if (r["source"], r["target"]) == ("C1", "C2")]
+    wanted = [r for r in rows_of(expected) if (r["source"], r["target"]) == ("G1", "G2")]
     found = rows_of(tmp_path / "run")
     assert [r for r in found if r["metric"] not in timed] == [
         r for r in wanted if r["metric"] not in timed

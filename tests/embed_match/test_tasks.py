@@ -36,12 +36,10 @@ def test_no_text_is_both_trained_and_tested_on():
     assert tasks.draw(TASK, 1)[0].tolist() != train.tolist()
 
 
-@pytest.mark.parametrize("dims", [(4, 6), (6, 4)])
-def test_an_average_of_rotated_copies_is_the_copy(dims):
+def test_an_average_of_rotated_copies_is_the_copy():
     base = RNG.standard_normal((12, 4)).astype(np.float32)
     rotation = np.linalg.qr(RNG.standard_normal((6, 6)))[0][:4]
-    copies = {4: base, 6: 3 * base @ rotation}
-    a, b = embedding(copies[dims[0]], missing=(1,)), embedding(copies[dims[1]], missing=(2,))
+    a, b = embedding(base, missing=(1,)), embedding(3 * base @ rotation, missing=(2,))
     table, known = tasks.average(a, b)
     assert known.all() and table.shape == (12, 6)
     unit = base / np.linalg.norm(base, axis=1, keepdims=True)
