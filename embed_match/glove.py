@@ -59,7 +59,7 @@ class Parameters(NamedTuple):
 
 
 class State(NamedTuple):
-    """A training: parameters, and sums of squared gradients, one more than AdaGrad's."""
+    """A training: parameters, and AdaGrad's sums of squares, from 1 on as in the public code."""
 
     parameters: Parameters
     squares: Parameters
