@@ -12,7 +12,6 @@ import jax
 from absl import flags
 from ml_collections import config_flags
 
-from anchor_opt import experiments
 from common import cli
 from common.data.wheels import cache_dir
 from common.workdir import Workdir
@@ -32,6 +31,8 @@ def main(argv: list[str]) -> None:
     del argv
     if DISTRIBUTED.value:
         jax.distributed.initialize()
+    from anchor_opt import experiments  # takes seconds: once the flags are known to be right
+
     config = cli.settle(CONFIG.value)
     work = Workdir(WORKDIR.value, config.to_dict())
     print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))

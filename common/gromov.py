@@ -2,6 +2,7 @@
 
 A thin wrapper of ott-jax. Distances are squared Euclidean, so that they are never held: a step
 costs O(n m d), not O(n^2 m). The plan is held: for some thousands of points at most.
+ott is imported where it is used, as in common/ot.py.
 """
 
 from functools import partial
@@ -10,11 +11,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-from ott.geometry import pointcloud
-from ott.initializers.quadratic import initializers
-from ott.problems.quadratic import quadratic_problem
-from ott.solvers.linear import sinkhorn
-from ott.solvers.quadratic import gromov_wasserstein
 
 
 class Coupling(NamedTuple):
@@ -50,6 +46,8 @@ def cost(
 
 
 def _distances(x):
+    from ott.geometry import pointcloud
+
     return pointcloud.PointCloud(x, scale_cost="mean").to_LRCGeometry()
 
 
@@ -78,6 +76,11 @@ def match(
       steps: linearisations, at most; it stops when the cost does.
       iterations: Sinkhorn iterations of each, started from the potentials of the last.
     """
+    from ott.initializers.quadratic import initializers
+    from ott.problems.quadratic import quadratic_problem
+    from ott.solvers.linear import sinkhorn
+    from ott.solvers.quadratic import gromov_wasserstein
+
     dx, dy = (_distances(z) for z in (x, y))
     spread = sum(_squared(z, d).mean() for z, d in ((x, dx), (y, dy))) - 2
     solver = gromov_wasserstein.GromovWasserstein(

@@ -3,7 +3,8 @@
 Conventions: P_ij = exp((u_i + v_j - M_ij) / epsilon), the marginals a and b inside u and v.
 `transport` and `divergence` are thin wrappers of ott-jax: dense, batched by `vmap`. `match` is our
 own, since ott 0.6.0 gives no argmax of a plan without the plan, and its online mode,
-`PointCloud(batch_size=...)`, raises AttributeError on jax >= 0.9.
+`PointCloud(batch_size=...)`, raises AttributeError on jax >= 0.9. ott takes two seconds to import,
+so that it is where it is used.
 """
 
 from functools import partial
@@ -13,9 +14,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
-from ott.geometry import geometry
-from ott.solvers import linear
-from ott.tools import sinkhorn_divergence
 
 from common.errors import UserError
 from common.parallel import block_rows, map_rows, scan_rows
@@ -86,8 +84,7 @@ def transport(
     Raises:
       UserError: an unknown cost.
     """
-    problem = geometry.Geometry(cost_matrix=_cost(x, y, cost), epsilon=epsilon)
-    out = linear.solve(problem, a, b, **_solver(iterations, tolerance))
+    out = _solve(_cost(x, y, cost), epsilon, a, b, **_solver(iterations, tolerance))
     return Transport(out.reg_ot_cost, out.primal_cost, out.matrix, out.converged)
 
 
@@ -110,6 +107,9 @@ def divergence(
     Returns:
       The divergence, and whether all three problems converged.
     """
+    from ott.geometry import geometry
+    from ott.tools import sinkhorn_divergence
+
     value, out = sinkhorn_divergence.sinkhorn_divergence(
         geometry.Geometry,
         cost_matrix=(_cost(x, y, cost), _cost(x, x, cost), _cost(y, y, cost)),
@@ -133,8 +133,15 @@ def plan(cost: Float[Array, "n m"], epsilon: float, *, iterations: int = 10) -> 
       epsilon: regularisation, in the unit of the cost.
       iterations: of Sinkhorn, all of which are done.
     """
+    return _solve(cost, epsilon, lse_mode=False, **_solver(iterations, 0.0)).matrix
+
+
+def _solve(cost, epsilon, *weights, **options):
+    from ott.geometry import geometry
+    from ott.solvers import linear
+
     problem = geometry.Geometry(cost_matrix=cost, epsilon=epsilon)
-    return linear.solve(problem, lse_mode=False, **_solver(iterations, 0.0)).matrix
+    return linear.solve(problem, *weights, **options)
 
 
 def _cost(x, y, name):

@@ -15,7 +15,6 @@ from ml_collections import config_flags
 from common import cli
 from common.data.wheels import cache_dir
 from common.workdir import Workdir
-from lpl import experiments
 
 CONFIG = config_flags.DEFINE_config_file(
     "config", None, "The experiment: a file of configs/lpl.", lock_config=True
@@ -32,6 +31,8 @@ def main(argv: list[str]) -> None:
     del argv
     if DISTRIBUTED.value:
         jax.distributed.initialize()
+    from lpl import experiments  # takes seconds: once the flags are known to be right
+
     config = cli.settle(CONFIG.value)
     work = Workdir(WORKDIR.value, config.to_dict())
     print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))

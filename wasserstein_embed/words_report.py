@@ -95,12 +95,16 @@ def densities(found: dict[str, dict], title: str) -> Figure:
     for axis, (word, drawn) in zip(axes, found.items(), strict=False):
         axis.contourf(*drawn["axes"], drawn["density"], levels=12, cmap="Blues")
         axis.scatter(*np.array(drawn["points"]).T, s=14, color="0.15", linewidths=0)
+        middle = [np.mean(ticks) for ticks in drawn["axes"]]
         for mode in drawn["modes"]:
-            axis.annotate(
+            right, up = (at > centre for at, centre in zip(mode["place"], middle, strict=True))
+            axis.annotate(  # towards the middle, so that it stays within the panel
                 "\n".join(mode["words"]),
                 mode["place"],
-                xytext=(8, 6),
+                xytext=(-8 if right else 8, -6 if up else 6),
                 textcoords="offset points",
+                ha="right" if right else "left",
+                va="top" if up else "bottom",
                 fontsize=8,
                 color="firebrick",
             )

@@ -13,12 +13,11 @@ from pathlib import Path
 import msgpack
 import numpy as np
 import tensorflow_datasets as tfds
-from absl import logging
 from jaxtyping import Float
 from tqdm import tqdm
 
 from common.data.wheels import WHEELS, read_member
-from common.data.words import Space, prepare
+from common.data.words import Space, read
 from common.errors import UserError
 
 NAME = "french"
@@ -74,14 +73,7 @@ def load(num_words: int, cache: Path) -> Space:
     """
     if not 1 <= num_words <= NUM_WORDS:
         raise UserError(f"num_words is {num_words}; the space '{NAME}' has 1 to {NUM_WORDS} words.")
-    builder = FrenchWords(cache=cache)
-    if not Path(builder.data_dir).exists():
-        logging.info("Building the word space '%s' once into %s", NAME, builder.data_dir)
-        prepare(builder, cache)
-    examples = builder.as_data_source(split="train").__getitems__(range(num_words))
-    examples = sorted(examples, key=lambda example: example["rank"])
-    words = [example["word"].decode() for example in examples]
-    return Space(words, np.stack([example["vector"] for example in examples]))
+    return read(FrenchWords(cache=cache), num_words, cache)
 
 
 def _read(cache: Path) -> tuple[list[str], Float[np.ndarray, "n 300"]]:

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from common import bert
+from common.data import kept
 from common.data.wheels import CACHE_VARIABLE, WHEELS, read_member
 from common.errors import UserError
 
@@ -104,14 +105,33 @@ def load(name: str, num_words: int, cache: Path) -> Space:
         raise UserError(f"No word space is called '{name}': choose one of {', '.join(SPACES)}.")
     if not 1 <= num_words <= NUM_WORDS:
         raise UserError(f"num_words is {num_words}; the space '{name}' has 1 to {NUM_WORDS} words.")
-    builder = EnglishWords(config=name, cache=cache)
-    if not Path(builder.data_dir).exists():
-        logging.info("Building the word space '%s' once into %s", name, builder.data_dir)
-        prepare(builder, cache)
-    examples = builder.as_data_source(split="train").__getitems__(range(num_words))
-    examples = sorted(examples, key=lambda example: example["rank"])
-    words = [example["word"].decode() for example in examples]
-    return Space(words, np.stack([example["vector"] for example in examples]))
+    return read(EnglishWords(config=name, cache=cache), num_words, cache)
+
+
+def read(builder: tfds.core.DatasetBuilder, num_words: int, cache: Path) -> Space:
+    """The first words of a set of words and vectors, building it once into the cache.
+
+    It is kept as arrays, too: TFDS takes seconds to decode 20,000 examples, at every start.
+
+    Raises:
+      UserError: the cache can't be written or is damaged, or what the builder's generator raises.
+    """
+
+    def compute():
+        if not Path(builder.data_dir).exists():
+            logging.info("Building the word space '%s' once into %s", name, builder.data_dir)
+            prepare(builder, cache)
+        source = builder.as_data_source(split="train")
+        examples = source.__getitems__(range(len(source)))
+        examples.sort(key=lambda example: example["rank"])
+        return {
+            "words": [example["word"].decode() for example in examples],
+            "vectors": [example["vector"] for example in examples],
+        }
+
+    name = builder.info.full_name
+    space = kept.arrays(cache / "spaces", name.replace("/", "-"), name, compute)
+    return Space(space["words"][:num_words].tolist(), space["vectors"][:num_words])
 
 
 def prepare(builder: tfds.core.DatasetBuilder, cache: Path) -> None:

@@ -21,5 +21,4 @@ def over(name: str, values: tuple, quick: tuple) -> ConfigDict:
     config.num_words = 2_000
     config.random_seeds = (0, 1, 2)  # of five
     config.when_quick.sweep_values = quick
-    config.when_quick.num_words = 800
     return config

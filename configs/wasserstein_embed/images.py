@@ -50,5 +50,6 @@ def get_config() -> ConfigDict:
     config.when_quick.evaluate_every = 10
     config.when_quick.test_pairs = 1_000
     config.when_quick.random_seeds = (0,)
+    config.when_quick.train_split = "train[:1000]"
     config.when_quick.test_split = "test[2300:]"
     return config

@@ -18,7 +18,7 @@ def over(experiment: str, name: str, values: tuple) -> ConfigDict:
     config.sweep_over = name  # the value that varies
     config.sweep_values = values
     config.random_seeds = (0,)
-    config.steps = 200  # of 400
+    config.steps = 200  # of 800
     config.when_quick.sweep_values = (values[0], values[-1])
     config.when_quick.methods = ("sinkhorn",)
     config.when_quick.steps = 10
