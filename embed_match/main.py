@@ -16,7 +16,6 @@ from ml_collections import config_flags
 from common import cli
 from common.data.wheels import cache_dir
 from common.workdir import Workdir
-from embed_match import experiments
 
 CONFIG = config_flags.DEFINE_config_file(
     "config", None, "The experiment: a file of configs/embed_match.", lock_config=True
@@ -33,6 +32,8 @@ def main(argv: list[str]) -> None:
     del argv
     if DISTRIBUTED.value:
         jax.distributed.initialize()
+    from embed_match import experiments  # takes seconds: once the flags are known to be right
+
     config = cli.settle(CONFIG.value)
     work = Workdir(WORKDIR.value, config.to_dict())
     print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))
