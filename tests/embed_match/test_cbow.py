@@ -23,13 +23,13 @@ SETTINGS = cbow.Settings(
 
 def test_words_are_thinned_out_and_holes_closed():
     tokens = jnp.asarray([-1, 0, 1, 0, 1, -1] * 2_000)
-    found, count = cbow.thinned(tokens, jnp.array([1.0, 0.25]), jax.random.key(0))
+    keep = np.array([1.0, 0.25], np.float32)
+    found, count = jax.jit(cbow.thinned)(tokens, keep, jax.random.key(0))
     found = np.asarray(found)
     assert (found[count:] == -1).all()
     assert np.sum(found == 0) == 4_000
     assert np.sum(found == 1) == pytest.approx(1_000, rel=0.1)
     assert np.sum(found[:count] == -1) == 4_000
-    assert found[: count - 1].tolist() == [t for t in found[:count].tolist()][:-1]
 
 
 def test_batches_have_each_place_once_with_its_window():

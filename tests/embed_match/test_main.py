@@ -19,7 +19,7 @@ SMALL = {
     "dataset": "rotten_tomatoes",
     "num_texts": 400,
     "num_words": 200,
-    "pairs": ("C1-C2", "G1-G2", "LSTM-C1", "C1-glove"),
+    "pairs": ("C1-C2", "G1-G2", "C1-glove"),  # the quick run has LSTM-C1
     "cbow.dim": 12,
     "cbow.epochs": 2,
     "cbow.pieces": 2,
@@ -27,10 +27,6 @@ SMALL = {
     "glove.blocks": 4,
     "glove.epochs": 1,
     "glove.steps": 2,
-    "lstm.length": 8,
-    "lstm.hidden": 8,
-    "lstm.updates": 2,
-    "lstm.steps": 2,
 }
 
 
@@ -71,7 +67,7 @@ def test_match_leaves_all_of_table_1(matched):
     workdir, table = matched
     rows = rows_of(workdir)
     found = {(row["source"], row["target"], row["metric"]): row for row in rows}
-    for pair in (("C1", "C2"), ("G1", "G2"), ("LSTM", "C1"), ("C1", "glove")):
+    for pair in (("C1", "C2"), ("G1", "G2"), ("C1", "glove")):
         for metric in ("l2", "p_at_1", "p_at_5", "ot", "ot_entropic"):
             row = found[*pair, metric]
             assert np.isfinite(row["mean"]) and row["experiment"] == "match"
@@ -85,7 +81,6 @@ def test_match_leaves_all_of_table_1(matched):
         assert (workdir / name).stat().st_size > 0
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
     assert any(record.get("words_per_second", 0) > 0 for record in records)
-    assert any(record["part"] == "train-LSTM-test" and record["accuracy"] for record in records)
 
 
 def test_a_training_that_was_killed_goes_on_to_the_same_numbers(matched, tmp_path, monkeypatch):
