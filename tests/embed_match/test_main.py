@@ -143,7 +143,11 @@ def test_ensembles_of_every_pair(matched, own_cache, tmp_path):
         ("match", {"epsilon": 0.0}, "epsilon is 0"),
         ("match", {"dataset": "amazon"}, "No set of texts is called 'amazon'"),
         ("match", {"cbow.dim": 0}, "dim of C1 is 0"),
-        ("match", {"models.LSTM.start": "glove"}, "no start of LSTM 'glove'"),
+        (
+            "match",
+            {"pairs": ("LSTM-C1",), "models.LSTM.start": "glove"},
+            "no start of LSTM 'glove'",
+        ),
         ("match", {"num_words": 3}, "num_words is 3"),
         ("correlate", {"embeddings": ("C1", "C1", "C2", "G1")}, "each once"),
         ("correlate", {"embeddings": ("C1", "C2")}, "fewer than four"),
