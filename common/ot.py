@@ -44,7 +44,7 @@ class Matching(NamedTuple):
     Attributes:
       to_y: [n] argmax_j P_ij for each row of x; None unless asked for.
       to_x: [m] argmax_i P_ij for each row of y.
-      u: [n] potential of x, in the unit of the distance.
+      u: [n] potential of x, in the unit of the cost.
       v: [m] potential of y.
       error: sum_i |sum_j P_ij - a_i| before the last iteration; the first one starts from no plan,
         so that only the error of two or more says anything.
@@ -148,12 +148,16 @@ def _cost(x, y, name):
     # Not ott's point clouds: they compute the cost anew in every iteration (twice the time under
     # gradients), and their Euclidean cost (0.6.0) is sqrt(d) between equal points while it is
     # differentiated.
-    if name not in ("euclidean", "sqeuclidean"):
-        raise UserError(f"There is no transport cost '{name}': take euclidean or sqeuclidean.")
+    _check_cost(name)
     squares = jnp.sum((x[:, None] - y) ** 2, axis=-1)
     if name == "sqeuclidean":
         return squares
     return root(squares)
+
+
+def _check_cost(name):
+    if name not in ("euclidean", "sqeuclidean"):
+        raise UserError(f"There is no transport cost '{name}': take euclidean or sqeuclidean.")
 
 
 def _solver(iterations: int, tolerance: float) -> dict:
@@ -168,7 +172,7 @@ def _solver(iterations: int, tolerance: float) -> dict:
     }
 
 
-@partial(jax.jit, static_argnames="rows")
+@partial(jax.jit, static_argnames=("rows", "cost"))
 def match(
     x: Float[Array, "n d"],
     y: Float[Array, "m d"],
@@ -177,10 +181,12 @@ def match(
     iterations: int = 1,
     tolerance: float = 0.0,
     rows: bool = False,
+    cost: str = "euclidean",
 ) -> Matching:
     """Matches two clouds by the argmax of a Sinkhorn plan that is never held.
 
-    The cost M is the Euclidean distance, the weights are uniform; from u = 0, v = epsilon log b:
+    The cost M is the Euclidean distance, or its square, which for unit rows is 2 - 2 cos; the
+    weights are uniform; from u = 0, v = epsilon log b:
 
       u_i = epsilon log a_i - epsilon log sum_j exp((v_j - M_ij) / epsilon)
       v_j = epsilon log b_j - epsilon log sum_i exp((u_i - M_ij) / epsilon)
@@ -197,11 +203,16 @@ def match(
     Args:
       x: points.
       y: points.
-      epsilon: regularisation, in the unit of the distance.
+      epsilon: regularisation, in the unit of the cost.
       iterations: the most iterations, at least 1.
       tolerance: stops before an iteration once the last error was not above it.
       rows: also the argmax of the plan's rows, for one more pass; that of the columns is free.
+      cost: 'euclidean' or 'sqeuclidean'.
+
+    Raises:
+      UserError: an unknown cost.
     """
+    _check_cost(cost)
     x, y = lax.stop_gradient((x, y))
     n, m = x.shape[0], y.shape[0]
 
@@ -210,7 +221,7 @@ def match(
     def iterate(state):
         count, old, v, change, _, _ = state
         v = v + change
-        u, scores = _iteration(x, y, v, epsilon)
+        u, scores = _iteration(x, y, v, epsilon, cost)
         # The plan's row sums before this iteration are what its u puts right.
         error = jnp.abs(jnp.exp(old - u) - 1).mean()
         change = jnp.log(n) - jnp.log(m) - scores.best - jnp.log(scores.mass)
@@ -225,7 +236,7 @@ def match(
     _, u, v, change, to_x, error = lax.while_loop(goes_on, iterate, start)
     to_y = None
     if rows:
-        to_y = map_rows(partial(_best_keys, epsilon), x, y, v, change, block=block_rows(m))
+        to_y = map_rows(partial(_best_keys, epsilon, cost), x, y, v, change, block=block_rows(m))
     return Matching(to_y, to_x, epsilon * u, epsilon * (v + change), error)
 
 
@@ -237,11 +248,11 @@ class _Scores(NamedTuple):
     mass: Float[Array, " m"]
 
 
-def _iteration(x, y, v, epsilon):
+def _iteration(x, y, v, epsilon, cost):
     """New u, and all that the new v and the argmax of the columns need, in one pass."""
 
     def step(carry, index, valid, block, y, v):
-        logits = v - _distance(block, y) / epsilon
+        logits = v - _distance(block, y, cost) / epsilon
         nearest = logits.max(axis=1)
         log_mass = jnp.log(jnp.exp(logits - nearest[:, None]).sum(axis=1))
         # In this order it is exactly 0 at a neighbour nearest by far, so that such rows tie.
@@ -264,8 +275,8 @@ def _iteration(x, y, v, epsilon):
     return -jnp.log(x.shape[0]) - log_sum, scores
 
 
-def _best_keys(epsilon, x, y, v, change):
-    return jnp.argmax((v - _distance(x, y) / epsilon) + change, axis=1).astype(jnp.int32)
+def _best_keys(epsilon, cost, x, y, v, change):
+    return jnp.argmax((v - _distance(x, y, cost) / epsilon) + change, axis=1).astype(jnp.int32)
 
 
 @jax.jit
@@ -299,6 +310,7 @@ def barycentric(
     return map_rows(mean, queries, keys, potential, values, block=block_rows(len(keys)))
 
 
-def _distance(x, y):
+def _distance(x, y, cost="euclidean"):
     squares = jnp.sum(x * x, axis=1)[:, None] + jnp.sum(y * y, axis=1) - 2 * x @ y.T
-    return jnp.sqrt(jnp.maximum(squares, 0))
+    squares = jnp.maximum(squares, 0)
+    return squares if cost == "sqeuclidean" else jnp.sqrt(squares)

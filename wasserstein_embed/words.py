@@ -12,12 +12,12 @@ from scipy.stats import spearmanr
 from tqdm import tqdm
 
 from common import cli, report, train
-from common.data import reviews
+from common.data import corpus, reviews
 from common.data import words as spaces
+from common.data.corpus import Corpus
 from common.errors import UserError
 from common.workdir import Workdir, write_atomically, write_json
-from wasserstein_embed import corpus, word_embed, words_report
-from wasserstein_embed.corpus import Corpus
+from wasserstein_embed import word_embed, words_report
 from wasserstein_embed.word_embed import Data, Settings
 
 BLOCK = 2_000  # pairs compared at once
@@ -28,7 +28,7 @@ def words(config: ConfigDict, work: Workdir, cache: Path) -> str:
     _check(config)
     texts = reviews.load(config.dataset, cache)
     read = corpus.build(
-        _in_turn(texts)[: config.num_texts],
+        texts.in_turn().texts[: config.num_texts],
         num_words=config.num_words,
         subsample=config.subsample,
         gap=config.window,
@@ -78,16 +78,6 @@ def _check(config: ConfigDict) -> None:
 
 def _size(config: ConfigDict, geometry: str, dimension: int) -> str:
     return f"r{dimension}" if geometry == "wasserstein" else str(config.points * dimension)
-
-
-def _in_turn(texts: reviews.Texts) -> list[str]:
-    """A text of each class in turn: the file has one class after the other."""
-    order = np.argsort(texts.labels, kind="stable")
-    rank = np.empty(len(order), int)
-    for label in np.unique(texts.labels):
-        members = order[texts.labels[order] == label]
-        rank[members] = np.arange(len(members))
-    return [texts.texts[i] for i in np.lexsort((texts.labels, rank))]
 
 
 def _judge(config: ConfigDict, read: Corpus, cache: Path) -> dict:

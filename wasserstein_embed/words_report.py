@@ -6,9 +6,9 @@ from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 from scipy.ndimage import maximum_filter
 
+from common.data.corpus import Corpus
 from common.report import COLOURS, markdown, plus_minus
 from common.workdir import Workdir
-from wasserstein_embed.corpus import Corpus
 
 GRID = 81  # places along each axis of a density; odd, so that no two share a peak midway
 MODES = 3  # shown of a word, at most

@@ -33,6 +33,16 @@ class Texts(NamedTuple):
     texts: list[str]
     labels: Int[np.ndarray, " n"]
 
+    def in_turn(self) -> "Texts":
+        """A text of each class in turn: the files have one class after the other."""
+        order = np.argsort(self.labels, kind="stable")
+        rank = np.empty(len(order), int)
+        for label in np.unique(self.labels):
+            members = order[self.labels[order] == label]
+            rank[members] = np.arange(len(members))
+        order = np.lexsort((self.labels, rank))
+        return Texts([self.texts[i] for i in order], self.labels[order])
+
 
 class MovieReviews(tfds.core.GeneratorBasedBuilder):
     """One builder config a source; each example is a text, its label and its row in the file."""

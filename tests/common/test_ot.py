@@ -28,9 +28,9 @@ def clouds(n, m, d=5, seed=0):
     return rng.normal(size=(n, d)).astype(np.float32), rng.normal(size=(m, d)).astype(np.float32)
 
 
-def textbook(x, y, epsilon, iterations):
+def textbook(x, y, epsilon, iterations, metric="euclidean"):
     """Log-domain Sinkhorn in float64: potentials and plan."""
-    cost = cdist(x.astype(np.float64), y.astype(np.float64))
+    cost = cdist(x.astype(np.float64), y.astype(np.float64), metric)
     n, m = cost.shape
     u, v = np.zeros(n), np.full(m, -epsilon * np.log(m))
     for _ in range(iterations):
@@ -56,6 +56,17 @@ def test_match_is_textbook_sinkhorn(n, m, iterations, epsilon):
     before = textbook(x, y, epsilon, iterations - 1)[2]
     error = np.abs(before.sum(1) - 1 / n).sum()
     np.testing.assert_allclose(found.error, error, atol=1e-3)
+
+
+def test_match_by_squared_distances():
+    x, y = clouds(7, 19)
+    u, v, plan = textbook(x, y, 1.0, 5, "sqeuclidean")
+    found = ot.match(x, y, 1.0, iterations=5, rows=True, cost="sqeuclidean")
+    np.testing.assert_allclose(found.u, u, atol=2e-5)
+    np.testing.assert_allclose(found.v, v, atol=2e-5)
+    np.testing.assert_array_equal(found.to_y, plan.argmax(1))
+    with pytest.raises(UserError, match="no transport cost 'cosine'"):
+        ot.match(x, y, 1.0, cost="cosine")
 
 
 def test_match_in_float64():

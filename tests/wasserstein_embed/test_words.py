@@ -1,4 +1,4 @@
-"""Words: the corpus, the draws, the loss; a run on real sentences, killed and resumed."""
+"""Words: the draws, the loss; a run on real sentences, killed and resumed."""
 
 import functools
 import json
@@ -16,8 +16,8 @@ from common.data.wheels import cache_dir
 from common.errors import UserError
 from common.workdir import Workdir
 from configs.wasserstein_embed.words import get_config
-from wasserstein_embed import corpus, word_embed, words_report
-from wasserstein_embed.words import _in_turn, words
+from wasserstein_embed import word_embed, words_report
+from wasserstein_embed.words import words
 
 SMALL = {
     "dataset": "rotten_tomatoes",
@@ -49,19 +49,6 @@ def small(**changes):
     config = get_config()
     config.update_from_flattened_dict(SMALL | changes)
     return cli.settle(config)
-
-
-def test_a_corpus_by_frequency_with_gaps_between_texts():
-    texts = ["The cat, the dog.", "A CAT isn't the dog"]
-    read = corpus.build(texts, num_words=3, subsample=0, gap=2, random_seed=0)
-    assert read.words == ["the", "cat", "dog"]
-    np.testing.assert_allclose(read.share, np.array([3, 2, 2]) / 7)
-    assert read.tokens.tolist() == [-1, -1, 0, 1, 0, 2, -1, -1, 1, 0, 2, -1, -1]
-    many = corpus.build(["a b"] * 4_000, num_words=2, subsample=0.125, gap=1, random_seed=0)
-    kept = np.mean(many.tokens >= 0) / np.mean(many.tokens < 0) / 2
-    np.testing.assert_allclose(kept, 0.5, atol=0.05)  # sqrt(.125 / .5)
-    with pytest.raises(UserError, match="fewer than two different words"):
-        corpus.build(["same same"], num_words=5, subsample=0, gap=1, random_seed=0)
 
 
 def test_draws_are_words_near_each_other_and_negatives_by_share():
@@ -110,11 +97,6 @@ def test_the_words_at_a_mode_are_those_that_have_points_there():
     x = np.stack([np.concatenate([left, right]), np.repeat(left, 2, 0), np.repeat(right, 2, 0)])
     modes = words_report.picture(x, ["both", "left", "right"], ("both", "none"))["both"]["modes"]
     assert {mode["words"][0] for mode in modes} == {"left", "right"} and len(modes) == 2
-
-
-def test_texts_come_in_turn():
-    texts = reviews.Texts(["a", "b", "c", "d", "e"], np.array([0, 0, 1, 1, 1]))
-    assert _in_turn(texts) == ["a", "c", "b", "d", "e"]
 
 
 @pytest.fixture(scope="module")

@@ -45,8 +45,8 @@ def build(
     Raises:
       UserError: texts of fewer than two words.
     """
-    split = [WORD.findall(text.lower()) for text in texts]
-    counts = Counter(word for words in split for word in words).most_common(num_words)
+    counts = Counter(word for text in texts for word in WORD.findall(text.lower()))
+    counts = counts.most_common(num_words)
     if len(counts) < 2:
         raise UserError("The texts have fewer than two different words: give longer ones.")
     words = [word for word, _ in counts]
@@ -54,10 +54,25 @@ def build(
     share /= share.sum()
     keep = np.minimum(1.0, np.sqrt(subsample / share)) if subsample else np.ones(len(share))
     rng = np.random.default_rng(random_seed)
-    number = {word: i for i, word in enumerate(words)}
     space = np.full(gap, -1, np.int32)
     parts = [space]
-    for text in split:
-        found = np.array([number[word] for word in text if word in number], np.int32)
+    for found in number(texts, words):
         parts += [found[rng.random(len(found)) < keep[found]], space]
     return Corpus(words, share, np.concatenate(parts))
+
+
+def number(texts: Sequence[str], words: Sequence[str]) -> list[Int[np.ndarray, " n"]]:
+    """The word numbers of each text in a given vocabulary, others left out."""
+    row_of = {word: i for i, word in enumerate(words)}
+    return [
+        np.array([row_of[word] for word in WORD.findall(text.lower()) if word in row_of], np.int32)
+        for text in texts
+    ]
+
+
+def members(
+    tokens: Int[np.ndarray, " n"], gap: int
+) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
+    """The text, from 0, and the word number of each place of a corpus that has a word."""
+    empty = tokens < 0
+    return np.cumsum(empty)[~empty] // gap - 1, tokens[~empty]

@@ -1,0 +1,1 @@
+"""Word embeddings trained, aligned, matched by transport, correlated and ensembled."""
