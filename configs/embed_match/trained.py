@@ -35,8 +35,8 @@ def embeddings() -> ConfigDict:
     config.cbow.negatives = 5  # protocols
     config.cbow.subsample = 1e-3  # share above which a word is thinned out; word2vec's default
     config.cbow.epochs = 5  # word2vec's default
-    # Measured: .106 (gensim, which has no batches: .105). 64 stretches with 256 negatives learn
-    # hardly at all: .045 after two passes
+    # Measured: .106 (gensim, which has no batches: .105). 64 stretches with 256 negatives: .045
+    # after two passes
     config.cbow.stretches = 8  # of running text in a batch
     config.cbow.length = 32  # places of each
     config.cbow.shared = 64  # negatives drawn for a batch
