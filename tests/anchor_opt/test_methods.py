@@ -72,7 +72,7 @@ def test_a_failure_is_said_after_its_restarts(problem, tmp_path):
     """Unrelated spaces: nothing to find, and the objective tells."""
     other = np.random.default_rng(9).normal(size=(500, 30))
     unrelated = problem._replace(moving=preprocess(jnp.asarray(other)))
-    found = run_method("bootstrap", unrelated, tmp_path, anneal_words=(200, 300), anneal_steps=20)
+    found = run_method("bootstrap", unrelated, tmp_path, anneal_words=(300, 500), anneal_steps=20)
     assert found.notes["failed"] is True
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     searches = {}
@@ -81,7 +81,7 @@ def test_a_failure_is_said_after_its_restarts(problem, tmp_path):
             name = record["part"].split("/search-")[1]
             searches.setdefault(name, []).append(record["objective"])
     names = list(searches)
-    assert names[:3] == ["seeds", "anneal-200", "anneal-300"]
+    assert names[:3] == ["seeds", "anneal-300", "anneal-500"]
     assert names[3].startswith("gromov-300")
     none = unrelated._replace(seeds=problem.seeds[:0])
     assert run_method("bootstrap", none, tmp_path / "none").notes["failed"] is True

@@ -137,7 +137,7 @@ def test_training_learns_and_resumes(tmp_path):
 
     whole = run(Workdir(tmp_path / "whole", {}), 40)
     model = vit.with_parameters(SHAPE, whole)
-    assert (np.asarray(model(images)).argmax(axis=1) == labels).mean() > 0.9
+    assert (np.asarray(jax.jit(model)(images)).argmax(axis=1) == labels).mean() > 0.9
     stopped = Workdir(tmp_path / "stopped", {})
     run(stopped, 20)
     jax.tree.map(np.testing.assert_array_equal, run(stopped, 40), whole)

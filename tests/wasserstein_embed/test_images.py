@@ -26,6 +26,7 @@ SMALL = {
     "evaluate_every": 3,
     "test_pairs": 60,
     "random_seeds": (0,),
+    "distance.iterations": 4,  # unrolled: compiled in proportion
 }
 
 
