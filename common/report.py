@@ -165,9 +165,12 @@ def error_bars(
             # Ends of names at their ticks: turned about their middles they would point elsewhere.
             for label in axis.get_xticklabels():
                 label.set(rotation=30, ha="right", rotation_mode="anchor")
-        elif max(values := {point[0] for points in methods.values() for point in points}) > 20:
-            axis.set_xscale("symlog")  # counts, that grow by factors
-            axis.set_xticks(list(values), [f"{value:g}" for value in values])
+            values = []
+        else:
+            values = sorted({point[0] for points in methods.values() for point in points})
+        if values and (values[-1] > 20 or values[-1] > 20 * values[0] > 0):  # they grow by factors
+            axis.set_xscale("log" if values[0] > 0 else "symlog")
+            axis.set_xticks(values, [f"{value:g}" for value in values])
             axis.minorticks_off()
         axis.set(xlabel=xlabel, ylabel=ylabel)
         axis.spines[["top", "right"]].set_visible(False)
