@@ -95,9 +95,10 @@ def _within(bound: float):
     return lambda key, shape, dtype: jax.random.uniform(key, shape, dtype, -bound, bound)
 
 
+@partial(jax.jit, static_argnames="settings")
 def init(settings: Settings, random_seed: int) -> State:
     """The state before the first epoch."""
-    parameters = nnx.state(Head(settings, nnx.Rngs(random_seed)))
+    parameters = nnx.state(Head(settings, nnx.Rngs(jax.random.key(random_seed))))
     return State(parameters, _optimiser(settings).init(parameters))
 
 

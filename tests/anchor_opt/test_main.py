@@ -76,20 +76,20 @@ def test_a_run_leaves_results_table_and_figures(whole):
     assert not list(workdir.rglob("*.half"))
 
 
-def test_a_run_killed_twice_ends_in_the_same_table(whole, tmp_path):
+def test_a_killed_run_ends_in_the_same_table(whole, tmp_path):
     expected, _ = whole
-    for parts in (2, 7):  # kill -9 once so many parts are finished: inside a later one
-        process = subprocess.Popen(
-            command(tmp_path, *SMALL),
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        while len(list(tmp_path.glob("parts/*.json"))) < parts and process.poll() is None:
-            time.sleep(0.02)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        assert not (tmp_path / "table.md").exists()
+    process = subprocess.Popen(
+        command(tmp_path, *SMALL),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    # kill -9 once so many parts are finished: inside a later one
+    while len(list(tmp_path.glob("parts/*.json"))) < 4 and process.poll() is None:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "table.md").exists()
     done = run(tmp_path, *SMALL)
     assert done.returncode == 0, done.stderr
     for name in ("results.json", "table.md"):
@@ -108,25 +108,6 @@ def test_a_sweep_ends_with_a_line_for_each_value(tmp_path):
     assert {row["experiment"] for row in rows} == {"sweep_seeds"}
     assert (tmp_path / "sweep.png").stat().st_size > 0
     assert "| 30 " in (tmp_path / "table.md").read_text()
-
-
-def test_eight_devices_give_the_table_of_one(tmp_path):
-    # LLVM's optimisation is a third of what compiling for eight devices takes.
-    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
-    shared = [argument for argument in SMALL if "random_seeds" not in argument]  # they would add up
-    only = ("--config.methods=bootstrap", "--config.random_seeds=0")
-    for name, environment in (("one", {}), ("eight", {"XLA_FLAGS": flags})):
-        line = command(tmp_path / name, *shared, *only, "--config.bootstrap.search_steps=3")
-        subprocess.run(
-            line, cwd=ROOT, capture_output=True, env=os.environ | environment, check=True
-        )
-    one, eight = (
-        json.loads((tmp_path / name / "results.json").read_text()) for name in ("one", "eight")
-    )
-    for first, second in zip(one, eight, strict=True):
-        assert first | {"mean": 0} == second | {"mean": 0}
-        # A rounding may turn a tie of the matching: one word in 600.
-        assert abs(first["mean"] - second["mean"]) < 0.005
 
 
 @pytest.mark.parametrize(

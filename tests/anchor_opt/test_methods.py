@@ -1,5 +1,9 @@
 import json
+import os
+import subprocess
+import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -140,3 +144,38 @@ def test_nothing_but_gt_and_oracle_looks_at_the_truth(problem, tmp_path):
         found = run_method(name, problem, tmp_path / name)
         again = run_method(name, scrambled, tmp_path / f"{name}-scrambled")
         np.testing.assert_array_equal(found.anchors, again.anchors)
+
+
+BOOTSTRAP = """
+import jax, jax.numpy as jnp, numpy as np
+import common
+from anchor_opt.methods import METHODS, Run
+from anchor_opt.problem import sample
+from anchor_opt.relative import preprocess
+from common.workdir import Workdir
+from configs.anchor_opt.retrieval import get_config
+rng = np.random.default_rng(0)
+x = rng.normal(size=(500, 20)) * np.linspace(2, 0.5, 20)
+y = x @ np.linalg.qr(rng.normal(size=(30, 30)))[0][:20] + 0.02 * rng.normal(size=(500, 30))
+spaces = [preprocess(jnp.asarray(z)) for z in (x, y)]
+problem = sample(*spaces, num_anchors=40, num_seeds=10, random_seed=0)
+config = get_config()
+config.bootstrap.search_words, config.bootstrap.search_steps = 300, 20
+found = METHODS["bootstrap"](problem, Run(config, Workdir(path, {}), "bootstrap", 0))
+"""
+
+
+def test_eight_devices_find_the_anchors_of_one(tmp_path):
+    # LLVM's optimisation is a third of what compiling for eight devices takes.
+    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+    environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    kept = str(tmp_path / "anchors.npy")
+    code = f"path = {str(tmp_path / 'eight')!r}\n{BOOTSTRAP}\nassert jax.device_count() == 8\n"
+    code += f"np.save({kept!r}, found.anchors)"
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    names = {"path": str(tmp_path / "one")}
+    exec(BOOTSTRAP, names)
+    assert jax.device_count() == 1 and process.wait() == 0
+    assert names["found"].notes["start"] == "seeds"
+    np.testing.assert_allclose(names["found"].anchors, np.load(kept), atol=2e-3)
