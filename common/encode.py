@@ -21,7 +21,6 @@ MAX_LENGTH = flags.DEFINE_integer(
     "max_length",
     None,
     "Word pieces, special ones included, after which a text is cut; the folder's own by default.",
-    lower_bound=3,
 )
 flags.mark_flags_as_required(["input", "output"])
 
@@ -34,7 +33,7 @@ def main(argv: list[str]) -> None:
     shape = texts.encode_file(
         MODEL.value, Path(INPUT.value), Path(OUTPUT.value), cache_dir(), max_length=MAX_LENGTH.value
     )
-    print(f"{OUTPUT.value}: {shape[0]} texts, {shape[1]} dimensions.")
+    print(f"{OUTPUT.value}: vectors {list(shape)}")
 
 
 if __name__ == "__main__":

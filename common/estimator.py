@@ -37,7 +37,7 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.penalty = penalty
 
     def fit(self, X: Float[ArrayLike, "n d_x"], y: Float[ArrayLike, "n d_y"]) -> Self:
-        """Fits the map from the rows of X to those of Y, which has two axes as well.
+        """Fits the map from the rows of X to those of Y; a Y of one axis is a column.
 
         Raises:
           ValueError: what scikit-learn and `common.alignment.fit` refuse: unequal numbers of rows,
@@ -48,7 +48,7 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             "ensure_min_features": 1 + ("unit" in self.normalise),  # a lone number is 1 or -1 then
         }
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **needed)
-        y = check_array(y, input_name="y", **needed)
+        y = check_array(y[:, None] if y.ndim == 1 else y, input_name="y", **needed)
         options = {} if self.penalty is None else {"penalty": self.penalty}
         self.aligner_ = alignment.fit(
             self.method, X, y, moving="X", fixed="Y", normalise=self.normalise, **options
@@ -68,7 +68,8 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def transform_target(self, y: Float[ArrayLike, "n d_y"]) -> Float[np.ndarray, "n d_y"]:
         """Rows of Y's space in the coordinates that `transform` maps to; raises as it does."""
         check_is_fitted(self)
-        return np.asarray(self.aligner_.normalise_fixed(check_array(y, input_name="y")))
+        y = check_array(y, ensure_2d=False, input_name="y")
+        return np.asarray(self.aligner_.normalise_fixed(y[:, None] if y.ndim == 1 else y))
 
     def inverse_transform(self, X: Float[ArrayLike, "n d_y"]) -> Float[np.ndarray, "n d_x"]:
         """Takes images of `transform` back to X's normalised coordinates, by the pseudo-inverse.
@@ -98,6 +99,5 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags

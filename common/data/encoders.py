@@ -118,7 +118,7 @@ def load(files: dict[str, bytes], name: str) -> Model:
     try:
         network, tokenizer = bert.load(files.__getitem__)
         modules, pooling, limits = (json.loads(files.get(part, "{}")) for part in OPTIONAL)
-        others = {m["type"].rsplit(".", 1)[1] for m in modules} - set(MODULES)
+        others = {m["type"].split(".")[-1] for m in modules} - set(MODULES)
         # Older folders have a flag a mode, newer ones the mode's name.
         flags = [key for key in pooling if key.startswith("pooling_mode_") and pooling[key]]
         mode = str(pooling.get("pooling_mode", " and ".join(flags) or "mean"))

@@ -92,9 +92,12 @@ def encode_file(
         )
     files = encoders.read_files(name, cache, ["minilm"])
     model = encoders.load(files, name)
-    if max_length is not None and max_length > model.longest:
-        raise UserError(f"max_length is {max_length}: the encoder in {name} has {model.longest}.")
-    max_length = max_length or model.max_pieces
+    if max_length is None:
+        max_length = model.max_pieces
+    if not 3 <= max_length <= model.longest:  # two of them are the special ones
+        raise UserError(
+            f"max_length is {max_length}: give 3 to {model.longest}, the positions of '{name}'."
+        )
     hashes = [hashlib.sha256(content).hexdigest() for content in files.values()]
     recipe = json.dumps([encoders.VERSION, CHUNK, hashes, max_length, texts])
     recipe = hashlib.sha256(recipe.encode()).hexdigest()

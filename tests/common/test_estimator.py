@@ -10,11 +10,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from common import alignment
 from common.estimator import AlignerTransformer
 
+
 # The checks hand over Y as one column, zeros among it, which has no direction for 'unit' to keep.
-CHECKED = [AlignerTransformer(normalise=()), AlignerTransformer("ridge", ("center",), penalty=0.1)]
-
-
-@parametrize_with_checks(CHECKED)
+@parametrize_with_checks([AlignerTransformer(normalise=("center",))])
 def test_it_is_an_estimator_by_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
@@ -29,9 +27,9 @@ def spaces():
 
 def test_it_is_the_aligner(spaces):
     x, y = spaces
-    estimator = AlignerTransformer("least_squares")
+    estimator = AlignerTransformer()
     found = estimator.fit_transform(x, y)
-    aligner = alignment.fit("least_squares", x, y)
+    aligner = alignment.fit("procrustes", x, y)
     np.testing.assert_allclose(found, aligner.apply(x), atol=1e-5)
     np.testing.assert_allclose(estimator.transform_target(y), aligner.normalise_fixed(y), atol=1e-6)
     assert estimator.n_features_in_ == 6
@@ -74,8 +72,7 @@ def test_a_search_in_a_pipeline(spaces):
         ({"penalty": 1.0}, lambda x, y: (x, y), "No option of 'procrustes' is called 'penalty'"),
         ({"normalise": ("norm",)}, lambda x, y: (x, y), "No normalisation is called 'norm'"),
         ({}, lambda x, y: (x, None), "requires y to be passed"),
-        ({}, lambda x, y: (x, y[:, 0]), "Expected 2D array, got 1D array"),
-        ({}, lambda x, y: (x, y[:, :1]), r"1 feature\(s\)"),
+        ({}, lambda x, y: (x, y[:, 0]), r"1 feature\(s\) .* minimum of 2"),
         ({}, lambda x, y: (x, y[1:]), "inconsistent numbers of samples"),
         ({}, lambda x, y: (x, y * np.nan), "contains NaN"),
         ({}, lambda x, y: (x * 0, y), "these rows are zero"),
