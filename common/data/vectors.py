@@ -67,7 +67,7 @@ def read_array(path: Path) -> Float[np.ndarray, "n d"]:
     """
     with np.errstate(over="ignore"):  # beyond float32 becomes inf, refused below
         vectors = _real(_arrays(path, only=True).get("vectors"), path).astype(np.float32)
-    _refuse(vectors, lambda row: f"{path}, row index {row}", "that row")
+    refuse(vectors, lambda row: f"{path}, row index {row}", "that row")
     return vectors
 
 
@@ -119,12 +119,12 @@ def _collect(
     def where(row):
         return f"{path}, {unit} {numbers[words[row]]}: the vector of '{words[row]}'"
 
-    _refuse(vectors, where, "that word")
+    refuse(vectors, where, "that word")
     return Space(words, vectors)
 
 
-def _refuse(vectors: np.ndarray, where: Callable[[int], str], remove: str) -> None:
-    """Raises about the first row that is not finite or has no direction."""
+def refuse(vectors: np.ndarray, where: Callable[[int], str], remove: str) -> None:
+    """Raises about the first row, said by `where`, that is not finite or has no direction."""
     largest = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))  # NaN where any number is
     for wrong, what in (
         (~np.isfinite(largest), "a number that is NaN, infinite or too large for float32"),

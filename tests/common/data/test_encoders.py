@@ -1,10 +1,7 @@
 import json
 
-import jax
 import numpy as np
 import pytest
-import safetensors.numpy
-import tokenizers
 from flax import nnx
 
 from common import bert
@@ -100,36 +97,16 @@ def test_encodings_are_kept_by_what_determines_them(tmp_path, monkeypatch):
         assert len(calls) == size
 
 
-TINY = {
-    "hidden_size": 8,
-    "intermediate_size": 16,
-    "num_attention_heads": 2,
-    "num_hidden_layers": 1,
-    "vocab_size": 4,
-    "max_position_embeddings": 20,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-}
+def reconfigure(folder, **values):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A user's own model of four words."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    state = nnx.state(bert.Bert(TINY, nnx.Rngs(0)))
-    weights = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
-        keys = [str(k.key) for k in path if hasattr(k, "key")]
-        name = ".".join(bert.PARAMETER_NAMES.get(key, key) for key in keys)
-        weights[name] = np.asarray(leaf.T if keys[-1] == "kernel" else leaf).copy()
-    safetensors.numpy.save_file(weights, folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(TINY))
-    vocabulary = {word: i for i, word in enumerate(("?", "land", "sea", "bridge"))}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="?"))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer.save(str(folder / "tokenizer.json"))
-    return folder
+def beside(folder, modules=(), pooling=None, limits=None):
+    """Lays what sentence-transformers has beside a model."""
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    for part, value in zip(encoders.OPTIONAL, (modules, pooling or {}, limits or {}), strict=True):
+        (folder / part).write_text(json.dumps(value))
 
 
 def test_a_folder_with_a_model_is_an_encoder(folder, tmp_path):
@@ -137,7 +114,7 @@ def test_a_folder_with_a_model_is_an_encoder(folder, tmp_path):
     found = encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
     model = bert.load(lambda name: (folder / name).read_bytes())
     np.testing.assert_allclose(found, bert.encode(*model, texts, max_length=16), atol=1e-6)
-    (folder / "config.json").write_text(json.dumps(TINY | {"layer_norm_eps": 1.0}))
+    reconfigure(folder, layer_norm_eps=1.0)
     assert not np.allclose(encoders.encode(str(folder), texts, tmp_path, **SETTINGS), found)
 
 
@@ -147,18 +124,47 @@ def test_a_folder_with_a_model_is_an_encoder(folder, tmp_path):
         (lambda folder: (folder / "tokenizer.json").unlink(), "nor a folder with a readable token"),
         (lambda folder: (folder / "config.json").write_text("{"), "has to be a BERT"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "has to be a BERT"),
+        (lambda folder: reconfigure(folder, vocab_size=5), "word_embeddings.weight has shape"),
+        (lambda folder: reconfigure(folder, model_type="roberta"), "model_type 'roberta': only"),
+        (lambda folder: reconfigure(folder, hidden_act="relu"), "hidden_act 'relu': only 'gelu'"),
+        (lambda folder: beside(folder, pooling={"pooling_mode": "max"}), r"Pooling \(max\): only"),
         (
-            lambda folder: (folder / "config.json").write_text(
-                json.dumps(TINY | {"vocab_size": 5})
-            ),
-            "word_embeddings.weight has shape",
+            lambda folder: beside(folder, pooling={"pooling_mode": ["cls", "mean"]}),
+            r"has a module Pooling \(\['cls', 'mean'\]\): only",
         ),
+        (
+            lambda folder: beside(folder, modules=[{"type": "a.b.Dense"}]),
+            "has a module Dense: only",
+        ),
+        (lambda folder: beside(folder, modules=[{"kind": "Dense"}]), "has to be a BERT"),
     ],
 )
 def test_a_folder_that_can_not_be_read(folder, tmp_path, change, message):
     change(folder)
     with pytest.raises(UserError, match=message):
         encoders.encode(str(folder), ["land"], tmp_path, **SETTINGS)
+
+
+def test_a_folder_says_how_it_pools_and_where_it_cuts(folder, tmp_path):
+    def model():
+        return encoders.load(encoders.read_files(str(folder), tmp_path, []), "it")
+
+    assert model()[2:] == ("mean", 20, 20)
+    modules = [{"type": f"sentence_transformers.models.{name}"} for name in encoders.MODULES]
+    older = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+    beside(folder, modules, older, {"max_seq_length": 30})
+    assert model()[2:] == ("mean", 20, 20)
+    older = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    beside(folder, modules, older, {"max_seq_length": 3})
+    assert model()[2:] == ("cls", 3, 20)
+    beside(folder, modules, {"pooling_mode": "cls"})
+    assert model()[2:] == ("cls", 20, 20)
+    texts = ["land", "bridge land sea sea"]
+    model = model()
+    ids = np.array([model.tokenizer.encode(texts[1]).ids])
+    first = np.asarray(nnx.jit(model.network)(ids, np.ones(ids.shape, bool)))[0, 0]
+    found = encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
+    np.testing.assert_allclose(found[1], first / np.linalg.norm(first), atol=1e-6)
 
 
 def test_more_pieces_than_the_model_has_places(folder, tmp_path):
