@@ -37,7 +37,7 @@ def get_config() -> ConfigDict:
     config.steps = 800  # what five minutes have room for; code: 10 epochs of 60,000 images, 4,690
     config.learning_rate = 1e-3  # Adam; code
     config.decay_after = 0.8  # share of the steps, then a tenth; code: after 8 of 10 epochs
-    config.evaluate_every = 50  # steps; also between checkpoints
+    config.evaluate_every = 100  # steps; also between checkpoints
 
     # Evaluation
     config.test_pairs = 10_000  # half of them of one class; code
