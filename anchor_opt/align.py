@@ -3,10 +3,10 @@ r"""Aligns your own embeddings: files of vectors and a few known pairs in, the c
   python -m anchor_opt.align --source=a.vec --target=b.npz --seeds=pairs.txt --out=DIR
 
 Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz (`vectors`, and `words` if there are
-any), .npy. Most frequent rows first, where an order is known. The pairs: a word of the source and
-one of the target a line, or row numbers where there are no words; without --seeds the search starts
-from the two geometries alone. --source (with its --seeds) may be repeated: every source moves into
-the target's space.
+any), .npy. The most frequent rows first; give --noordered where there is no such order. The pairs:
+a word of the source and one of the target a line, or row numbers where there are no words; without
+--seeds the search starts from the two geometries alone. --source (with its --seeds) may be
+repeated: every source moves into the target's space.
 
 DIR gets report.md with a figure for each source, target.vec / .npz (the target, normalised), and
 for each source a folder of its name: anchors.tsv, dictionary.tsv, map.npz, aligned.vec / .npz,
@@ -36,10 +36,14 @@ flags.DEFINE_multi_string("source_words", [], "Word lists of .npy / .npz sources
 flags.DEFINE_string("target_words", None, "Word list of a .npy / .npz target, one word a line.")
 flags.DEFINE_string("out", None, "Folder of the results, new; with --apply a new .npz or .vec.")
 flags.DEFINE_enum(
-    "method", "procrustes", ["procrustes", "least_squares", "ridge"], "Of the saved map."
+    "method",
+    "bootstrap",
+    ["bootstrap", "procrustes", "least_squares", "ridge"],
+    "Of the saved map: the search's own, or fitted on the pairs that it has found.",
 )
 flags.DEFINE_integer("max_rows", 200_000, "Rows read of a file, from its top.", lower_bound=1)
 flags.DEFINE_integer("rows", 20_000, "Rows of each space that the search sees.", lower_bound=1)
+flags.DEFINE_bool("ordered", True, "Whether the first rows of a file are the most frequent.")
 flags.DEFINE_integer("anchors", 300, "Of the relative representations.", lower_bound=1)
 flags.DEFINE_integer(
     "folds", 5, "Of the check by held-out seeds: a search each; 0 leaves it out.", lower_bound=0

@@ -128,6 +128,14 @@ def _figure(source, task, found: Alignment, records: Sequence[dict]) -> Figure:
     search.legend(frameon=False)
     confidence.hist(found.confidence, bins=np.linspace(0, 1, 41), color=report.COLOURS[0])
     confidence.set(xlabel="confidence", ylabel="pairs", title="Pairs that choose each other")
+    if min(len(found.anchors), task.target.vectors.shape[1]) >= 2:
+        _draw_map(scatter, source, task, found)
+    for axis in (search, confidence):
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _draw_map(axis, source, task, found: Alignment) -> None:
     rows = found.anchors[:300]
     spaces = (
         unit(found.aligner.apply(source.space.vectors[rows[:, 0]])),
@@ -135,13 +143,10 @@ def _figure(source, task, found: Alignment, records: Sequence[dict]) -> Figure:
     )
     points = [PCA(2, random_state=0).fit(spaces[1]).transform(space) for space in spaces]
     for a, b in zip(*points, strict=True):
-        scatter.plot(*zip(a, b, strict=True), color="0.8", lw=0.6, zorder=0)
+        axis.plot(*zip(a, b, strict=True), color="0.8", lw=0.6, zorder=0)
     for name, xy, colour in zip(
         (source.name, task.target_name), points, report.COLOURS, strict=False
     ):
-        scatter.scatter(*xy.T, s=8, color=colour, label=name)
-    scatter.set(xticks=[], yticks=[], title=f"The {len(rows)} surest pairs, after the map")
-    scatter.legend(frameon=False)
-    for axis in (search, confidence):
-        axis.spines[["top", "right"]].set_visible(False)
-    return figure
+        axis.scatter(*xy.T, s=8, color=colour, label=name)
+    axis.set(xticks=[], yticks=[], title=f"The {len(rows)} surest pairs, after the map")
+    axis.legend(frameon=False)

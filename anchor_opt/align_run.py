@@ -71,7 +71,7 @@ def read(flags: FlagValues) -> Task:
         api.prepare(space.vectors, target.vectors, rows, (name, names[-1]), flags.method)
         sources.append(Source(name, space, seeds))
     settings = {name: flags[name].value for name in ("method", "max_rows", "rows", "anchors")}
-    settings |= {name: flags[name].value for name in ("folds", "random_seed")}
+    settings |= {name: flags[name].value for name in ("ordered", "folds", "random_seed")}
     read_files = [path for path in (*paths, *seeds_paths, *lists) if path]
     settings["files"] = [f"{path.name} {align_files.fingerprint(path)}" for path in read_files]
     return Task(sources, names[-1], target, settings)
@@ -108,6 +108,7 @@ def _search(source: Source, task: Task, work: Workdir):
         names=(source.name, task.target_name),
         method=settings["method"],
         rows=settings["rows"],
+        ordered=settings["ordered"],
         random_seed=settings["random_seed"],
         workdir=search,
     )
@@ -119,7 +120,8 @@ def _search(source: Source, task: Task, work: Workdir):
             *spaces,
             rows,
             folds=settings["folds"],
-            rows=min(settings["rows"], api.CHECK_ROWS),
+            rows=min(settings["rows"], api.CHECK_ROWS) if settings["ordered"] else settings["rows"],
+            ordered=settings["ordered"],
             random_seed=settings["random_seed"],
         ).tolist()
 

@@ -27,6 +27,8 @@ from common.workdir import Workdir
 
 LEAST_ROWS = 20  # of a space: below, there is no geometry to go by, nor wrong pairs to compare with
 ROWS = 20_000  # most frequent rows that the search looks at
+OWN = "bootstrap"  # the aligner's method that is none of `common.alignment`: the search's own maps
+MOST_IN_A_PLAN = 5_000  # rows on either side of a plan, which is held
 CHECK_ROWS = 4_000  # in each round of `held_out`: as many as its first stage looks at anyway
 
 
@@ -75,8 +77,9 @@ def discover(
     seeds: Int[ArrayLike, "s 2"] | None = None,
     *,
     names: tuple[str, str] = ("source", "target"),
-    method: str = "procrustes",
+    method: str = OWN,
     rows: int = ROWS,
+    ordered: bool = True,
     random_seed: int = 0,
     workdir: Workdir | None = None,
     config: ConfigDict | None = None,
@@ -88,8 +91,13 @@ def discover(
       target: those of the space that stays.
       seeds: known pairs (source row, target row); None: from the two geometries alone.
       names: of both spaces, for messages and the aligner.
-      method: a key of `common.alignment.METHODS`, which fits the aligner on the anchors.
+      method: of the aligner. OWN: source into common coordinates and from there, by the transpose,
+        into the target, whose inner products with target rows are then those of the search (but
+        for the length of these rows in common coordinates). Or a key of `alignment.METHODS`, fitted
+        on the anchors.
       rows: most frequent rows of each space that the search looks at; the dictionary has all.
+      ordered: whether the first rows are the most frequent, and so likely to have their partners
+        among the first; False (sentences, images): the search begins with all `rows` at once.
       random_seed: of starts that draw.
       workdir: where a killed search goes on from; None: a temporary one.
       config: as `defaults.config()`, the default.
@@ -99,18 +107,24 @@ def discover(
         LEAST_ROWS rows, or a row that is in two seeds.
     """
     aligner, x, y, seeds = prepare(source, target, seeds, names, method)
+    config = _settled(config, ordered)
     maps, notes = _solve(x, y, seeds, rows, random_seed, workdir, config)
     common = [unit(space @ transform) for space, transform in zip((x, y), maps, strict=True)]
     found = induce(*common, frequent=rows)
     picked = np.flatnonzero(found.mutual)
     picked = picked[np.argsort(-np.asarray(found.confidence)[picked], kind="stable")]
     anchors = np.stack([picked, np.asarray(found.to_target)[picked]], axis=1)
-    matrix = METHODS[method](x[anchors[:, 0]], y[anchors[:, 1]])
+    if method == OWN:
+        matrix = maps[0] @ maps[1].T
+        # Of no consequence for cosines; lengths about one are what users expect.
+        matrix /= jnp.linalg.norm(x[:rows] @ matrix, axis=1).mean()
+    else:
+        matrix = METHODS[method](x[anchors[:, 0]], y[anchors[:, 1]])
     agreed = (np.asarray(found.to_target)[seeds[:, 0]] == seeds[:, 1]) | (
         np.asarray(found.to_source)[seeds[:, 1]] == seeds[:, 0]
     )
     return Alignment(
-        dataclasses.replace(aligner, matrix=matrix),
+        dataclasses.replace(aligner, matrix=matrix, method=method),
         anchors,
         np.asarray(found.confidence)[picked],
         found,
@@ -127,6 +141,7 @@ def held_out(
     *,
     folds: int = 5,
     rows: int = CHECK_ROWS,
+    ordered: bool = True,
     random_seed: int = 0,
     config: ConfigDict | None = None,
 ) -> Int[np.ndarray, " s"]:
@@ -141,6 +156,7 @@ def held_out(
       seeds: known pairs.
       folds: parts of the seeds, cut to the seeds there are.
       rows: as `discover`.
+      ordered: as `discover`.
       random_seed: of the folds too.
       config: as `discover`.
 
@@ -151,10 +167,11 @@ def held_out(
     Raises:
       UserError: as `discover`, or fewer than two folds or seeds.
     """
-    _, x, y, seeds = prepare(source, target, seeds, ("source", "target"), "procrustes")
+    _, x, y, seeds = prepare(source, target, seeds, ("source", "target"), OWN)
     folds = min(folds, len(seeds))
     if folds < 2:
         raise UserError(f"Cannot leave out any of {len(seeds)} seeds in {folds} folds: give two.")
+    config = _settled(config, ordered)
     ranks = np.full(len(seeds), 10)
     order = np.random.default_rng(random_seed).permutation(len(seeds))
     for fold in np.array_split(order, folds):
@@ -176,10 +193,11 @@ def prepare(source, target, seeds, names, method) -> tuple[Aligner, Array, Array
     Raises:
       UserError: see `discover`.
     """
-    seeds = np.zeros((0, 2), int) if seeds is None else np.asarray(seeds)
+    seeds = np.zeros((0, 2), int) if seeds is None or not len(seeds) else np.asarray(seeds)
     # Any pair will do for an aligner of which only the normalisation is kept.
     pairs = seeds if len(seeds) else [[0, 0]]
-    aligner = alignment.fit(method, source, target, pairs=pairs, moving=names[0], fixed=names[1])
+    fitted = "procrustes" if method == OWN else method
+    aligner = alignment.fit(fitted, source, target, pairs=pairs, moving=names[0], fixed=names[1])
     x, y = aligner.normalise_moving(source), aligner.normalise_fixed(target)
     for name, space in zip(names, (x, y), strict=True):
         if len(space) < LEAST_ROWS:
@@ -196,6 +214,14 @@ def prepare(source, target, seeds, names, method) -> tuple[Aligner, Array, Array
     return aligner, x, y, seeds
 
 
+def _settled(config: ConfigDict | None, ordered: bool) -> ConfigDict:
+    config = ConfigDict(config or defaults.config())
+    if not ordered:
+        config.bootstrap.search_words = ROWS
+        config.bootstrap.anneal_words = config.start.words = (MOST_IN_A_PLAN,)
+    return config
+
+
 def _solve(x, y, seeds, rows, random_seed, workdir, config):
     """Maps of source and target into common coordinates, and the search's notes."""
     # The target's anchors are the given ones; only its seeds are needed here.
@@ -204,6 +230,6 @@ def _solve(x, y, seeds, rows, random_seed, workdir, config):
     problem = Problem(y[kept[1]], x[kept[0]], fixed_seeds, moving_seeds)
     with tempfile.TemporaryDirectory() as folder:
         work = workdir or Workdir(Path(folder), {})
-        run = Run(config or defaults.config(), work, "align", random_seed)
+        run = Run(config, work, "align", random_seed)
         (to_target, to_source), notes = search.converge(problem, run)[2:]
     return (jnp.asarray(to_source), jnp.asarray(to_target)), notes

@@ -27,7 +27,7 @@ NUM_WORDS = flags.DEFINE_integer("num_words", 200_000, "Words of both random spa
 DIMENSION = flags.DEFINE_integer("dimension", 300, "Of both random spaces.")
 NOISE = flags.DEFINE_float("noise", 0.5, "Of random spaces, as a share of the signal.")
 ROWS = flags.DEFINE_integer("rows", api.ROWS, "Most frequent words that the search sees.")
-METHOD = flags.DEFINE_string("method", "procrustes", "Of the aligner.")
+METHOD = flags.DEFINE_string("method", api.OWN, "Of the aligner.")
 SEEDS = Path(__file__).parents[1] / "tests" / "fixtures" / "english_french_seeds.txt"
 
 
