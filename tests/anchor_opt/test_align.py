@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from absl.testing import flagsaver
 
-from anchor_opt import align, align_report
+from anchor_opt import align, align_report, api
 from anchor_opt.align_run import Source
 from common import alignment, cli
 from common.data import vectors
@@ -138,6 +138,28 @@ def test_a_run_that_is_done_is_shown_again(whole, files, monkeypatch, capsys):
     assert capsys.readouterr().out.strip() == (whole / "report.md").read_text().strip()
     assert run(monkeypatch, *again, "--rows=100") == 2
     assert "rows was 20000, is now 100" in capsys.readouterr().err
+
+
+def test_a_run_that_is_stopped_leaves_no_results_and_goes_on(whole, files, tmp_path, monkeypatch):
+    source = f"--source={files / 'bare.npz'}", f"--seeds={files / 'rows.txt'}"
+    arguments = (*source, *common_arguments(files, tmp_path / "out"), "--anchors=30")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(align_report, "join", stop)
+        assert run(patch, *arguments) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["out.half"]
+    searched = (tmp_path / "out.half" / "search" / "bare" / "metrics.jsonl").read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "held_out", stop)  # kept from the first time
+        assert not run(patch, *arguments)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    for name in ("anchors.tsv", "dictionary.tsv"):
+        found = (tmp_path / "out" / "bare" / name).read_bytes()
+        assert found == (whole / "bare" / name).read_bytes()
+    assert '"part": "align/sharpen"' in searched
 
 
 A = "--source={good}/a.vec"
