@@ -136,7 +136,8 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
     some = jnp.arange(max(len(seeds), 15))
     wrong = data._replace(fixed_seeds=some, moving_seeds=(some + 1) % len(moving_rows))
     chance, _ = search("chance", bootstrap.init(wrong), wrong, config.chance_steps)
-    success = config.success_ratio * chance
+    # Of far spaces the objective is below zero: there, too, success must be the higher.
+    success = chance + (config.success_ratio - 1) * abs(chance)
     best, state, start_of_best, successes = -jnp.inf, None, None, 0
     for name, start in _starts(problem, data, run):
         objective, found = search(f"search-{name}", start, data, config.search_steps, evaluate)

@@ -1,5 +1,6 @@
 """The command line for one's own embeddings: real small runs, and everything that may be wrong."""
 
+import gc
 import gzip
 import os
 import pickle
@@ -150,6 +151,7 @@ def test_a_run_that_is_stopped_leaves_no_results_and_goes_on(whole, files, tmp_p
     with monkeypatch.context() as patch:
         patch.setattr(align_report, "join", stop)
         assert run(patch, *arguments) == 2
+    gc.collect()  # within one process: the lock goes with the run
     assert [path.name for path in tmp_path.iterdir()] == ["out.half"]
     searched = (tmp_path / "out.half" / "search" / "bare" / "metrics.jsonl").read_text()
     with monkeypatch.context() as patch:

@@ -31,10 +31,10 @@ def test_a_dictionary_is_csls_with_the_hubness_of_frequent_rows(n, m, frequent):
     np.testing.assert_allclose(found.confidence, shares[np.arange(n), to_target], rtol=1e-4)
 
 
-def spaces(n=240, m=260, d=12, d_target=16):
+def spaces(n=240, m=260, d=12, d_target=16, skew=0.0):
     """A space and another of more dimensions and rows, rotated, shuffled, with noise."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(n, d)) * np.linspace(2, 0.5, d)
+    x = rng.normal(size=(n, d)) * np.linspace(2, 0.5, d) + skew * rng.exponential(size=(n, d))
     y = rng.normal(size=(m, d_target)) * 0.3
     rotation = np.linalg.qr(rng.normal(size=(d_target,) * 2))[0][:d]
     y[:n] = x @ rotation + 0.05 * rng.normal(size=(n, d_target))
@@ -89,22 +89,19 @@ def test_a_search_goes_on_in_its_workdir(found):
     np.testing.assert_array_equal(again.anchors, result.anchors)
 
 
-def test_no_seeds_at_all():
-    x, y, truth = spaces(200, 200, 12, 12)
+def test_no_seeds_and_no_shape_to_go_by_is_a_failure_and_says_so():
+    x, y, _ = spaces(200, 200, 10, 12, skew=1.0)
     result = api.discover(x, y, config=quick())
-    assert result.start.startswith("gromov") and not result.failed
-    rows, targets = result.anchors.T
-    assert (truth[rows] == targets).mean() > 0.97 and result.disbelieved == []
+    assert result.start.startswith("gromov") and result.disbelieved == []
+    assert result.failed and result.objective < 1.3 * result.chance
 
 
 def test_held_out_seeds_are_found_again():
     x, y, truth = spaces()
     seeds = np.stack([np.arange(24), truth[:24]], axis=1)
+    seeds[:3, 1] = np.roll(seeds[:3, 1], 1)  # wrong ones are not
     ranks = api.held_out(x, y, seeds, folds=2)
-    assert ranks.shape == (24,) and (ranks == 0).mean() > 0.9
-    seeds[::2, 1] = np.roll(seeds[::2, 1], 1)
-    ranks = api.held_out(x, y, seeds, folds=2)
-    assert (ranks[::2] == 0).mean() < 0.3 and (ranks[1::2] == 0).mean() > 0.7
+    assert ranks.shape == (24,) and (ranks[3:] == 0).mean() > 0.9 and not (ranks[:3] == 0).any()
 
 
 @pytest.mark.parametrize(
