@@ -22,7 +22,7 @@ from common.parallel import block_rows, scan_rows
 
 
 class Settings(NamedTuple):
-    """Static choices of the loop; see configs/anchor_opt/retrieval.py for what was measured."""
+    """Static choices of the loop; see defaults.py for what was measured."""
 
     neighbours: int  # of the hubness correction
     reweight: float  # power of the singular values in the common coordinates; 0: orthogonal map

@@ -18,33 +18,43 @@ class Problem(NamedTuple):
 
     Attributes:
       fixed: [n, d_fixed] preprocessed vectors of the space whose anchors are given.
-      moving: [n, d_moving] those of the space whose anchors are sought, rows shuffled.
+      moving: [m, d_moving] those of the space whose anchors are sought, rows shuffled.
       anchors: [k] rows of `fixed` that are its anchors; the first s are the seeds.
       seeds: [s] rows of `moving` that are parallel to the first s anchors.
       truth: [n] row of `moving` that is the same word as each row of `fixed`. Only for the rows GT
-        and oracle and for the evaluation.
+        and oracle, for the evaluation, and for who is frequent. None where nobody knows it: the
+        spaces may then be of any sizes, each with its most frequent rows first.
     """
 
     fixed: Float[Array, "n d_fixed"]
-    moving: Float[Array, "n d_moving"]
+    moving: Float[Array, "m d_moving"]
     anchors: Int[np.ndarray, " k"]
     seeds: Int[np.ndarray, " s"]
-    truth: Int[np.ndarray, " n"]
+    truth: Int[np.ndarray, " n"] | None = None
 
-    def frequent(self, count: int) -> tuple[Int[np.ndarray, " count"], Int[np.ndarray, " count"]]:
+    def frequent(self, count: int) -> tuple[Int[np.ndarray, " f"], Int[np.ndarray, " m"]]:
         """The seeds and then the most frequent other words: rows of `fixed`, rows of `moving`.
 
-        Only who is frequent is used, in each space by itself; the order is the shuffled one.
+        Only who is frequent is used, in each space by itself; the order is the shuffled one. A
+        space with fewer rows than `count` gives all; seeds beyond `count` all count.
         """
 
-        def rows(seeds, frequency_rank):
-            others = np.setdiff1d(np.argsort(frequency_rank), seeds, assume_unique=True)
-            return np.concatenate([seeds, np.sort(others[: count - len(seeds)])])
+        def rows(seeds, by_frequency):
+            others = np.setdiff1d(by_frequency, seeds, assume_unique=True)
+            return np.concatenate([seeds, np.sort(others[: max(count - len(seeds), 0)])])
 
-        return (
-            rows(self.fixed_seeds, np.arange(len(self.truth))),
-            rows(self.seeds, np.argsort(self.truth)),
-        )
+        fixed = rows(self.fixed_seeds, np.arange(len(self.fixed)))
+        if self.truth is not None:
+            return fixed, rows(self.seeds, self.truth)
+        moving = rows(self.seeds, np.arange(len(self.moving)))
+        # Nobody has shuffled these: the order must not tell who belongs to whom.
+        others = np.random.default_rng(0).permutation(moving[len(self.seeds) :])
+        return fixed, np.concatenate([self.seeds, others])
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of the larger space."""
+        return max(len(self.fixed), len(self.moving))
 
     @property
     def fixed_seeds(self) -> Int[np.ndarray, " s"]:

@@ -4,6 +4,7 @@ The mathematics is in bootstrap.py and starts.py; here it is run, judged without
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,8 +21,34 @@ from common.metrics import mrr
 from common.retrieval import top_k
 
 
+class Converged(NamedTuple):
+    """Where the loop has ended.
+
+    Attributes:
+      state: its maps, of the rows of `data`.
+      data: all rows of the problem, partly whitened.
+      maps: the same maps, of the problem's own rows: into common coordinates, up to length.
+      notes: objective, chance, failed and start of the search.
+    """
+
+    state: State
+    data: Data
+    maps: tuple[Float[Array, "d_fixed r"], Float[Array, "d_moving r"]]
+    notes: dict
+
+
 def run(problem: Problem, run: Run) -> Found:
     """Seed coordinates, matching and mapping in turn, sharpening on all words, free anchors."""
+    config = run.config.bootstrap
+    state, data, _, notes = converge(problem, run)
+    found = bootstrap.matches(state, data, config.neighbours)
+    anchors = _fit(problem, problem.fixed, problem.moving, found, config)
+    notes["disbelieved"] = disbelieved(data, found)
+    return Found(anchors, bootstrap.coordinates(state, data), notes)
+
+
+def converge(problem: Problem, run: Run) -> Converged:
+    """All of it but the free anchors: also where the truth is unknown and the sizes differ."""
     config = run.config.bootstrap
     state, notes = _search(problem, run)
 
@@ -39,9 +66,11 @@ def run(problem: Problem, run: Run) -> Found:
         config.neighbours, config.sharpen_reweight, 0.0, 1, config.sharpen_tolerance
     )
 
-    def matched_and_fitted(state):
+    def evaluate(state):
         found = bootstrap.matches(state, data, config.neighbours)
-        return found, _fit(problem, problem.fixed, problem.moving, found, config)
+        return mrr_of(
+            problem, _fit(problem, problem.fixed, problem.moving, found, config), run.config.k
+        )
 
     state = train.run(
         bootstrap.step,
@@ -52,15 +81,14 @@ def run(problem: Problem, run: Run) -> Found:
         chunk=2,
         work=run.work,
         part=f"{run.part}/sharpen",
-        evaluate=lambda state: mrr_of(problem, matched_and_fitted(state)[1], run.config.k),
+        evaluate=None if problem.truth is None else evaluate,
         done=lambda state: bootstrap.done(state, settings),
     )
-    found, anchors = matched_and_fitted(state)
-    notes["disbelieved"] = _disbelieved(data, found)
-    return Found(anchors, bootstrap.coordinates(state, data), notes)
+    maps = fixed_map @ state.from_fixed, moving_map @ state.from_moving
+    return Converged(state, data, maps, notes)
 
 
-def _disbelieved(data: Data, found: bootstrap.Matches) -> list[int]:
+def disbelieved(data: Data, found: bootstrap.Matches) -> list[int]:
     """Numbers of the seed pairs of which neither side is the other's match."""
     agreed = (found.to_moving[data.fixed_seeds] == data.moving_seeds) | (
         found.to_fixed[data.moving_seeds] == data.fixed_seeds
@@ -75,8 +103,7 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
     loop started from pairs that are known to be wrong.
     """
     config = run.config.bootstrap
-    count = min(config.search_words, len(problem.truth))
-    rows, moving_rows = problem.frequent(count)
+    rows, moving_rows = problem.frequent(min(config.search_words, problem.most_rows))
     seeds = jnp.arange(len(problem.seeds))
     data = Data(problem.fixed[rows], problem.moving[moving_rows], seeds, seeds)
     settings = bootstrap.Settings(
@@ -88,6 +115,8 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
         return mrr_of(problem, _fit(problem, data.fixed, data.moving, found, config), run.config.k)
 
     def search(name, start, data, num_steps, evaluate=None):
+        if problem.truth is None:
+            evaluate = None
         state = train.run(
             bootstrap.step,
             start,
@@ -105,9 +134,10 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
 
     # Rows in orders that say nothing about each other: pairs of them are wrong.
     some = jnp.arange(max(len(seeds), 15))
-    wrong = data._replace(fixed_seeds=some, moving_seeds=(some + 1) % count)
+    wrong = data._replace(fixed_seeds=some, moving_seeds=(some + 1) % len(moving_rows))
     chance, _ = search("chance", bootstrap.init(wrong), wrong, config.chance_steps)
-    success = config.success_ratio * chance
+    # Of far spaces the objective is below zero: there, too, success must be the higher.
+    success = chance + (config.success_ratio - 1) * abs(chance)
     best, state, start_of_best, successes = -jnp.inf, None, None, 0
     for name, start in _starts(problem, data, run):
         objective, found = search(f"search-{name}", start, data, config.search_steps, evaluate)
@@ -136,7 +166,7 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
     config = run.config.bootstrap
     if len(problem.seeds):
         yield "seeds", bootstrap.init(data)
-        for words in dict.fromkeys(min(w, len(problem.truth)) for w in config.anneal_words):
+        for words in dict.fromkeys(min(w, problem.most_rows) for w in config.anneal_words):
             yield f"anneal-{words}", _anneal(problem, run, words)
     for candidate in starts.candidates(problem, run.config.start, run.random_seed):
         yield candidate.name, bootstrap.at(*bootstrap.maps(candidate.covariance, config.reweight))

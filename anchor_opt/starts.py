@@ -51,7 +51,7 @@ def candidates(problem: Problem, config: ConfigDict, random_seed: int) -> list[C
       random_seed: of starts that draw.
     """
     found = []
-    for words in dict.fromkeys(min(words, len(problem.truth)) for words in config.words):
+    for words in dict.fromkeys(min(words, problem.most_rows) for words in config.words):
         rows, moving_rows = problem.frequent(words)
         fixed, moving = problem.fixed[rows], problem.moving[moving_rows]
         for setting, plan in STARTS[config.name](fixed, moving, config, random_seed):

@@ -37,15 +37,17 @@ class Workdir:
     Args:
       path: the folder; made if need be.
       config: every value of the run, JSON-serialisable; kept as config.json.
+      flag: by which a user chooses the folder, for messages.
 
     Raises:
       UserError: the folder can't be written, another process works in it, or it holds a run of
         another config.
     """
 
-    def __init__(self, path: Path | str, config: dict):
+    def __init__(self, path: Path | str, config: dict, flag: str = "--workdir"):
+        self._flag = flag
         if not str(path):
-            raise UserError("The workdir is empty: give --workdir=FOLDER.")
+            raise UserError(f"The workdir is empty: give {flag}=FOLDER.")
         self.path = Path(path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -53,14 +55,14 @@ class Workdir:
         except OSError as error:
             raise UserError(
                 f"Cannot write into the workdir {self.path} ({error.strerror}): choose another "
-                "--workdir."
+                f"{flag}."
             ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UserError(
                 f"Another process is running in the workdir {self.path}: wait for it or choose "
-                "another --workdir."
+                f"another {flag}."
             ) from None
         self._adopt(json.loads(json.dumps(config)))
         self._writers: dict[str, SummaryWriter] = {}
@@ -73,7 +75,7 @@ class Workdir:
             if found != config:
                 raise UserError(
                     f"The workdir {self.path} holds a run with another config "
-                    f"({_difference(found, config)}): choose another --workdir or delete it."
+                    f"({_difference(found, config)}): choose another {self._flag} or delete it."
                 )
             logging.info("Resuming the run in %s", self.path)
         write_json(path, config)

@@ -2,6 +2,8 @@
 
 from ml_collections import ConfigDict
 
+from anchor_opt import defaults
+
 
 def get_config() -> ConfigDict:
     """Values with their source; T3 is the paper's Table 3, "measured" is the README's table."""
@@ -47,37 +49,9 @@ def get_config() -> ConfigDict:
     config.algorithm1.plan = "hard"  # 'hard': argmax of the plan; 'soft': its weighted mean
     config.algorithm1.freeze_seeds = False  # whether the 15 seed anchors stay where they are
 
-    # Bootstrap
-    config.bootstrap = ConfigDict()
-    config.bootstrap.neighbours = 10  # of the hubness correction (Lample et al. 2018)
-    config.bootstrap.search_words = 4_000  # most frequent words, matched first
-    config.bootstrap.search_steps = 60  # at most; measured: 5 (first pair) to 35 (glove)
-    config.bootstrap.reweight = 0.5  # power of the singular values: the most robust start, measured
-    config.bootstrap.seed_weight = 10.0  # of a seed pair against a match
-    config.bootstrap.patience = 10  # steps without gain
-    config.bootstrap.tolerance = 1e-5  # least gain of the objective that counts
-    config.bootstrap.success_ratio = 1.3  # least ratio to the objective from wrong seeds
-    config.bootstrap.successes = 1  # starts that succeed, of which the best objective is taken
-    config.bootstrap.chance_steps = 5  # of the search from wrong seeds, at most
-    config.bootstrap.anneal_words = (2_000,)  # where the seeds have failed: soft matches
-    config.bootstrap.anneal_whiten = 0.3  # power of whitening in them, measured
-    config.bootstrap.anneal_epsilon = (0.1, 0.05)  # from, to; measured
-    config.bootstrap.anneal_steps = 60  # measured
-    config.bootstrap.anneal_iterations = 8  # of Sinkhorn in each step
-    config.bootstrap.anneal_reweight = 0.25  # as `reweight`; measured
-    config.bootstrap.whiten = 0.5  # power of whitening when sharpening on all words
-    config.bootstrap.sharpen_reweight = 1.0  # as `reweight`, when sharpening
-    config.bootstrap.sharpen_steps = 10  # at most
-    config.bootstrap.sharpen_tolerance = 1e-3  # as `tolerance`, when sharpening
-    config.bootstrap.sphere = True  # unit anchors (eq. 1); False: plain least squares
-
-    # Start without seeds, and where the seeds have failed, annealed too
-    config.start = ConfigDict()
-    config.start.name = "gromov"  # of anchor_opt/starts.py
-    config.start.words = (600, 1_000)  # most frequent words that are matched, measured
-    config.start.tries = 2  # candidates that the bootstrap is run from, the cheapest first
-    config.start.epsilon = (0.02, 0.025, 0.03)  # of 'gromov': share of the spread, measured
-    config.start.steps = 150  # of 'gromov': linearisations, at most
+    # Bootstrap, and its start without seeds: each value has its comment in anchor_opt/defaults.py
+    config.bootstrap = defaults.bootstrap()
+    config.start = defaults.start()
 
     # Baselines
     config.iterated_procrustes = ConfigDict()

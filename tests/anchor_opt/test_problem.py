@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anchor_opt.problem import sample
+from anchor_opt.problem import Problem, sample
 from common.errors import UserError
 
 
@@ -76,3 +76,14 @@ def test_noise_is_the_share_of_wrong_seeds(noise, wrong):
 def test_a_share_of_wrong_seeds_that_is_none():
     with pytest.raises(UserError, match="from 0 to 1"):
         sample(np.ones((9, 2)), np.ones((9, 2)), num_anchors=3, num_seeds=1, random_seed=0, noise=2)
+
+
+def test_frequent_rows_of_unequal_spaces_of_which_no_truth_is_known():
+    seeds = np.array([[7, 2], [1, 5]])
+    problem = Problem(np.ones((9, 2)), np.ones((30, 3)), seeds[:, 0], seeds[:, 1])
+    fixed, moving = problem.frequent(12)
+    np.testing.assert_array_equal(fixed, [7, 1, 0, 2, 3, 4, 5, 6, 8])
+    assert list(moving[:2]) == [2, 5] and sorted(moving) == list(range(12))
+    assert list(moving[2:]) != sorted(moving[2:])  # an order would tell who belongs to whom
+    assert [len(rows) for rows in problem.frequent(1)] == [2, 2]  # seeds all count
+    assert problem.most_rows == 30
