@@ -69,7 +69,7 @@ def get_config() -> ConfigDict:
 
     config.quick = False  # the whole path on less: these values take the place of those above
     config.when_quick = ConfigDict()
-    config.when_quick.num_words = 500
+    config.when_quick.num_words = 800
     config.when_quick.random_seeds = (0,)
     config.when_quick.optimise = ("target",)
     return config
