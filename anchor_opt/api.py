@@ -120,16 +120,13 @@ def discover(
         matrix /= jnp.linalg.norm(x[:rows] @ matrix, axis=1).mean()
     else:
         matrix = METHODS[method](x[anchors[:, 0]], y[anchors[:, 1]])
-    agreed = (np.asarray(found.to_target)[seeds[:, 0]] == seeds[:, 1]) | (
-        np.asarray(found.to_source)[seeds[:, 1]] == seeds[:, 0]
-    )
     return Alignment(
         dataclasses.replace(aligner, matrix=matrix, method=method),
         anchors,
         np.asarray(found.confidence)[picked],
         found,
         maps,
-        disbelieved=[int(i) for i in np.flatnonzero(~agreed)],
+        disbelieved=search.disbelieved(found.to_target, found.to_source, *seeds.T),
         **notes,
     )
 

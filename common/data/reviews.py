@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow_datasets as tfds
-from absl import logging
 from jaxtyping import Int
 from tqdm import tqdm
 
 from common.data import kept
 from common.data.wheels import WHEELS, read_member
-from common.data.words import prepare
+from common.data.words import examples
 from common.errors import UserError
 
 SOURCES = ("imdb", "rotten_tomatoes")
@@ -108,14 +107,8 @@ def load(name: str, cache: Path) -> Texts:
 
 def _read(name: str, cache: Path) -> kept.Arrays:
     """All texts in one, a line each, since TFDS takes seconds to decode them at every start."""
-    builder = MovieReviews(config=name, cache=cache)
-    if not Path(builder.data_dir).exists():
-        logging.info("Building the texts '%s' once into %s", name, builder.data_dir)
-        prepare(builder, cache)
-    source = builder.as_data_source(split="train")
-    examples = sorted(source.__getitems__(range(len(source))), key=lambda example: example["row"])
     labels = {}  # a dict keeps the order of insertion
-    for example in examples:
+    for example in examples(MovieReviews(config=name, cache=cache), cache, "row"):
         text = " ".join(example["text"].decode().replace("<br />", " ").split())
         labels.setdefault(text, example["label"])
     return {

@@ -118,20 +118,28 @@ def read(builder: tfds.core.DatasetBuilder, num_words: int, cache: Path) -> Spac
     """
 
     def compute():
-        if not Path(builder.data_dir).exists():
-            logging.info("Building the word space '%s' once into %s", name, builder.data_dir)
-            prepare(builder, cache)
-        source = builder.as_data_source(split="train")
-        examples = source.__getitems__(range(len(source)))
-        examples.sort(key=lambda example: example["rank"])
+        found = examples(builder, cache, "rank")
         return {
-            "words": [example["word"].decode() for example in examples],
-            "vectors": [example["vector"] for example in examples],
+            "words": [example["word"].decode() for example in found],
+            "vectors": [example["vector"] for example in found],
         }
 
     name = builder.info.full_name
     space = kept.arrays(cache / "spaces", name.replace("/", "-"), name, compute)
     return Space(space["words"][:num_words].tolist(), space["vectors"][:num_words])
+
+
+def examples(builder: tfds.core.DatasetBuilder, cache: Path, order: str) -> list[dict]:
+    """All examples of an embedded set by a number that each has, building the set if need be.
+
+    Raises:
+      UserError: as `prepare`.
+    """
+    if not Path(builder.data_dir).exists():
+        logging.info("Building '%s' once into %s", builder.info.full_name, builder.data_dir)
+        prepare(builder, cache)
+    source = builder.as_data_source(split="train")
+    return sorted(source.__getitems__(range(len(source))), key=lambda example: example[order])
 
 
 def prepare(builder: tfds.core.DatasetBuilder, cache: Path) -> None:
