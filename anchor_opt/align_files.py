@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from tqdm import tqdm
 
-from common.data import vectors
+from common.data import numpy_files, vectors
 from common.data.words import Space
 from common.errors import UserError
 
@@ -64,11 +63,11 @@ def read_space(path: Path, word_list: Path | None, num_rows: int) -> Space:
 
 def _has_words(path: Path) -> bool:
     try:
-        with zipfile.ZipFile(path) as file:
-            return "words.npy" in file.namelist()
-    except (OSError, zipfile.BadZipFile):
-        # Of a broken .npz `read` says what is wrong.
-        return path.suffix.lower() == ".npz"
+        found = numpy_files.names(path)
+    except OSError:
+        found = None
+    # Of a broken .npz `read` says what is wrong.
+    return path.suffix.lower() == ".npz" if found is None else "words" in found
 
 
 def read_seeds(path: Path, source: Space, target: Space) -> Seeds:

@@ -20,6 +20,9 @@ from anchor_opt.relative import unit
 from common import ot
 from common.parallel import block_rows, scan_rows
 
+# Below every score 2 s - r of unit rows, and finite: a column may lose all of them.
+DROPPED = -4.0
+
 
 class Settings(NamedTuple):
     """Static choices of the loop; see defaults.py for what was measured."""
@@ -109,7 +112,7 @@ def _best(rows, columns, neighbours, keep, salt):
         penalty = jnp.where(valid, hubness, jnp.inf)[:, None]
         score = lax.cond(
             keep < 1,
-            lambda s: jnp.where(_kept(index, num_columns, keep, salt), s, -jnp.inf),
+            lambda s: jnp.where(_kept(index, num_columns, keep, salt), s, DROPPED),
             lambda s: s,
             2 * similarity - penalty,
         )
@@ -153,7 +156,7 @@ def at(
       keep: share of similarities that the first matchings see; it doubles as the objective stalls.
       salt: changes what is dropped.
     """
-    best = jnp.float32(-jnp.inf)
+    best = jnp.float32(ot.LOW)
     return State(from_fixed, from_moving, jnp.float32(keep), best, jnp.int32(0), jnp.int32(salt))
 
 
@@ -232,7 +235,7 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
         from_moving,
         jnp.where(doubles, jnp.minimum(1.0, 2 * state.keep), state.keep),
         # Objectives at different shares kept do not compare.
-        jnp.where(doubles, -jnp.inf, jnp.maximum(state.best, found.objective)),
+        jnp.where(doubles, ot.LOW, jnp.maximum(state.best, found.objective)),
         jnp.where(doubles, 0, stalled),
         state.salt + 2,  # a matching draws twice
     )

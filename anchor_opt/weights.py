@@ -1,7 +1,6 @@
 """Weights of a ViT exported from timm, `np.savez(path, **state_dict)`, read into ours."""
 
 import re
-import zipfile
 from pathlib import Path
 
 import jax
@@ -10,6 +9,7 @@ import numpy as np
 from flax import nnx
 
 from anchor_opt.vit import Shape, ViT, with_parameters
+from common.data import numpy_files
 from common.errors import UserError
 
 HEAD = 64  # numbers an attention head, in all of timm's vit_tiny to vit_large
@@ -51,6 +51,8 @@ def load(path: Path, mean: tuple[float, ...], std: tuple[float, ...]) -> ViT:
                 f"The parameter {name} in {path} has the shape {array.shape}, a ViT of width "
                 f"{shape.width} and patches of {shape.patch} pixels {leaf.shape}."
             )
+        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+            raise UserError(f"The parameter {name} in {path} is not finite: export it again.")
         return jnp.asarray(array, jnp.float32)
 
     return with_parameters(shape, jax.tree_util.tree_map_with_path(value, parameters))
@@ -69,15 +71,19 @@ def _shape(weights: dict, path: Path, mean: tuple, std: tuple) -> Shape:
     kernel = _get(weights, "patch_embed.proj.weight", path)
     positions = _get(weights, "pos_embed", path)
     side = round((positions.shape[-2] - 1) ** 0.5) if positions.ndim > 1 else 0
-    if kernel.ndim != 4 or side**2 + 1 != positions.shape[-2] or len(kernel) % HEAD:
+    square = kernel.ndim == 4 and side and side**2 + 1 == positions.shape[-2]
+    if not square or 0 in kernel.shape or len(kernel) % HEAD:
         raise UserError(
             f"{path} holds patches of shape {kernel.shape} and positions of shape "
             f"{positions.shape}: export a timm vit_*_patch* of square images with a class token."
         )
     width, channels, patch, _ = kernel.shape
-    blocks = {int(m[1]) for name in weights if (m := re.match(r"blocks\.(\d+)\.", name))}
+    found = (re.match(r"blocks\.(\d{1,9})\.", name, re.ASCII) for name in weights)
+    blocks = {int(match[1]) for match in found if match}
     size = side * patch
     depth = 1 + max(blocks, default=-1)
+    if depth > len(weights):  # before as many are built
+        raise UserError(f"{path} has a block {depth - 1} but not all before: export it again.")
     return Shape((size, size, channels), patch, width, depth, width // HEAD, 0, "token", mean, std)
 
 
@@ -91,11 +97,10 @@ def _get(weights: dict[str, np.ndarray], name: str, path: Path) -> np.ndarray:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        return numpy_files.npz(path)
     except FileNotFoundError:
         raise UserError(f"There is no file of weights {path}: correct the path.") from None
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError) as error:
         raise UserError(
             f"{path} is no whole .npz of plain arrays: save the weights with np.savez(path, "
             "**{name: value.numpy() for name, value in model.state_dict().items()})."

@@ -17,12 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
+from common.data import numpy_files
 from common.errors import UserError
 from common.workdir import write_atomically
 
 STEPS = ("unit", "center")
 ARRAYS = ("matrix", "moving_means", "fixed_means")
 NORMALISE = ("unit", "center", "unit")
+MOST_STEPS = 100  # of a file: each is compiled
 EPSILON = float(np.finfo(np.float32).eps)
 
 
@@ -159,13 +161,13 @@ def load(path: Path | str) -> Aligner:
     """
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            found = {field.name: file[field.name] for field in dataclasses.fields(Aligner)}
+        found = numpy_files.npz(path)
         arrays = [found[name].astype(np.float32) for name in ARRAYS]
         normalise = tuple(str(step) for step in found["normalise"])
         means = [(normalise.count("center"), dimension) for dimension in arrays[0].shape]
         finite = all(np.isfinite(x).all() for x in arrays)
-        if [x.shape for x in arrays[1:]] != means or not set(normalise) <= set(STEPS) or not finite:
+        fits = [x.shape for x in arrays[1:]] == means and arrays[0].size and finite
+        if not fits or not set(normalise) <= set(STEPS) or len(normalise) > MOST_STEPS:
             raise ValueError("its fields disagree")
     except OSError as error:
         raise UserError(

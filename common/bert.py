@@ -42,6 +42,8 @@ PARAMETER_NAMES = {  # ours -> the checkpoint's, where they differ
 
 # What config.json may say: anything else would load, and give other vectors than it should.
 REQUIRED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+COUNTS = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers")
+COUNTS += ("vocab_size", "max_position_embeddings", "type_vocab_size")
 POOLINGS = ("mean", "cls")
 
 
@@ -100,14 +102,26 @@ def load(read: Callable[[str], bytes]) -> tuple[Bert, tokenizers.Tokenizer]:
 
     Raises:
       UserError: the checkpoint is of another architecture, lacks a parameter or has one of another
-        shape.
+        shape or of numbers that are not finite.
     """
     config = json.loads(read("config.json"))
     for key, known in REQUIRED.items():
         if config.get(key) not in (None, known):
             raise UserError(f"config.json has {key} '{config[key]}': only '{known}' can be run.")
+    for key in COUNTS:
+        if not isinstance(config.get(key), int) or config[key] < 1:
+            raise UserError(f"config.json has {key} {config.get(key)!r}: it is a number from 1 up.")
+    width, heads = config["hidden_size"], config["num_attention_heads"]
+    if width % heads:
+        raise UserError(f"config.json has hidden_size {width} for {heads} heads: it must divide.")
+    if not 0 < float(config["layer_norm_eps"]) < 1:
+        raise UserError(f"config.json has layer_norm_eps {config['layer_norm_eps']}: 1e-12 say.")
     weights = safetensors.numpy.load(read("model.safetensors"))
     weights = {name.removeprefix("bert."): value for name, value in weights.items()}
+    if config["num_hidden_layers"] > len(weights):  # before as many are built
+        raise UserError(
+            f"model.safetensors has no {config['num_hidden_layers']} layers: not of config.json?"
+        )
     graph, state = nnx.split(nnx.eval_shape(lambda: Bert(config, nnx.Rngs(0))))
 
     def value(path, leaf):
@@ -118,6 +132,8 @@ def load(read: Callable[[str], bytes]) -> tuple[Bert, tokenizers.Tokenizer]:
         array = weights[name].T if keys[-1] == "kernel" else weights[name]
         if array.shape != leaf.shape:
             raise UserError(f"Parameter {name} has shape {array.shape}, config.json {leaf.shape}.")
+        if not np.isfinite(array).all():
+            raise UserError(f"Parameter {name} holds NaN or infinity: fetch the checkpoint again.")
         return jnp.asarray(array, jnp.float32)
 
     state = jax.tree_util.tree_map_with_path(value, state)
@@ -152,6 +168,9 @@ def encode(
 
     Returns:
       float32 unit rows in the order of `texts`.
+
+    Raises:
+      UserError: a token that the model has no vector of.
     """
     tokenizer.enable_truncation(max_length)
     ids = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
@@ -171,6 +190,11 @@ def encode(
             tokens = np.zeros((batch_size, _padded(lengths.max())), np.int32)
             for slot, row in enumerate(rows):
                 tokens[slot, : len(ids[row])] = ids[row]
+            if tokens.max() >= model.words.num_embeddings:  # a gather of it would be NaN
+                raise UserError(
+                    f"tokenizer.json has a token {tokens.max()}, model.safetensors the vectors of "
+                    f"{model.words.num_embeddings}: take both from one model."
+                )
             out[rows] = _step(graph, state, tokens, lengths, pooling)[: len(rows)]
             bar.update(len(rows))
     return out

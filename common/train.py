@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
 from jax import lax
 from tqdm import tqdm
@@ -52,7 +53,8 @@ def run(
         resumed part ends where it would have ended.
 
     Raises:
-      UserError: a checkpoint that can't be read.
+      UserError: a checkpoint that can't be read, or a step after which a float of the state or the
+        metrics is NaN or infinite; what it made is not kept.
     """
     folder = (work.path / "checkpoints" / part).absolute()
     options = ocp.CheckpointManagerOptions(max_to_keep=2)
@@ -66,9 +68,15 @@ def run(
         with tqdm(total=num_steps, initial=start, desc=part, unit="step", leave=False) as bar:
             while start < num_steps and not (done and done(state)):
                 length = min(chunk, num_steps - start)
-                state, metrics = _chunk(state, start, data, step, settings, length)
-                for i in range(length - 1):
+                state, metrics, finite = _chunk(state, start, data, step, settings, length)
+                good = int(np.append(finite.all(axis=1), False).argmin())
+                for i in range(min(good, length - 1)):
                     work.log(part, start + i + 1, _floats({k: v[i] for k, v in metrics.items()}))
+                if good < length:
+                    names = [name for name, _ in _numbers(metrics, state)]
+                    lost = [names[i] for i in np.flatnonzero(~np.asarray(finite[good]))]
+                    kept = folder / str(start) if start else "none, it had just begun"
+                    raise UserError(_diverged(part, start + good + 1, lost, kept))
                 start += length
                 last = {k: v[-1] for k, v in metrics.items()} | (
                     evaluate(state) if evaluate else {}
@@ -90,9 +98,30 @@ def forget_checkpoints(work: Workdir, part: str) -> None:
 @partial(jax.jit, static_argnames=("step", "settings", "length"), donate_argnames="state")
 def _chunk(state, start, data, step, settings, length):
     def body(state, index):
-        return step(state, index, data, settings)
+        state, metrics = step(state, index, data, settings)
+        finite = [jnp.isfinite(leaf).all() for _, leaf in _numbers(metrics, state)]
+        return state, (metrics, jnp.stack(finite))
 
-    return lax.scan(body, state, start + jnp.arange(length))
+    state, (metrics, finite) = lax.scan(body, state, start + jnp.arange(length))
+    return state, metrics, finite
+
+
+def _numbers(metrics: dict, state: Any) -> list[tuple[str, Any]]:
+    """The floats of a step by name; a gradient that is lost shows in the optimiser's moments."""
+    found = jax.tree_util.tree_leaves_with_path((metrics, {"state": state}))
+    return [
+        (jax.tree_util.keystr(path[1:], simple=True, separator="."), leaf)
+        for path, leaf in found
+        if jnp.issubdtype(leaf.dtype, jnp.inexact)
+    ]
+
+
+def _diverged(part: str, step: int, lost: list[str], kept: Path | str) -> str:
+    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+    return (
+        f"The training of {part} diverged: step {step} made {', '.join(lost[:3])}{more} NaN or "
+        f"infinite; lower its learning rate or mend its data (its last good checkpoint: {kept})."
+    )
 
 
 def _restore(manager: ocp.CheckpointManager, step: int, state: Any, folder: Path) -> Any:

@@ -13,6 +13,7 @@ from scipy.sparse import csgraph
 from common.errors import UserError
 
 TRIES = 100  # draws until a graph is connected
+MOST = 10_000  # nodes of a file: the distances between all of them take 800 MB
 
 # name -> (config, random seed) -> graph
 GENERATORS: dict[str, Callable[[ConfigDict, int], nx.Graph]] = {
@@ -112,6 +113,11 @@ def read(path: Path, largest_component: bool) -> nx.Graph:
         raise UserError(
             f"The graph of {path} is in {len(pieces)} pieces of {_sizes(pieces)} nodes, with no "
             "distance between them: give --config.largest_component to keep the largest."
+        )
+    if len(pieces[0]) > MOST:
+        raise UserError(
+            f"The graph of {path} has {len(pieces[0]):,} nodes: give one of {MOST:,} at most, since "
+            "the distances between all of them are held."
         )
     return graph.subgraph(pieces[0]).copy()
 

@@ -5,14 +5,13 @@ and, where row i of the two files' `train` is not the same text, `anchors` [k, d
 files' `anchors` is, the known pairs first.
 """
 
-import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from common.data import encoders, reviews
+from common.data import encoders, numpy_files, reviews
 from common.errors import UserError
 
 VECTORS = ("train", "test", "anchors")
@@ -108,25 +107,24 @@ def _embedded(name, texts, num_train, num_test, max_pieces, smoothing, cache) ->
 
 def _read(path: Path) -> Encoded:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in Encoded._fields if name in file}
-    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile, AttributeError) as error:
+        found = numpy_files.npz(path, Encoded._fields)
+    except (OSError, ValueError) as error:
         raise UserError(
             f"{path} is no whole .npz file of plain arrays: save it with np.savez(path, train=..., "
             "test=..., train_labels=..., test_labels=...)."
         ) from error
-    missing = [name for name in Encoded._fields[:4] if name not in arrays]
+    missing = [name for name in Encoded._fields[:4] if name not in found]
     if missing:
         raise UserError(f"{path} has no array {', '.join(missing)}: save it with np.savez.")
-    for name in arrays.keys() & set(VECTORS):
-        array = arrays[name]
+    for name in found.keys() & set(VECTORS):
+        array = found[name]
         if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "fiu":
             raise UserError(
                 f"The array {name} in {path} has shape {array.shape} and type {array.dtype}: save "
                 "an array [rows, dimension] of real numbers."
             )
-        arrays[name] = array.astype(np.float32)
-    return Encoded(**arrays)
+        found[name] = array.astype(np.float32)
+    return Encoded(**found)
 
 
 def _check(view: Encoded, name: str) -> None:

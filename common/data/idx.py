@@ -1,6 +1,7 @@
 """Labelled images from IDX files, the form in which MNIST and its relatives are published."""
 
 import gzip
+import math
 import zlib
 from pathlib import Path
 
@@ -48,26 +49,28 @@ def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
     Raises:
       UserError: no such file, another format, or more or fewer bytes than its header says.
     """
+    opening = gzip.open if path.suffix == ".gz" else open
     try:
-        content = path.read_bytes()
-        if path.suffix == ".gz":
-            content = gzip.decompress(content)
+        with opening(path, "rb") as file:
+            header = file.read(4 + 4 * dimensions)
+            sizes = np.frombuffer(header[4:].ljust(4 * dimensions, b"\0"), ">u4").tolist()
+            count = math.prod(sizes)
+            data = bytearray()  # grows with what there is, not with what the header says
+            while len(data) <= count and (part := file.read(1 << 20)):
+                data += part
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"Cannot read {path} ({error}): fetch the file again.") from error
-    if content[:4] != bytes((0, 0, UINT8, dimensions)):
+    if header[:4] != bytes((0, 0, UINT8, dimensions)):
         raise UserError(
             f"{path} is no IDX file of {dimensions} dimensions of bytes (it begins with "
-            f"{content[:4].hex(' ') or 'nothing'}): give MNIST's files as they are published."
+            f"{header[:4].hex(' ') or 'nothing'}): give MNIST's files as they are published."
         )
-    header = content[4 : 4 + 4 * dimensions].ljust(4 * dimensions, b"\0")
-    sizes = np.frombuffer(header, ">u4")
-    data = np.frombuffer(content[4 + 4 * dimensions :], np.uint8)
-    if not len(data) or len(data) != sizes.prod(dtype=np.uint64):
+    if not data or len(data) != count:
         raise UserError(
-            f"{path} holds {len(data):,} bytes, its header says {' x '.join(map(str, sizes))}: it "
-            "is cut short or damaged, fetch it again."
+            f"{path} holds {len(data):,} bytes{' or more' if len(data) > count else ''}, its "
+            f"header says {' x '.join(map(str, sizes))}: it is cut short or damaged, fetch it again."
         )
-    return data.reshape(sizes)
+    return np.frombuffer(data, np.uint8).reshape(sizes)
 
 
 def _find(folder: Path, start: str, end: str) -> Path:

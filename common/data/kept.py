@@ -3,13 +3,13 @@
 import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from absl import logging
 
+from common.data import numpy_files
 from common.data.wheels import CACHE_VARIABLE
 from common.errors import UserError
 from common.workdir import write_atomically
@@ -43,9 +43,8 @@ def arrays(folder: Path, name: str, recipe: object, compute: Callable[[], Arrays
                 "writable folder with room."
             ) from error
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        return numpy_files.npz(path)
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} is damaged: delete it and run again.") from error
 
 

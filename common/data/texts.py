@@ -20,7 +20,7 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from common import bert
-from common.data import encoders
+from common.data import encoders, numpy_files
 from common.errors import UserError
 from common.workdir import write_atomically
 
@@ -34,18 +34,11 @@ def read(path: Path) -> list[str]:
     Raises:
       UserError: a file that is missing, empty or not UTF-8, or a line that is empty or comes twice.
     """
-    try:
-        lines = path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
-    except OSError as error:
-        raise UserError(f"Cannot read {path} ({error.strerror}): correct the path.") from error
-    if not lines[-1]:
-        lines.pop()  # the last line feed ends a line
-    if not lines:
-        raise UserError(f"{path} is empty: give a file with a text a line.")
     numbers: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_lines(path), 1):
         try:
-            text = line.decode().strip(" \t\r")
+            text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode()
+            text = text.strip(" \t\r\n")
         except UnicodeDecodeError:
             text = "\0"
         if "\0" in text:  # as in UTF-16
@@ -58,7 +51,17 @@ def read(path: Path) -> list[str]:
                 "the two, a text is the name of its vector."
             )
         numbers[text] = number
+    if not numbers:
+        raise UserError(f"{path} is empty: give a file with a text a line.")
     return list(numbers)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise UserError(f"Cannot read {path} ({error.strerror}): correct the path.") from error
 
 
 def encode_file(
@@ -163,19 +166,18 @@ def _in_chunks(
 
 def _kept(path: Path, shape: tuple[int, int]) -> np.ndarray:
     try:
-        found = np.load(path, allow_pickle=False)
+        found = numpy_files.npy(path)
         if found.shape != shape:
             raise ValueError("of another shape")
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} is damaged: delete it and run again, the rest is kept.") from error
     return found
 
 
 def _recipe(path: Path) -> str | None:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return str(file["recipe"])
-    except Exception:  # numpy's reader raises about anything on foreign bytes: not ours
+        return str(numpy_files.npz(path, ("recipe",))["recipe"])
+    except (OSError, ValueError, KeyError):  # not ours
         return None
 
 

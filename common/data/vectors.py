@@ -9,7 +9,6 @@ import contextlib
 import gzip
 import itertools
 import re
-import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -19,10 +18,13 @@ import numpy as np
 from jaxtyping import Float
 from tqdm import tqdm
 
+from common.data import numpy_files
 from common.data.words import Space
 from common.errors import UserError
 
 HEADER = re.compile(r"(\d{1,12}) (\d{1,6})\s*", re.ASCII)
+LONGEST = 1 << 20  # bytes of a line or a word: a binary file under a wrong name may be one line
+MOST = 1 << 16  # dimensions: as many strings are made of a line
 
 
 def read(path: Path, words_path: Path | None = None, num_words: int | None = None) -> Space:
@@ -141,10 +143,10 @@ def _text_rows(file: BinaryIO, path: Path) -> Iterator[tuple[int, str, np.ndarra
         return
     header = HEADER.fullmatch(first[1])
     count, dimension = map(int, header.groups()) if header else (None, first[1].count(" "))
-    if dimension < 1:
+    if not 1 <= dimension <= MOST:
         raise UserError(
-            f"{path}, line {first[0]} calls for no numbers: give a file with a word and its "
-            "numbers a line, spaces between them."
+            f"{path}, line {first[0]} calls for {dimension or 'no'} numbers: give a file with a "
+            "word and its numbers a line, spaces between them."
         )
     rows = 0
     for number, line in lines if header else itertools.chain([first], lines):
@@ -181,7 +183,8 @@ def _binary_rows(file: BinaryIO, path: Path) -> Iterator[tuple[int, str, np.ndar
         )
     count, dimension = map(int, header.groups())
     for row in range(count):
-        word = b"".join(iter(lambda: file.read(1).strip(b" "), b""))
+        letters = iter(lambda: file.read(1).strip(b" "), b"")
+        word = b"".join(itertools.islice(letters, LONGEST))
         values = file.read(4 * dimension)
         if len(values) < 4 * dimension:
             raise UserError(
@@ -206,17 +209,17 @@ def _binary_rows(file: BinaryIO, path: Path) -> Iterator[tuple[int, str, np.ndar
 
 
 def _array_rows(path: Path, words_path: Path | None) -> Iterator[tuple[int, str, np.ndarray]]:
-    arrays = _arrays(path)
-    vectors = _real(arrays.get("vectors"), path)
+    found = _arrays(path)
+    vectors = _real(found.get("vectors"), path)
     if words_path is not None:
         with _opened(words_path) as file:
             words = [line for _, line in _lines(file, words_path)]
-    elif "words" not in arrays:
+    elif "words" not in found:
         raise UserError(f"{path} comes without words: give a word list as well, one word a line.")
-    elif arrays["words"].ndim != 1 or arrays["words"].dtype.kind != "U":
+    elif found["words"].ndim != 1 or found["words"].dtype.kind != "U":
         raise UserError(f"The array 'words' in {path} is not a list of str: save np.array(words).")
     else:
-        words = arrays["words"].tolist()
+        words = found["words"].tolist()
     if len(words) != len(vectors):
         raise UserError(
             f"{words_path or path} has {len(words)} words for the {len(vectors)} vectors in "
@@ -230,13 +233,13 @@ def _arrays(path: Path, only: bool = False) -> dict[str, np.ndarray]:
     """The arrays `vectors` and `words` of a file; `only`: an only array counts as `vectors`."""
     with _explained(path):
         try:
-            loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"vectors": loaded}
-            if only and len(loaded.files) == 1:
-                return {"vectors": loaded[loaded.files[0]]}
-            return {name: loaded[name] for name in ("vectors", "words") if name in loaded}
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            names = numpy_files.names(path)
+            if names is None:
+                return {"vectors": numpy_files.npy(path)}
+            if only and len(names) == 1:
+                return {"vectors": numpy_files.npz(path)[names[0]]}
+            return numpy_files.npz(path, ("vectors", "words"))
+        except ValueError as error:
             raise UserError(
                 f"{path} is cut, is no numpy file, or holds pickled Python objects, which are "
                 "never loaded: save plain arrays, of numbers and of str."
@@ -257,7 +260,12 @@ def _real(vectors: np.ndarray | None, path: Path) -> np.ndarray:
 
 def _lines(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
     """Yields the lines that are not blank, with their numbers from 1."""
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST + 1), b""), 1):
+        if len(line) > LONGEST:
+            raise UserError(
+                f"{path}, line {number} is over {LONGEST >> 20} MiB long: if the file is binary, "
+                "give it the suffix of its format (.bin, .npy, .npz, .gz)."
+            )
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)  # editors on Windows put it there
         try:
