@@ -114,7 +114,7 @@ def load(read: Callable[[str], bytes]) -> tuple[Bert, tokenizers.Tokenizer]:
     width, heads = config["hidden_size"], config["num_attention_heads"]
     if width % heads:
         raise UserError(f"config.json has hidden_size {width} for {heads} heads: it must divide.")
-    if not 0 < float(config["layer_norm_eps"]) < 1:
+    if not 0 < float(config["layer_norm_eps"]) <= 1:
         raise UserError(f"config.json has layer_norm_eps {config['layer_norm_eps']}: 1e-12 say.")
     weights = safetensors.numpy.load(read("model.safetensors"))
     weights = {name.removeprefix("bert."): value for name, value in weights.items()}

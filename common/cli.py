@@ -76,5 +76,5 @@ def _parse(argv: list[str]) -> list[str]:
 
 
 def _leave(sentence: str) -> None:
-    print(" ".join(sentence.split()), file=sys.stderr)
+    print(" ".join(str(UserError(sentence)).split()), file=sys.stderr)
     sys.exit(2)

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from common import cli
 from common.data import bbc, encoders, reviews
-from common.data.words import prepare
+from common.data.words import prepare, whole
 from common.errors import UserError
 from lpl import nli_edits
 
@@ -73,8 +73,8 @@ def load(name: str, config: ConfigDict, cache: Path) -> Corpus:
       cache: the cache directory.
 
     Raises:
-      UserError: an unknown name, parts that do not fit, a set that TFDS has not prepared, or a
-        download that failed.
+      UserError: an unknown name, parts that do not fit, a set that TFDS has not prepared or that is
+        damaged, or a download that failed.
     """
     make = cli.choose(CORPORA, name, "set of sentence pairs")
     corpus = make(config, cache)
@@ -227,7 +227,8 @@ def _catalogue(name: str, cache: Path) -> tfds.core.DatasetBuilder:
             f"TFDS prepares '{name}' with TensorFlow, once: pip install tensorflow, or lay the "
             f"set, prepared with file_format='array_record', into {folder}."
         )
-    builder = tfds.builder(name, data_dir=cache / "tfds", file_format="array_record")
+    with whole(name, folder):
+        builder = tfds.builder(name, data_dir=cache / "tfds", file_format="array_record")
     if not Path(builder.data_dir).exists():
         prepare(builder, cache)
     return builder
@@ -235,12 +236,14 @@ def _catalogue(name: str, cache: Path) -> tfds.core.DatasetBuilder:
 
 def _read(builder: tfds.core.DatasetBuilder, split: str, *most: int) -> list[Pairs]:
     """Disjoint random pairs of a split, at most so many; pairs without a label (-1) are dropped."""
-    source = builder.as_data_source(split=split)
+    with whole(builder.name, builder.data_dir):
+        source = builder.as_data_source(split=split)
     order = np.random.default_rng(0).permutation(len(source))
     found = []
     for rows in np.split(order, np.cumsum(most))[: len(most)]:
         bar = tqdm(rows.tolist(), desc=f"reading {builder.name} {split}", unit="pair", delay=2)
-        examples = [source[row] for row in bar]
+        with whole(builder.name, builder.data_dir):
+            examples = [source[row] for row in bar]
         known = [
             (example["premise"].decode(), example["hypothesis"].decode(), int(example["label"]))
             for example in examples

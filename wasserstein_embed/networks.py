@@ -116,8 +116,8 @@ def read(path: Path, largest_component: bool) -> nx.Graph:
         )
     if len(pieces[0]) > MOST:
         raise UserError(
-            f"The graph of {path} has {len(pieces[0]):,} nodes: give one of {MOST:,} at most, since "
-            "the distances between all of them are held."
+            f"The graph of {path} has {len(pieces[0]):,} nodes: give one of {MOST:,} at most, "
+            "since the distances between all of them are held."
         )
     return graph.subgraph(pieces[0]).copy()
 

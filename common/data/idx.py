@@ -68,7 +68,8 @@ def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
     if not data or len(data) != count:
         raise UserError(
             f"{path} holds {len(data):,} bytes{' or more' if len(data) > count else ''}, its "
-            f"header says {' x '.join(map(str, sizes))}: it is cut short or damaged, fetch it again."
+            f"header says {' x '.join(map(str, sizes))}: it is cut short or damaged, fetch it "
+            "again."
         )
     return np.frombuffer(data, np.uint8).reshape(sizes)
 

@@ -15,7 +15,7 @@ from tensorflow_datasets.core import DatasetNotFoundError
 from tqdm import tqdm
 
 from common.data.wheels import WHEELS, read_member
-from common.data.words import prepare
+from common.data.words import prepare, whole
 from common.errors import UserError
 
 EMBEDDED = "mnist_5k"
@@ -89,8 +89,9 @@ def load(dataset: str, split: str, cache: Path) -> Images:
       UserError: an unknown set or split, one without images, labels or a common size, an empty one,
         or a download that failed.
     """
-    builder = _builder(dataset, cache)
-    features = builder.info.features
+    with whole(dataset, cache / "tfds" / dataset.split("/")[0]):
+        builder = _builder(dataset, cache)
+        features = builder.info.features
     if not {"image", "label"} <= set(features) or features["image"].np_dtype != np.uint8:
         raise UserError(
             f"The set '{dataset}' has no 8-bit 'image' with a 'label': choose a set for image "
@@ -98,6 +99,17 @@ def load(dataset: str, split: str, cache: Path) -> Images:
         )
     if not Path(builder.data_dir).exists():
         _prepare(builder, dataset, cache)
+    with whole(dataset, builder.data_dir):
+        images, labels = _read(builder, dataset, split)
+    if len({image.shape for image in images}) != 1:
+        raise UserError(
+            f"The split '{split}' of '{dataset}' is empty or its images differ in size: choose a "
+            f"set whose images have one size, {EMBEDDED}, mnist or cifar10 say."
+        )
+    return Images(np.stack(images), np.array(labels), split)
+
+
+def _read(builder: tfds.core.DatasetBuilder, dataset: str, split: str) -> tuple[list, list[int]]:
     try:
         source = builder.as_data_source(split=split)
     except ValueError as error:
@@ -111,12 +123,7 @@ def load(dataset: str, split: str, cache: Path) -> Images:
         example = source[i]
         images.append(example["image"])
         labels.append(int(example["label"]))
-    if len({image.shape for image in images}) != 1:
-        raise UserError(
-            f"The split '{split}' of '{dataset}' is empty or its images differ in size: choose a "
-            f"set whose images have one size, {EMBEDDED}, mnist or cifar10 say."
-        )
-    return Images(np.stack(images), np.array(labels), split)
+    return images, labels
 
 
 def _builder(dataset: str, cache: Path) -> tfds.core.DatasetBuilder:

@@ -133,13 +133,32 @@ def examples(builder: tfds.core.DatasetBuilder, cache: Path, order: str) -> list
     """All examples of an embedded set by a number that each has, building the set if need be.
 
     Raises:
-      UserError: as `prepare`.
+      UserError: as `prepare` and `whole`.
     """
     if not Path(builder.data_dir).exists():
         logging.info("Building '%s' once into %s", builder.info.full_name, builder.data_dir)
         prepare(builder, cache)
-    source = builder.as_data_source(split="train")
-    return sorted(source.__getitems__(range(len(source))), key=lambda example: example[order])
+    with whole(builder.info.full_name, builder.data_dir):
+        source = builder.as_data_source(split="train")
+        return sorted(source.__getitems__(range(len(source))), key=lambda example: example[order])
+
+
+@contextlib.contextmanager
+def whole(name: str, folder: Path | str) -> Iterator[None]:
+    """Says of a prepared set that is damaged what to do: TFDS raises many kinds of error.
+
+    Raises:
+      UserError: whatever was raised.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"The prepared set {name} can't be read ({error}): delete {folder} and run again, to "
+            "prepare it anew."
+        ) from error
 
 
 def prepare(builder: tfds.core.DatasetBuilder, cache: Path) -> None:

@@ -125,6 +125,12 @@ def test_dropping_anneals_to_all():
     assert bootstrap.done(state, choices)
 
 
+def test_a_row_that_loses_all_similarities_leaves_the_objective_finite():
+    fixed, moving, _ = rotated_spaces()
+    found = bootstrap.match(fixed[:9], moving[:9], neighbours=3, keep=0.01)
+    assert np.isfinite(float(found.objective)) and float(found.objective) < -2
+
+
 def test_repeated_seeds_do_not_blow_up():
     fixed, moving, truth = rotated_spaces()
     seeds = np.array([0, 0, 1, 2])

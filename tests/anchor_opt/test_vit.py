@@ -76,6 +76,11 @@ def test_grey_images_of_another_size_are_fitted():
         ({"norm.bias": None}, "no parameter norm.bias"),
         ({"blocks.1.mlp.fc1.bias": np.zeros(3)}, r"fc1.bias in .* has the shape \(3,\)"),
         ({"pos_embed": np.zeros((1, 9, 128))}, "square images with a class token"),
+        ({"pos_embed": np.zeros((1, 1, 128))}, "square images with a class token"),
+        ({"patch_embed.proj.weight": np.zeros((0, 3, 4, 4))}, "square images with a class token"),
+        ({"blocks.999999999.norm1.bias": np.zeros(128)}, "block 999999999 but not all before"),
+        ({"norm.bias": np.full(128, np.nan)}, "norm.bias in .* is not finite"),
+        ({"norm.bias": np.array(["a"] * 128)}, "norm.bias in .* is not finite"),
         ({"cls_token": np.array([None])}, "no whole .npz of plain arrays"),
     ],
 )

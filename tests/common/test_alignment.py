@@ -422,6 +422,8 @@ def test_files_that_cannot_be_loaded(tmp_path):
         {"fixed_means": np.zeros((2, 4))},
         {"normalise": ("unit", "scale", "center")},
         {"normalise": ("unit",)},
+        {"normalise": ("unit", "center") + ("unit",) * 1000},
+        {"matrix": np.zeros((3, 0)), "fixed_means": np.zeros((1, 0))},
     ):
         np.savez(path, **good | wrong)
         refused(path.read_bytes())

@@ -92,6 +92,35 @@ def test_a_broken_checkpoint_is_one_sentence(tmp_path):
     run(tmp_path)  # an earlier checkpoint is there
 
 
+def spoilt_step(state, index, data, settings):
+    """What `settings` names takes `data`, NaN or infinite, at step 6."""
+    numbers = state | {"loss": jnp.float32(0)}
+    numbers[settings] += jnp.where(index == 5, data, 0.0)
+    return {name: numbers[name] for name in state}, {"loss": numbers["loss"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "chunk"),
+    [("loss", np.nan, 4), ("parameters", np.inf, 4), ("moments", -np.inf, 8)],
+)
+def test_a_number_that_is_not_finite_is_said_with_its_step_and_array(tmp_path, name, value, chunk):
+    kept = r"checkpoints/fit/4\)\." if chunk == 4 else r"none, it had just begun\)\."
+    work = Workdir(tmp_path, {})
+    for _ in range(2):  # nothing of it is kept, so that it is said again
+        with pytest.raises(UserError, match=f"fit diverged: step 6 made .*{name} NaN .*{kept}$"):
+            train.run(
+                spoilt_step,
+                {"parameters": jnp.zeros(3), "moments": jnp.zeros(2), "count": jnp.int32(0)},
+                jnp.float32(value),
+                name,
+                num_steps=20,
+                chunk=chunk,
+                work=work,
+                part="fit",
+            )
+        assert [record["step"] for record in work.records()] == [1, 2, 3, 4, 5]
+
+
 def test_forgotten_checkpoints(tmp_path):
     work, _ = run(tmp_path)
     train.forget_checkpoints(work, "fit")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import hypothesis
+from absl import logging
 from hypothesis import strategies as st
 
 from common.errors import UserError
@@ -51,7 +52,7 @@ class Outcome(NamedTuple):
 @st.composite
 def damaged(draw, content: bytes) -> bytes:
     """The content after one to three accidents."""
-    for _ in range(draw(st.integers(1, 3))):
+    for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
         kind = draw(st.sampled_from(ACCIDENTS))
         first = draw(st.integers(0, len(content)))
         last = min(len(content), first + draw(st.integers(0, 60)))
@@ -130,13 +131,14 @@ def check(reader: Reader, files: dict[str, bytes], size: int) -> Outcome:
         signal.signal(signal.SIGALRM, _late)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         tracemalloc.start()
+        logging.set_verbosity(logging.ERROR)
         began = time.perf_counter()
         try:
             with warnings.catch_warnings(action="ignore"):
                 reader.read(folder)
         except UserError as error:
             accepted = False
-            assert re.fullmatch(r"[^\x00-\x1f]{10,2500}[.)]", str(error)), repr(str(error))
+            assert re.fullmatch(r"[^\x00-\x1f]{10,2500}[.?)]", str(error)), repr(str(error))
         finally:
             seconds = time.perf_counter() - began
             memory = tracemalloc.get_traced_memory()[1] / (size + CONSTANT)

@@ -39,6 +39,7 @@ from common.data import (
     wheels,
 )
 from common.errors import UserError
+from lpl import nli_data
 from wasserstein_embed import networks
 
 WORDS = ["the", "of", "café", "New York", "\u00a0", "1", "-2", "naïve", "x" * 40]
@@ -229,15 +230,44 @@ class TinyFaults(tfds.core.GeneratorBasedBuilder):
             yield i, {"image": np.full((2, 3, 1), i, np.uint8), "label": i % 3}
 
 
+def _prepared_files(name: str, folder: Path) -> dict[str, bytes]:
+    builder = tfds.builder(name, data_dir=folder, file_format="array_record")
+    with contextlib.redirect_stdout(io.StringIO()):
+        builder.download_and_prepare()
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    return {f"tfds/{path.relative_to(folder)}": path.read_bytes() for path in found}
+
+
 def _prepared(folder: Path) -> Reader:
-    builder = tfds.builder("tiny_faults", data_dir=folder, file_format="array_record")
-    builder.download_and_prepare()
-    files = {
-        f"tfds/{path.relative_to(folder)}": path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    files = _prepared_files("tiny_faults", folder)
     return Reader(files, lambda p: images.load("tiny_faults", "train", p))
+
+
+class TinyPairs(tfds.core.GeneratorBasedBuilder):
+    """As SNLI and MultiNLI are there."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        text, label = tfds.features.Text(), tfds.features.ClassLabel(num_classes=3)
+        features = {"premise": text, "hypothesis": text, "label": label}
+        return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict(features))
+
+    def _split_generators(self, dl_manager):
+        return {"train": self._generate_examples()}
+
+    def _generate_examples(self):
+        for i in range(6):
+            yield i, {"premise": f"one {i}", "hypothesis": f"other {i}", "label": i % 3}
+
+
+def _pairs_of_tfds(folder: Path) -> Reader:
+    files = _prepared_files("tiny_pairs", folder)
+
+    def read(cache):
+        return nli_data._read(nli_data._catalogue("tiny_pairs", cache), "train", 3)
+
+    return Reader(files, read)
 
 
 def _graph(ending: str, write: Callable) -> Reader:
@@ -249,8 +279,8 @@ def _graph(ending: str, write: Callable) -> Reader:
 
 def _gensim(folder: Path):
     """Keys and numbers out of any bytes."""
-    words = (folder / "keys").read_bytes().decode("latin-1").split("\n")
-    content = (folder / "numbers").read_bytes()
+    words = _bytes(folder / "keys")[:50_000].decode("latin-1").split("\n")
+    content = _bytes(folder / "numbers")
     found = np.frombuffer(content[: len(content) // 4 * 4], np.float32)
     found = found.reshape(len(words), -1) if len(found) % len(words) == 0 else found
     keyed = types.SimpleNamespace(index_to_key=words, vectors=found)
@@ -259,7 +289,7 @@ def _gensim(folder: Path):
 
 def _arguments(folder: Path):
     """Flags as a user types them, one a line; the command line says its sentence and leaves."""
-    typed = (folder / "arguments").read_bytes().replace(b"\0", b"").decode("utf-8", "replace")
+    typed = _bytes(folder / "arguments").replace(b"\0", b"").decode("utf-8", "replace")
     values, said = flags.FlagValues(), io.StringIO()
     config_flags.DEFINE_config_file("config", None, "", flag_values=values, lock_config=True)
     flags.DEFINE_string("workdir", None, "", flag_values=values)
@@ -271,6 +301,11 @@ def _arguments(folder: Path):
     except SystemExit as error:
         assert error.code == 2
         raise UserError(said.getvalue().removesuffix("\n")) from error
+
+
+def _bytes(path: Path) -> bytes:
+    """For what a user gives otherwise than in a file."""
+    return path.read_bytes() if path.exists() else b""
 
 
 def _seeds(folder: Path):
@@ -285,13 +320,14 @@ def _dictionary(folder: Path):
 
 
 def _corpus(folder: Path):
-    lines = (folder / "t.txt").read_bytes().decode("latin-1").split("\n")
+    lines = _bytes(folder / "t.txt").decode("latin-1").split("\n")
     return corpus.build(lines, num_words=9, subsample=1e-3, gap=2, random_seed=0)
 
 
 @cache
 def table(folder: Path) -> dict[str, Reader]:
     """All readers by name; `folder` takes what has to be prepared."""
+    tfds.disable_progress_bar()
     pairs = "".join(f"{w}\t{w}\n" for w in WORDS).encode()
     graphs = {
         ".txt": nx.write_edgelist,
@@ -340,7 +376,8 @@ def table(folder: Path) -> dict[str, Reader]:
         "corpus": Reader({"t.txt": b"It's a text.\nAnother text of words.\n"}, _corpus),
         "gensim": Reader({"keys": b"a\nb\nc", "numbers": TABLE[:3].tobytes()}, _gensim),
         "wheel": _wheel(),
-        "prepared TFDS set": _prepared(folder),
+        "prepared TFDS set": _prepared(folder / "images"),
+        "sentence pairs of TFDS": _pairs_of_tfds(folder / "pairs"),
         "flags": Reader({"arguments": ARGUMENTS}, _arguments),
         **{f"graph {ending}": _graph(ending, write) for ending, write in graphs.items()},
     }

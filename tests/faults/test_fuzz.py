@@ -68,4 +68,6 @@ def test_no_code_of_ours_reads_pickles():
     files = [path for path in ROOT.rglob("*.py") if "tests" not in path.relative_to(ROOT).parts]
     assert len(files) > 80
     for path in files:
-        assert not re.search(r"allow_pickle=True|import pickle|pickle\.load", path.read_text()), path
+        assert not re.search(r"allow_pickle=True|import pickle|pickle\.load", path.read_text()), (
+            path
+        )

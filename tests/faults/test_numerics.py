@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.nn import one_hot
+from scipy.special import logsumexp
 
 from anchor_opt import bootstrap
 from common import alignment, ot, retrieval, sinkhorn
@@ -26,7 +27,8 @@ def matched(x, y):
 
 def transported(x, y):
     found = ot.match(x, y, 0.05, iterations=20, rows=True)
-    return {"columns": found.to_y, "rows": found.to_x, "along_rows": found.u, "along_columns": found.v}
+    along = {"along_rows": found.u, "along_columns": found.v}
+    return {"columns": found.to_y, "rows": found.to_x, **along}
 
 
 def solved(x, y):
@@ -48,7 +50,7 @@ ORDERS = {
     "CSLS": lambda x, y: {"columns": retrieval.csls_top_k(x, y, 1, neighbours=4)[1][:, 0]},
     "transport": transported,
     "Sinkhorn": solved,
-    "assignment": lambda x, y: {"columns": compare.assignment(x[:M], y)},
+    "assignment": lambda x, y: {"columns": compare.assignment(x, y)},
     "LLE": rebuilt,
     "Procrustes": lambda x, y: {"number": alignment.procrustes(x, x[:, ::-1] + 0.1 * x**2)},
 }
@@ -56,15 +58,16 @@ ORDERS = {
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_permuted_rows_give_permuted_results(name):
-    rows, at_rows = (P, AT_P) if name != "assignment" else (RNG.permutation(M), None)
-    plain = ORDERS[name](jnp.asarray(X), jnp.asarray(Y))
-    turned = ORDERS[name](jnp.asarray(X)[rows], jnp.asarray(Y)[Q])
+    x, y, rows = jnp.asarray(X), jnp.asarray(Y), P
+    if name == "assignment":  # of as many rows
+        x, rows = x[:M], Q[::-1]
+    plain, turned = ORDERS[name](x, y), ORDERS[name](x[rows], y[Q])
     for kind, expected in plain.items():
         expected = np.asarray(expected)
         if kind == "columns":  # of each row of x a row of y
             expected = AT_Q[expected[rows]]
         elif kind == "rows":
-            expected = at_rows[expected[Q]]
+            expected = AT_P[expected[Q]]
         elif kind == "along_rows":
             expected = expected[rows]
         elif kind == "along_columns":
@@ -76,3 +79,50 @@ def test_permuted_rows_give_permuted_results(name):
             np.testing.assert_array_equal(found, expected)
         else:
             np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def reference(x, y, epsilon, iterations):
+    """<P, C> + epsilon KL(P | a b') after so many iterations in the log domain, in float64."""
+    x, y = (np.asarray(z, np.float64) for z in (x, y))
+    scaled = ((x[:, None] - y) ** 2).sum(-1) / epsilon
+    a, b = (np.full(len(z), 1 / len(z)) for z in (x, y))
+    f = np.zeros(len(x))
+    for _ in range(iterations):
+        g = np.log(b) - logsumexp(f[:, None] - scaled, axis=0)
+        f = np.log(a) - logsumexp(g - scaled, axis=1)
+    mass = np.exp(f[:, None] + g - scaled).sum()
+    return epsilon * (a @ (f - np.log(a)) + b @ (g - np.log(b)) + 1 - mass)
+
+
+def by_sinkhorn(x, y, epsilon):
+    cost = sinkhorn.ground_cost(x, y, "euclidean", 2)
+    return sinkhorn.solve(cost, None, None, epsilon=epsilon, iterations=40).value
+
+
+VALUES = {
+    "sinkhorn": by_sinkhorn,
+    "transport": lambda x, y, e: ot.transport(x, y, epsilon=e, iterations=40).value,
+    "divergence": lambda x, y, e: ot.divergence(x, y, epsilon=e, iterations=40)[0],
+}
+
+
+@pytest.fixture(scope="module", params=VALUES)
+def differentiated(request):
+    return request.param, jax.jit(jax.value_and_grad(VALUES[request.param]))
+
+
+@pytest.mark.parametrize("epsilon", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("duplicates", [False, True])
+def test_small_epsilon_and_duplicated_points_in_float32(differentiated, epsilon, duplicates):
+    name, function = differentiated
+    rng = np.random.default_rng(1)
+    x, y = (rng.normal(size=(8, 2)).astype(np.float32) for _ in range(2))
+    if duplicates:
+        x[4:], y[2:4], y[5] = x[:4], y[:2], x[0]
+    value, gradient = function(jnp.asarray(x), jnp.asarray(y), epsilon)
+    with jax.enable_x64(True):
+        exact, slope = function(*(jnp.asarray(z, jnp.float64) for z in (x, y)), epsilon)
+    np.testing.assert_allclose(value, exact, rtol=1e-4)
+    np.testing.assert_allclose(gradient, slope, atol=1e-4 * np.abs(slope).max())
+    if name != "divergence":
+        np.testing.assert_allclose(value, reference(x, y, epsilon, 40), rtol=1e-4)

@@ -164,5 +164,5 @@ def test_a_perceptron_in_place_of_the_matrix(values, tmp_path):
 
 def test_a_training_that_diverges_says_so(values, tmp_path):
     wild = {"methods": ("mse_sgd",), "mse_sgd.learning_rate": 1e6, "sizes": (200,)}
-    with pytest.raises(UserError, match=r"diverged: lower its learning_rate \(1000000.0\)"):
+    with pytest.raises(UserError, match=r"diverged: step \d+ made .* lower its learning rate"):
         inside(tmp_path, values | wild)

@@ -68,6 +68,13 @@ def test_a_mistake_is_one_sentence(tmp_path, name, content, says):
         networks.read(path, False)
 
 
+def test_a_graph_whose_distances_would_not_fit(tmp_path):
+    path = tmp_path / "long.txt"
+    path.write_text("".join(f"{i} {i + 1}\n" for i in range(networks.MOST)))
+    with pytest.raises(UserError, match="has 10,001 nodes: give one of 10,000 at most"):
+        networks.read(path, False)
+
+
 def test_the_largest_component_and_impossible_values(tmp_path):
     path = tmp_path / "pieces.txt"
     path.write_text("1 2\n2 3\n4 5\n")

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from flax import nnx
 
 from common import bert
@@ -109,6 +110,21 @@ def beside(folder, modules=(), pooling=None, limits=None):
         (folder / part).write_text(json.dumps(value))
 
 
+def spoil(folder, value):
+    """Puts a number into one of the model's arrays."""
+    path = folder / "model.safetensors"
+    weights = {k: v.copy() for k, v in safetensors.numpy.load(path.read_bytes()).items()}
+    weights["embeddings.LayerNorm.bias"][0] = value
+    safetensors.numpy.save_file(weights, path)
+
+
+def renumber(folder, word, number):
+    """Gives a word of the tokenizer another number."""
+    found = json.loads((folder / "tokenizer.json").read_text())
+    found["model"]["vocab"][word] = number
+    (folder / "tokenizer.json").write_text(json.dumps(found))
+
+
 def test_a_folder_with_a_model_is_an_encoder(folder, tmp_path):
     texts = ["land", "sea", "bridge land sea", "land " * 30]
     found = encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
@@ -125,6 +141,13 @@ def test_a_folder_with_a_model_is_an_encoder(folder, tmp_path):
         (lambda folder: (folder / "config.json").write_text("{"), "has to be a BERT"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "has to be a BERT"),
         (lambda folder: reconfigure(folder, vocab_size=5), "word_embeddings.weight has shape"),
+        (lambda folder: reconfigure(folder, num_hidden_layers=10**9), "has no 1000000000 layers"),
+        (lambda folder: reconfigure(folder, num_attention_heads=3), "8 for 3 heads"),
+        (lambda folder: reconfigure(folder, num_attention_heads=-2), "num_attention_heads -2"),
+        (lambda folder: reconfigure(folder, layer_norm_eps=-1.0), "layer_norm_eps -1.0"),
+        (lambda folder: reconfigure(folder, type_vocab_size="2"), "type_vocab_size '2'"),
+        (lambda folder: spoil(folder, np.nan), "holds NaN or infinity"),
+        (lambda folder: renumber(folder, "land", 7), "a token 7, .* vectors of 4"),
         (lambda folder: reconfigure(folder, model_type="roberta"), "model_type 'roberta': only"),
         (lambda folder: reconfigure(folder, hidden_act="relu"), "hidden_act 'relu': only 'gelu'"),
         (lambda folder: beside(folder, pooling={"pooling_mode": "max"}), r"Pooling \(max\): only"),

@@ -7,6 +7,8 @@ import pytest
 from common.data import idx
 from common.errors import UserError
 
+OVERFLOWING = struct.pack(">3I", 1_620_712, 878_418, 38_871_733)
+
 
 def content(array, kind=8):
     sizes = struct.pack(f">{array.ndim}I", *array.shape)
@@ -41,9 +43,9 @@ def test_both_splits_compressed_or_not(folder):
         (lambda good: good[:-1], r"header says 3 x 28 x 20: it is cut short"),
         (lambda good: good + b"x", "holds 1,681 bytes"),
         (lambda good: good[:9], "holds 0 bytes"),
-        # 0xaaaaaaab x 3 x 0x7fffffff00000001 is 1 in 64 bits; so are these sizes 1,680.
-        (lambda good: good[:4] + OVERFLOWING + good[16:], "holds 1,680 bytes, its header says"),
         (lambda good: good[:4] + b"\xff" * 12 + good[16:], "holds 1,680 bytes, its header says"),
+        # Their product is 3 x 2^64 + 1,680: in 64 bits the right one.
+        (lambda good: good[:4] + OVERFLOWING + good[16:], "holds 1,680 bytes, its header says"),
         (lambda good: b"", "begins with nothing"),
         (lambda good: b"\x89PNG" + good, "no IDX file of 3 dimensions of bytes"),
         (lambda good: good[:2] + b"\x0d" + good[3:], "begins with 00 00 0d 03"),

@@ -1,4 +1,5 @@
 import gzip
+import shutil
 
 import numpy as np
 import pytest
@@ -67,6 +68,15 @@ def test_the_embedded_set_is_the_wheels(empty_cache):
         np.testing.assert_array_equal(part.images[i].ravel(), pixels)
     both = {image.tobytes() for part in (train, test) for image in part.images}
     assert len(both) == 5_000  # nothing held out has been seen
+
+
+@pytest.mark.parametrize("damaged", ["features.json", "dataset_info.json", "*array_record*"])
+def test_a_prepared_set_that_is_damaged(tiny, tmp_path, damaged):
+    shutil.copytree(tiny / "tfds", tmp_path / "tfds")
+    for path in (tmp_path / "tfds").rglob(damaged):
+        path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(UserError, match=f"tiny_pictures can't be read .*delete {tmp_path}/tfds/"):
+        images.load("tiny_pictures", "train", tmp_path)
 
 
 def test_slices_and_sums_of_splits():

@@ -75,7 +75,7 @@ def test_whole_files(tmp_path, version):
 def test_a_file_that_is_not_what_it_says(tmp_path, content):
     (tmp_path / "a.npz").write_bytes(content)
     tracemalloc.start()
-    with pytest.raises(ValueError, match="no whole .npz"):
+    with pytest.raises(ValueError, match=r"no whole \.npz"):
         numpy_files.npz(tmp_path / "a.npz")
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
@@ -95,7 +95,7 @@ def test_a_file_that_is_not_what_it_says(tmp_path, content):
 )
 def test_an_array_that_is_not_what_it_says(tmp_path, content):
     (tmp_path / "a.npy").write_bytes(content)
-    with pytest.raises(ValueError, match="no whole .npy"):
+    with pytest.raises(ValueError, match=r"no whole \.npy"):
         numpy_files.npy(tmp_path / "a.npy")
 
 
