@@ -20,6 +20,11 @@ TINY = 1e-30  # a weight of zero, whose log is finite
 class Solved(NamedTuple):
     """Of each problem.
 
+    In float32 `value` and its gradient keep five digits down to an epsilon of a millionth of the
+    costs. The plan's entries are good to a relative 1e-7 C / epsilon, as the costs themselves are
+    rounded, and so is `cost` where the plan is not settled: five digits at a hundredth, one or two
+    at a millionth.
+
     Attributes:
       cost: <P, C>.
       value: <P, C> + epsilon KL(P | a b'), from the potentials.

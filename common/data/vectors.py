@@ -23,8 +23,8 @@ from common.data.words import Space
 from common.errors import UserError
 
 HEADER = re.compile(r"(\d{1,12}) (\d{1,6})\s*", re.ASCII)
-LONGEST = 1 << 20  # bytes of a line or a word: a binary file under a wrong name may be one line
-MOST = 1 << 16  # dimensions: as many strings are made of a line
+LONGEST = 1 << 20  # bytes of a line: a binary file under a wrong name may be one
+MOST = 1 << 16  # dimensions, of which a line makes as many strings, and bytes of a word in .bin
 
 
 def read(path: Path, words_path: Path | None = None, num_words: int | None = None) -> Space:
@@ -184,7 +184,12 @@ def _binary_rows(file: BinaryIO, path: Path) -> Iterator[tuple[int, str, np.ndar
     count, dimension = map(int, header.groups())
     for row in range(count):
         letters = iter(lambda: file.read(1).strip(b" "), b"")
-        word = b"".join(itertools.islice(letters, LONGEST))
+        word = b"".join(itertools.islice(letters, MOST + 1))
+        if len(word) > MOST:
+            raise UserError(
+                f"{path}, row index {row} has a word that does not end: fetch the file again, or "
+                "give it another suffix than .bin."
+            )
         values = file.read(4 * dimension)
         if len(values) < 4 * dimension:
             raise UserError(
