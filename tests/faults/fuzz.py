@@ -33,12 +33,13 @@ ROOM = (
 ROOT = Path(__file__).parents[2]
 TOP = """# Damaged files, reader by reader
 
-Made by `python -m tests.faults.fuzz --cases={cases} --seed={seed} --out={out}` on one core. A case is
-a whole file or folder with one to three accidents: cut, dropped, repeated or flipped bytes, other
-numbers, foreign pieces, another encoding, garbage, a missing file; archives inside or outside.
-Accepted: a value came back. Refused: one sentence. Anything else, more than 5 s, or more memory than
-twice the files (unpacked) and 4 MiB fails the run; the last column is the peak of what Python and
-numpy took, as a multiple of the files and 4 MiB.
+Made by `python -m tests.faults.fuzz --cases={cases} --seed={seed} --out={out}`, on one core.
+
+A case is a whole file or folder with one to three accidents: bytes cut, dropped, repeated or
+flipped, other numbers, foreign pieces, another encoding, garbage, a missing file; in an archive
+inside or outside. Accepted: a value came back. Refused: one sentence. Anything else, over 5 s, or
+more memory than twice the files (unpacked) and 4 MiB fails the run. The last column is the peak of
+what Python and numpy took, as a multiple of the files and 4 MiB.
 """
 HEAD = """| reader | cases | accepted | refused | longest, s | greatest memory |
 |---|---|---|---|---|---|"""
