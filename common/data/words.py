@@ -152,7 +152,7 @@ def whole(name: str, folder: Path | str) -> Iterator[None]:
     """
     try:
         yield
-    except UserError:
+    except (UserError, ImportError):  # the latter of a set whose code needs another package
         raise
     except Exception as error:
         raise UserError(
