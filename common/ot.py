@@ -71,6 +71,9 @@ def transport(
 ) -> Transport:
     """Solves entropic transport by a fixed number of Sinkhorn iterations, unrolled for gradients.
 
+    In float32 `value` keeps five digits down to an epsilon of a millionth of the costs; the shares
+    of points that tie, and with them plan, `cost` and gradients, are good to 5e-8 / epsilon.
+
     Args:
       x: points.
       y: points.

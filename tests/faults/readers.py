@@ -130,8 +130,7 @@ def _bert() -> Reader:
 
     def read(folder):
         (folder / "texts").write_text("land sea\nbridge\n")
-        with jax.disable_jit():  # a compilation a case would take seconds
-            return texts.encode_file(str(folder), folder / "texts", folder / "out.npz", folder)
+        return texts.encode_file(str(folder), folder / "texts", folder / "out.npz", folder)
 
     return Reader(
         {
