@@ -123,7 +123,7 @@ def test_small_epsilon_and_duplicated_points_in_float32(differentiated, epsilon,
     with jax.enable_x64(True):
         exact, slope = function(*(jnp.asarray(z, jnp.float64) for z in (x, y)), epsilon)
     np.testing.assert_allclose(value, exact, rtol=1e-4)
-    # ott's potentials are rounded in the unit of the cost, and so are the shares of points that tie.
+    # ott's potentials are rounded as the cost is, and so are the shares of points that tie.
     off = 1e-4 if name == "sinkhorn" else max(1e-4, 5e-8 / epsilon)
     np.testing.assert_allclose(gradient, slope, atol=off * np.abs(slope).max())
     if name != "divergence":
