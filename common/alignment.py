@@ -164,6 +164,7 @@ def load(path: Path | str) -> Aligner:
         found = numpy_files.npz(path)
         arrays = [found[name].astype(np.float32) for name in ARRAYS]
         normalise = tuple(str(step) for step in found["normalise"])
+        names = [str(found[name]) for name in ("method", "moving", "fixed")]
         means = [(normalise.count("center"), dimension) for dimension in arrays[0].shape]
         finite = all(np.isfinite(x).all() for x in arrays)
         fits = [x.shape for x in arrays[1:]] == means and arrays[0].size and finite
@@ -175,7 +176,6 @@ def load(path: Path | str) -> Aligner:
         ) from error
     except Exception as error:  # numpy's reader raises about anything on foreign or broken bytes
         raise UserError(f"The file {path} is not an aligner: save one there again.") from error
-    names = (str(found[name]) for name in ("method", "moving", "fixed"))
     return Aligner(*map(jnp.asarray, arrays), normalise, *names)
 
 
