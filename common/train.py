@@ -17,6 +17,7 @@ from common.errors import UserError
 from common.workdir import Workdir
 
 Step = Callable[[Any, Any, Any, Any], tuple[Any, dict]]
+FINITE = "finite"  # the name of a metric that `run` keeps to itself
 
 
 def run(
@@ -68,13 +69,14 @@ def run(
         with tqdm(total=num_steps, initial=start, desc=part, unit="step", leave=False) as bar:
             while start < num_steps and not (done and done(state)):
                 length = min(chunk, num_steps - start)
-                state, metrics, finite = _chunk(state, start, data, step, settings, length)
+                state, metrics = _chunk(state, start, data, step, settings, length)
+                finite = np.asarray(metrics.pop(FINITE))
                 good = int(np.append(finite.all(axis=1), False).argmin())
                 for i in range(min(good, length - 1)):
                     work.log(part, start + i + 1, _floats({k: v[i] for k, v in metrics.items()}))
                 if good < length:
                     names = [name for name, _ in _numbers(metrics, state)]
-                    lost = [names[i] for i in np.flatnonzero(~np.asarray(finite[good]))]
+                    lost = [names[i] for i in np.flatnonzero(~finite[good])]
                     kept = folder / str(start) if start else "none, it had just begun"
                     raise UserError(_diverged(part, start + good + 1, lost, kept))
                 start += length
@@ -98,12 +100,16 @@ def forget_checkpoints(work: Workdir, part: str) -> None:
 @partial(jax.jit, static_argnames=("step", "settings", "length"), donate_argnames="state")
 def _chunk(state, start, data, step, settings, length):
     def body(state, index):
-        state, metrics = step(state, index, data, settings)
-        finite = [jnp.isfinite(leaf).all() for _, leaf in _numbers(metrics, state)]
-        return state, (metrics, jnp.stack(finite))
+        return _watched(step, state, index, data, settings)
 
-    state, (metrics, finite) = lax.scan(body, state, start + jnp.arange(length))
-    return state, metrics, finite
+    return lax.scan(body, state, start + jnp.arange(length))
+
+
+def _watched(step, state, index, data, settings):
+    """A step that also tells, as one of its metrics, which of its arrays are finite."""
+    state, metrics = step(state, index, data, settings)
+    finite = [jnp.isfinite(array).all() for _, array in _numbers(metrics, state)]
+    return state, metrics | {FINITE: jnp.stack(finite)}
 
 
 def _numbers(metrics: dict, state: Any) -> list[tuple[str, Any]]:
