@@ -55,10 +55,14 @@ TABLE = np.random.default_rng(0).normal(size=(len(WORDS), 5)).astype(np.float32)
 
 
 class Reader(NamedTuple):
-    """Files by name, a dict standing for a zip of its members, and what reads their folder."""
+    """Files by name, a dict standing for a zip of its members, and what reads their folder.
+
+    `memory` is the most that it may take, in multiples of the files, unpacked, and 4 MiB.
+    """
 
     files: dict[str, bytes | dict[str, bytes]]
     read: Callable[[Path], object]
+    memory: float = 2.0
 
 
 def npy(array: np.ndarray) -> bytes:
@@ -273,7 +277,8 @@ def _graph(ending: str, write: Callable) -> Reader:
     content = io.BytesIO()
     write(nx.Graph(nx.karate_club_graph().edges), content)
     name = f"g{ending}"
-    return Reader({name: content.getvalue()}, lambda p: networks.read(p / name, True))
+    # networkx's parsers hold a number of Python for each byte, and its graphs dicts for each node.
+    return Reader({name: content.getvalue()}, lambda p: networks.read(p / name, True), memory=40)
 
 
 def _gensim(folder: Path):
