@@ -68,7 +68,9 @@ def _parse(argv: list[str]) -> list[str]:
         names = re.findall(r"\w+", str(error.args[0]).replace("\\n", " "))
         hint = f": did you mean '{names[names.index('mean') + 1]}'?" if "mean" in names else "."
         _leave(f"The config has no value '{names[0]}'{hint}")
-    except (flags.Error, TypeError, ValueError) as error:
+    except RecursionError:  # absl seeks a flag of a similar name
+        _leave("A flag is too long for any that there is; see --help.")
+    except (flags.Error, TypeError, ValueError, SyntaxError) as error:
         _leave(f"{' '.join(str(error).split()).rstrip('.')}; see --help.")
     if len(rest) > 1:
         _leave(f"'{rest[1]}' is not a flag: values are given as --config.name=value.")

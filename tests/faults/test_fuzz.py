@@ -31,6 +31,12 @@ def test_damaged_files_are_read_or_refused(readers):
     assert not {name: [case.error for case in found] for name, found in broken.items() if found}
 
 
+def test_a_flag_that_has_no_end(readers, tmp_path):
+    (tmp_path / "arguments").write_text("--co" + "x" * 3000)
+    with pytest.raises(UserError, match="too long for any"):
+        readers["flags"].read(tmp_path)
+
+
 class Payload:
     """What a pickle would run: it leaves a folder behind."""
 
