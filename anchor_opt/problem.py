@@ -5,10 +5,12 @@ And what a method gets and gives: `Run`, where it runs, and `Found`.
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
+from anchor_opt.relative import relative_pair
 from common.errors import UserError
 from common.workdir import Workdir
 
@@ -55,6 +57,13 @@ class Problem(NamedTuple):
     def most_rows(self) -> int:
         """Rows of the larger space."""
         return max(len(self.fixed), len(self.moving))
+
+    def relative(
+        self, anchors: Float[Array, "k d_moving"]
+    ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
+        """Unit relative rows of both spaces by the first k anchors, row i of both the same item."""
+        rows = self.anchors[: len(anchors)]
+        return relative_pair(self.fixed, self.moving, self.truth, rows, anchors)
 
     @property
     def fixed_seeds(self) -> Int[np.ndarray, " s"]:
@@ -134,4 +143,4 @@ def sample(
     if len(wrong) > len(others):
         raise UserError(f"There are not {len(wrong)} other words for wrong seeds: ask for fewer.")
     seeds[wrong] = others[: len(wrong)]
-    return Problem(fixed, moving[order], anchors, seeds, truth)
+    return Problem(fixed, jnp.take(moving, order, axis=0), anchors, seeds, truth)

@@ -67,16 +67,18 @@ def run(
             while start < num_steps and not (done and done(state)):
                 length = min(chunk, num_steps - start)
                 state, metrics = _chunk(state, start, data, step, settings, length)
+                metrics = jax.device_get(metrics)  # at once, not number by number
                 for i in range(length - 1):
                     work.log(part, start + i + 1, _floats({k: v[i] for k, v in metrics.items()}))
                 start += length
                 last = {k: v[-1] for k, v in metrics.items()} | (
                     evaluate(state) if evaluate else {}
                 )
-                work.log(part, start, _floats(last))
+                last = _floats(last)
+                work.log(part, start, last)
                 manager.save(start, args=ocp.args.StandardSave({"state": state}))
                 bar.update(length)
-                bar.set_postfix({k: f"{v:.4g}" for k, v in _floats(last).items()})
+                bar.set_postfix({k: f"{v:.4g}" for k, v in last.items()})
         manager.wait_until_finished()
     work.close_log(part)
     return state
