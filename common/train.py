@@ -96,14 +96,13 @@ def _chunk(state, start, length, data, step, settings, most):
 
     The length is no constant, so that a last, shorter chunk needs no compilation of its own.
     """
-    traced = jax.jit(lambda state, index: step(state, index, data, settings))  # once, for both uses
 
     def body(i, carry):
         state, metrics = carry
-        state, found = traced(state, start + i)
+        state, found = step(state, start + i, data, settings)
         return state, {name: metrics[name].at[i].set(value) for name, value in found.items()}
 
-    shapes = jax.eval_shape(traced, state, start)[1]
+    shapes = jax.eval_shape(lambda state: step(state, start, data, settings)[1], state)
     metrics = {name: jnp.zeros((most, *x.shape), x.dtype) for name, x in shapes.items()}
     return lax.fori_loop(0, length, body, (state, metrics))
 
