@@ -5,7 +5,6 @@ And what a method gets and gives: `Run`, where it runs, and `Found`.
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
@@ -143,4 +142,4 @@ def sample(
     if len(wrong) > len(others):
         raise UserError(f"There are not {len(wrong)} other words for wrong seeds: ask for fewer.")
     seeds[wrong] = others[: len(wrong)]
-    return Problem(fixed, jnp.take(moving, order, axis=0), anchors, seeds, truth)
+    return Problem(fixed, moving[order], anchors, seeds, truth)
