@@ -1,6 +1,6 @@
 """Damaged files for every reader: a value, or one sentence; soon, and in bounded memory.
 
-python -m tests.faults.fuzz --cases=12000 --out=tests/faults/fuzz.md
+python -m tests.faults.fuzz --cases=10600 --out=tests/faults/fuzz.md
 """
 
 import argparse
@@ -211,7 +211,7 @@ def run(reader: Reader, count: int, seed: int) -> tuple[list[Outcome], list[Brok
 def main() -> None:
     """Runs all, writes the table, and fails if a case broke a rule."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=12_000, help="in all")
+    parser.add_argument("--cases", type=int, default=10_600, help="in all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="readers with this in their name")
     parser.add_argument("--out", type=Path, help="file of the table")
@@ -240,10 +240,10 @@ def main() -> None:
             print(f"  BROKEN at {case.error}", flush=True)
             print("   ", {name: content[:300] for name, content in case.files.items()}, flush=True)
         total, failed = total + len(found), failed or bool(broken)
-    lines.append(f"| all | {total} | | | | |")
-    print(lines[-1])
-    if options.out:
-        options.out.write_text("\n".join([TOP.format(**vars(options)), *lines]) + "\n")
+        every = [*lines, f"| all | {total} | | | | |"]
+        if options.out:
+            options.out.write_text("\n".join([TOP.format(**vars(options)), *every]) + "\n")
+    print(every[-1])
     sys.exit(failed)
 
 
