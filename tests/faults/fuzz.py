@@ -37,7 +37,7 @@ Made by `python -m tests.faults.fuzz --cases={cases} --seed={seed} --out={out}`,
 A case is a whole file or folder with one to three accidents: bytes cut, dropped, repeated or
 flipped, other numbers, foreign pieces, another encoding, garbage, a missing file; in an archive
 inside or outside. Accepted: a value came back. Refused: one sentence. Anything else, over 10 s, or
-more memory than twice the files (unpacked) and 4 MiB (graphs: 40 times) fails the run. The last
+more memory than twice the files (unpacked) and 4 MiB (graphs: 40 times, flags: 4) fails the run. The last
 column is the peak of what Python and numpy took, as a multiple of the files and 4 MiB.
 """
 HEAD = """| reader | cases | accepted | refused | longest, s | greatest memory |
