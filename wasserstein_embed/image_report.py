@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 
 from common.data.images import Images
 from common.report import COLOURS, error_bars, markdown, plus_minus, save_figure
-from common.workdir import Workdir
+from common.workdir import Workdir, read_arrays
 
 TITLES = {"sinkhorn": "Sinkhorn", "euclidean": "Euclidean"}
 REPORTED = 0.9941  # kNN accuracy, section 4.3 of the report
@@ -170,10 +170,16 @@ def _smooth(values: list[float]) -> Float[np.ndarray, " n"]:
     return np.convolve(ends, np.full(width, 1 / width), mode="valid")
 
 
+def clouds_file(part: str) -> str:
+    """Where in the run's folder a part keeps the clouds of the held-out images."""
+    return f"clouds/{part}.npz"
+
+
 def _plane(work: Workdir, config: ConfigDict, method: str) -> Float[np.ndarray, "n M 2"]:
     """The held-out clouds of the first random seed, in the plane of their principal axes."""
-    with np.load(work.path / "clouds" / f"seed{config.random_seeds[0]}-{method}.npz") as kept:
-        points = kept["points"]
+    points = read_arrays(work.path / clouds_file(f"seed{config.random_seeds[0]}-{method}"))[
+        "points"
+    ]
     n, m, k = points.shape
     if k == 1:
         return np.concatenate([points, np.zeros_like(points)], axis=2)
