@@ -1,5 +1,6 @@
 """What the command lines of all packages share: one sentence for a user's mistake."""
 
+import errno
 import logging as py_logging
 import re
 import sys
@@ -12,6 +13,16 @@ from ml_collections import ConfigDict
 
 from common.errors import UserError
 
+# What a full or locked disk says, anywhere in a run; files that are read say more themselves.
+UNWRITABLE = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EAGAIN,
+)
 CHATTY = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record)[/\\]")
 
 
@@ -29,6 +40,14 @@ def run(main: Callable[[list[str]], None]) -> None:
             main(argv)
         except UserError as error:
             _leave(str(error))
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            place = f" {error.filename}" if error.filename else ""
+            _leave(
+                f"Cannot write{place} ({error.strerror}): make room, or choose a folder that can "
+                "be written; what is finished is kept, the same command goes on from there."
+            )
         except KeyboardInterrupt:
             _leave("Interrupted: run the same command again to go on from here.")
 
