@@ -38,7 +38,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
       OSError: it can't be written; BlockingIOError: another process is writing it.
     """
     half = path.with_name(path.name + ".half")
-    try:
+    with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with half.open("ab") as file:
             hold(file)
@@ -53,7 +53,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             except BaseException:
                 half.unlink(missing_ok=True)
                 raise
-    except OSError as error:  # of a full disk, which does not name the file
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors of a full disk do not name the file: these do."""
+    try:
+        yield
+    except OSError as error:
         raise type(error)(error.errno, error.strerror, str(path)) from error
 
 
@@ -198,19 +205,20 @@ class Workdir:
     def log(self, part: str, step: int, values: dict[str, float]) -> None:
         """Appends one record to metrics.jsonl and to the part's TensorBoard events."""
         record = {"part": part, "step": step, **values}
-        with self._log_path.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-        # Written here and now: SummaryWriter's thread dies of a full disk, and its queue then waits
-        # for it without end.
-        if part not in self._writers:
-            folder = self.path / "tensorboard" / part
-            folder.mkdir(parents=True, exist_ok=True)
-            self._writers[part] = EventsWriter(str(folder / "events"))
-            session = SessionLog(status=SessionLog.START)  # hides later steps of a killed run
-            self._event(part, step, session_log=session)
-        for name, value in values.items():
-            self._event(part, step, summary=scalar(name, value))
-        self._writers[part].flush()
+        with naming(self.path):
+            with self._log_path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+            # Here and now: SummaryWriter's thread dies of a full disk, and its queue then waits for
+            # it without end.
+            if part not in self._writers:
+                folder = self.path / "tensorboard" / part
+                folder.mkdir(parents=True, exist_ok=True)
+                self._writers[part] = EventsWriter(str(folder / "events"))
+                session = SessionLog(status=SessionLog.START)  # hides later steps of a killed run
+                self._event(part, step, session_log=session)
+            for name, value in values.items():
+                self._event(part, step, summary=scalar(name, value))
+            self._writers[part].flush()
 
     def _event(self, part: str, step: int, **content) -> None:
         self._writers[part].write_event(Event(step=step, wall_time=time.time(), **content))

@@ -329,7 +329,9 @@ def test_no_out_and_help():
     assert done.returncode == 2 and "no --out" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_unrelated_spaces_end_in_a_report_that_says_so(files, tmp_path, monkeypatch, capsys):
+def test_unrelated_spaces_end_in_a_report_that_says_so(
+    files, tmp_path, monkeypatch, capsys, caplog
+):
     """No seeds, and nothing in common: all files are there, and the first thing said is failure."""
     noise = np.random.default_rng(5).normal(size=(240, 12)).astype(np.float32)
     np.savez(tmp_path / "noise.npz", vectors=noise)
@@ -342,7 +344,7 @@ def test_unrelated_spaces_end_in_a_report_that_says_so(files, tmp_path, monkeypa
     said = capsys.readouterr()
     failure = "The alignment of 'noise' has failed: its objective"
     assert f"**Warning.** {failure}" in said.out and "do not trust these results" in said.out
-    assert failure in said.err
+    assert failure in caplog.text
     report = (out / "report.md").read_text()
     assert said.out.strip() == report.strip() and re.search(r"\| failed +\| YES ", report)
     assert (out / "noise" / "map.npz").exists()
