@@ -1,0 +1,226 @@
+"""What the subjects share: sides that alternate, counted work, the machine's rates, peak memory.
+
+A subject is a module with a `SUBJECT`. Ours is the first of its sides. Peers that are not installed
+are left out and named.
+"""
+
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+PEERS = "torch POT geomloss pykeops faiss-cpu gensim scikit-learn scipy ott-jax".split()
+OURS = "jax jaxlib numpy".split()
+
+
+class Work(NamedTuple):
+    """What a task needs at the least, however it is done.
+
+    Attributes:
+      flops: float32 operations of its products and sums; a transcendental function counts as one.
+      bytes: read and written once each: inputs and results.
+    """
+
+    flops: float
+    bytes: float
+
+
+class Side(NamedTuple):
+    """One way to do the task.
+
+    Attributes:
+      prepare: the data of a case -> a call that does the task. What it does before that is not
+        timed: moving the data to the device, building what a user builds once.
+      most: the largest n that it is run at, since a larger one takes too long or too much memory.
+      needs: the module it imports.
+      like: the side of ours that it is compared with; '' the first.
+    """
+
+    prepare: Callable[[Any], Callable[[], Any]]
+    most: float = float("inf")
+    needs: str = "jax"
+    like: str = ""
+
+
+class Case(NamedTuple):
+    """A size of the task.
+
+    Attributes:
+      name: in tables.
+      n: on the axis of the figure.
+      load: makes the data, the same in every process.
+      work: what it needs.
+      family: cases of one family are joined by a line in the figure.
+      rounds: pairs of timed calls; 0: as the command line says.
+      memory: whether the peak of memory is measured.
+    """
+
+    name: str
+    n: int
+    load: Callable[[], Any]
+    work: Work
+    family: str = ""
+    rounds: int = 0
+    memory: bool = False
+
+
+class Subject(NamedTuple):
+    """What is compared.
+
+    Attributes:
+      title: of the table.
+      goal: of the ratio peer / ours.
+      note: how the sides differ, and how the work is counted.
+      cases: sizes, the small ones first.
+      quick: a size that takes seconds, to see that it works.
+      sides: by name, ours first.
+      score: (data, what a side returned) -> how good it is.
+      axis: label of n.
+    """
+
+    title: str
+    goal: str
+    note: str
+    cases: tuple[Case, ...]
+    quick: Case
+    sides: dict[str, Side]
+    score: Callable[[Any, Any], dict[str, float]] = lambda data, result: {}
+    axis: str = "n"
+
+
+def load(name: str) -> Subject:
+    """The subject of a module of this folder."""
+    return import_module(f"benchmarks.{name}").SUBJECT
+
+
+def cores() -> int:
+    """That this process may use, and that every side is given."""
+    return len(os.sched_getaffinity(0))
+
+
+def chip() -> str:
+    """The device that JAX computes on, by name."""
+    device = jax.devices()[0]
+    if device.platform != "cpu":
+        return device.device_kind
+    try:
+        found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    return f"{found[1].strip() if found else platform.processor()}, {cores()} cores"
+
+
+def versions() -> dict[str, str]:
+    """Of ours and of the peers that are installed."""
+    found = {"python": platform.python_version()}
+    for name in [*OURS, *PEERS]:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def installed(side: Side) -> bool:
+    """Whether what a side imports is there."""
+    try:
+        import_module(side.needs)
+    except ImportError:
+        return False
+    return True
+
+
+def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Wall time of a call, device work included, and what it returned."""
+    start = time.perf_counter()
+    result = jax.block_until_ready(call())
+    return time.perf_counter() - start, result
+
+
+def rates() -> dict[str, float]:
+    """What the machine does at best, here and now: FLOP/s of a matrix product, bytes/s of a triad.
+
+    The triad a + s b counts two arrays read and one written.
+    """
+    on_cpu = jax.default_backend() == "cpu"
+    size, length = (2048, 1 << 25) if on_cpu else (8192, 1 << 28)
+    square, line = jnp.ones((size, size)), jnp.ones(length)
+    product = jax.jit(lambda a: a @ a)
+    triad = jax.jit(lambda a, b: a + 1.5 * b)
+    best = [
+        min(seconds(call)[0] for _ in range(5))
+        for call in (lambda: product(square), lambda: triad(line, line + 1))
+    ]
+    return {"flops": 2 * size**3 / best[0], "bytes": 12 * length / best[1]}
+
+
+def measure(subject: Subject, case: Case, rounds: int) -> list[dict]:
+    """Times all sides in turn, `rounds` times after a warm-up: a row a side."""
+    data = case.load()
+    sides = {
+        name: side
+        for name, side in subject.sides.items()
+        if case.n <= side.most and installed(side)
+    }
+    calls = {name: side.prepare(data) for name, side in sides.items()}
+    scores = {name: subject.score(data, seconds(call)[1]) for name, call in calls.items()}
+    before = rates()
+    times = {name: [] for name in calls}
+    for _ in range(case.rounds or rounds):
+        for name, call in calls.items():
+            times[name].append(seconds(call)[0])
+    after = rates()
+    rate = {name: max(before[name], after[name]) for name in before}
+    first = next(iter(sides))
+    rows = []
+    for name, side in sides.items():
+        ours = times[side.like or first]
+        ratios = [theirs / mine for theirs, mine in zip(times[name], ours, strict=True)]
+        middle = statistics.median(times[name])
+        rows.append(
+            {
+                "case": case.name,
+                "n": case.n,
+                "family": case.family,
+                "side": name,
+                "seconds": middle,
+                "all_seconds": times[name],
+                "like": side.like or first,
+                "ratio": statistics.median(ratios),
+                "ratio_least": min(ratios),
+                "ratio_most": max(ratios),
+                "flops": case.work.flops,
+                "bytes": case.work.bytes,
+                "of_matmul": case.work.flops / middle / rate["flops"],
+                "of_bandwidth": case.work.bytes / middle / rate["bytes"],
+                "machine_flops": rate["flops"],
+                "machine_bytes": rate["bytes"],
+                "scores": scores[name],
+            }
+        )
+    return rows
+
+
+def peak(name: str, case: str, side: str) -> dict[str, int] | None:
+    """Peak memory of one side, run alone in a new process, in bytes; None where it failed.
+
+    `peak` is that of the whole process, `before` its size when data and libraries were in memory,
+    just before the first call.
+    """
+    command = [sys.executable, "-m", "benchmarks.memory", name, case, side]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        print(f"{name}, {case}, {side}: {done.stderr[-500:]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
