@@ -131,7 +131,7 @@ def score(data, found) -> dict[str, float]:
 
 def case(points: int, **options) -> Case:
     """Clouds of so many points."""
-    return Case(f"M={points}", points, partial(load, points), work(points), **options)
+    return Case(f"M={points}", points, partial(load, points), lambda data: work(points), **options)
 
 
 UNROLLED = "isthmus, through the iterations"
@@ -140,19 +140,19 @@ SUBJECT = Subject(
     goal=">= 3",
     note=(
         f"Squared distances in the plane, epsilon {EPSILON}, {ITERATIONS} iterations of each but "
-        "geomloss, whose epsilon falls in as many steps. Gradients of the first side, geomloss and "
-        "POT are those of the optimum, of the others they go back through the iterations. Errors: "
-        f"relative, of the first 64 pairs, against {EXACT} iterations. FLOPs: three problems a pair, "
-        "10 an entry and iteration, and twice that for the gradient."
+        "geomloss, whose epsilon falls in as many steps. Gradients of the first side, geomloss "
+        "and POT are those of the optimum, of the others they go back through the iterations. "
+        f"Errors: relative, of the first 64 pairs, against {EXACT} iterations. FLOPs: three "
+        "problems, 10 an entry and iteration, and twice that for the gradient."
     ),
     cases=(case(3, memory=True), case(16, memory=True), case(64, memory=True)),
     quick=case(3, memory=True),
     sides={
         "isthmus": Side(partial(_ours, implicit=True)),
-        UNROLLED: Side(partial(_ours, implicit=False), like=UNROLLED),
+        UNROLLED: Side(partial(_ours, implicit=False), like=(UNROLLED,)),
         "geomloss": Side(_geomloss, needs="geomloss"),
         "POT, batched": Side(_pot, needs="ot.batch"),
-        "ott, vmap": Side(_ott, needs="ott", like=UNROLLED),
+        "ott, vmap": Side(_ott, needs="ott", like=(UNROLLED,)),
     },
     score=score,
     axis="points of a cloud",

@@ -20,8 +20,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-PEERS = "torch POT geomloss pykeops faiss-cpu gensim scikit-learn scipy ott-jax".split()
-OURS = "jax jaxlib numpy".split()
+PEERS = (
+    "torch",
+    "POT",
+    "geomloss",
+    "pykeops",
+    "faiss-cpu",
+    "gensim",
+    "scikit-learn",
+    "scipy",
+    "ott-jax",
+)
+OURS = ("jax", "jaxlib", "numpy")
 
 
 class Work(NamedTuple):
@@ -30,10 +40,12 @@ class Work(NamedTuple):
     Attributes:
       flops: float32 operations of its products and sums; a transcendental function counts as one.
       bytes: read and written once each: inputs and results.
+      items: of which a rate is told; 0: none.
     """
 
     flops: float
     bytes: float
+    items: float = 0
 
 
 class Side(NamedTuple):
@@ -44,13 +56,15 @@ class Side(NamedTuple):
         timed: moving the data to the device, building what a user builds once.
       most: the largest n that it is run at, since a larger one takes too long or too much memory.
       needs: the module it imports.
-      like: the side of ours that it is compared with; '' the first.
+      like: sides of ours that it is compared with; none: the first.
+      warm: whether a first call goes untimed, in which programs are compiled.
     """
 
     prepare: Callable[[Any], Callable[[], Any]]
     most: float = float("inf")
     needs: str = "jax"
-    like: str = ""
+    like: tuple[str, ...] = ()
+    warm: bool = True
 
 
 class Case(NamedTuple):
@@ -60,7 +74,7 @@ class Case(NamedTuple):
       name: in tables.
       n: on the axis of the figure.
       load: makes the data, the same in every process.
-      work: what it needs.
+      work: the data -> what the task needs.
       family: cases of one family are joined by a line in the figure.
       rounds: pairs of timed calls; 0: as the command line says.
       memory: whether the peak of memory is measured.
@@ -69,7 +83,7 @@ class Case(NamedTuple):
     name: str
     n: int
     load: Callable[[], Any]
-    work: Work
+    work: Callable[[Any], Work]
     family: str = ""
     rounds: int = 0
     memory: bool = False
@@ -87,6 +101,7 @@ class Subject(NamedTuple):
       sides: by name, ours first.
       score: (data, what a side returned) -> how good it is.
       axis: label of n.
+      unit: of the rate.
     """
 
     title: str
@@ -97,6 +112,7 @@ class Subject(NamedTuple):
     sides: dict[str, Side]
     score: Callable[[Any, Any], dict[str, float]] = lambda data, result: {}
     axis: str = "n"
+    unit: str = ""
 
 
 def load(name: str) -> Subject:
@@ -174,41 +190,44 @@ def measure(subject: Subject, case: Case, rounds: int) -> list[dict]:
         if case.n <= side.most and installed(side)
     }
     calls = {name: side.prepare(data) for name, side in sides.items()}
-    scores = {name: subject.score(data, seconds(call)[1]) for name, call in calls.items()}
+    first_calls = {name: seconds(call)[0] for name, call in calls.items() if sides[name].warm}
     before = rates()
-    times = {name: [] for name in calls}
+    times, results = {name: [] for name in calls}, {}
     for _ in range(case.rounds or rounds):
         for name, call in calls.items():
-            times[name].append(seconds(call)[0])
+            taken, results[name] = seconds(call)
+            times[name].append(taken)
     after = rates()
     rate = {name: max(before[name], after[name]) for name in before}
-    first = next(iter(sides))
+    work = case.work(data)
     rows = []
     for name, side in sides.items():
-        ours = times[side.like or first]
-        ratios = [theirs / mine for theirs, mine in zip(times[name], ours, strict=True)]
         middle = statistics.median(times[name])
-        rows.append(
-            {
-                "case": case.name,
-                "n": case.n,
-                "family": case.family,
-                "side": name,
-                "seconds": middle,
-                "all_seconds": times[name],
-                "like": side.like or first,
-                "ratio": statistics.median(ratios),
-                "ratio_least": min(ratios),
-                "ratio_most": max(ratios),
-                "flops": case.work.flops,
-                "bytes": case.work.bytes,
-                "of_matmul": case.work.flops / middle / rate["flops"],
-                "of_bandwidth": case.work.bytes / middle / rate["bytes"],
-                "machine_flops": rate["flops"],
-                "machine_bytes": rate["bytes"],
-                "scores": scores[name],
-            }
-        )
+        row = {
+            "case": case.name,
+            "n": case.n,
+            "family": case.family,
+            "side": name,
+            "seconds": middle,
+            "all_seconds": times[name],
+            "first_seconds": first_calls.get(name),
+            "items": work.items,
+            "flops": work.flops,
+            "bytes": work.bytes,
+            "of_matmul": work.flops / middle / rate["flops"],
+            "of_bandwidth": work.bytes / middle / rate["bytes"],
+            "machine_flops": rate["flops"],
+            "machine_bytes": rate["bytes"],
+            "scores": subject.score(data, results[name]),
+            "against": {},
+        }
+        for ours in side.like or list(sides)[:1]:
+            if ours != name:
+                pairs = zip(times[name], times[ours], strict=True)
+                ratios = [theirs / mine for theirs, mine in pairs]
+                least, most = min(ratios), max(ratios)
+                row["against"][ours] = [statistics.median(ratios), least, most]
+        rows.append(row)
     return rows
 
 

@@ -19,7 +19,7 @@ def load(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def work(n: int) -> Work:
-    """k (k + 1) d for half a Gram matrix, k d for the offsets, k^3 / 3 + 2 k^2 for the solution.
+    """For half a Gram matrix k (k + 1) d, k d for the offsets, k^3 / 3 + 2 k^2 for the solution.
 
     Bytes: the neighbours' rows and the row itself, their numbers, and the weights.
     """
@@ -52,13 +52,13 @@ def score(data, found) -> dict[str, float]:
 
 def case(n: int, **options) -> Case:
     """So many rows."""
-    return Case(str(n), n, partial(load, n), work(n), **options)
+    return Case(str(n), n, partial(load, n), lambda data: work(n), **options)
 
 
 SUBJECT = Subject(
     title="LLE weights, ten neighbours, 300 dimensions",
     goal=">= 10",
-    note="FLOPs a row: k (k + 1) d + k d + k^3 / 3 + 2 k^2. Both solve with the same regularisation.",
+    note="FLOPs a row: k (k + 1) d + k d + k^3 / 3 + 2 k^2. Both regularise alike.",
     cases=(case(2_500), case(5_000), case(10_000), case(20_000, memory=True, rounds=9)),
     quick=case(1_000, memory=True),
     sides={"isthmus": Side(_ours), "scikit-learn": Side(_sklearn, needs="sklearn")},

@@ -1,6 +1,6 @@
 """Peak memory of one side of one case, alone in this process: a line of JSON.
 
-  python -m benchmarks.memory SUBJECT CASE SIDE
+python -m benchmarks.memory SUBJECT CASE SIDE
 """
 
 import json

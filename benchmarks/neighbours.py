@@ -1,7 +1,5 @@
 """Ten nearest neighbours, by cosine and by CSLS, among 200,000 keys of 300 numbers."""
 
-from functools import partial
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -79,7 +77,7 @@ def case(n: int, csls: bool, **options) -> Case:
         f"{kind}-{n}",
         n,
         lambda: (csls, *load(n)),
-        work(n, 2 if csls else 1),
+        lambda data: work(n, 2 if csls else 1),
         kind,
         **options,
     )

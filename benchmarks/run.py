@@ -25,23 +25,26 @@ ONLY = flags.DEFINE_list("only", list(SUBJECTS), "Subjects.")
 ROUNDS = flags.DEFINE_integer("rounds", 5, "Pairs of timed calls, where the case says no other.")
 QUICK = flags.DEFINE_bool("quick", False, "A small size of each, to see that it works.")
 OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder of the results.")
-HEADER = "Case,Side,Seconds,Times ours,least - most,Of matmul,Of bandwidth,Peak MiB,added,Quality"
+HEADER = "Case,Side,Seconds,Times ours (least - most),Of matmul,Of bandwidth,MiB,added,Quality"
 
 
-def cells(row: dict) -> tuple[str, ...]:
+def cells(row: dict, unit: str) -> tuple[str, ...]:
     """A line of the table."""
     memory = row["memory"]
+    quality = [f"{name} {value:.4g}" for name, value in row["scores"].items()]
+    if unit:
+        quality.append(f"{row['items'] / row['seconds']:,.0f} {unit}")
+    ratios = [f"{middle:.2f} ({a:.2f} - {b:.2f})" for middle, a, b in row["against"].values()]
     return (
         row["case"],
         row["side"],
         f"{row['seconds']:.4g}",
-        "" if row["side"] == row["like"] else f"{row['ratio']:.2f}",
-        "" if row["side"] == row["like"] else f"{row['ratio_least']:.2f} - {row['ratio_most']:.2f}",
+        "; ".join(ratios),
         f"{row['of_matmul']:.0%}",
         f"{row['of_bandwidth']:.1%}",
         f"{memory['peak'] >> 20:,}" if memory else "",
         f"{(memory['peak'] - memory['before']) >> 20:,}" if memory else "",
-        ", ".join(f"{name} {value:.4g}" for name, value in row["scores"].items()),
+        ", ".join(quality),
     )
 
 
@@ -57,7 +60,9 @@ def growth(subject: Subject, rows: list[dict]) -> Figure:
         style = ("-", "--", ":", "-.")[families.index(family) % 4]
         label = ", ".join(filter(None, (side, family)))
         colour = COLOURS[sides.index(side) % len(COLOURS)]
-        axis.loglog(*zip(*sorted(points), strict=True), style, marker="o", color=colour, label=label)
+        axis.loglog(
+            *zip(*sorted(points), strict=True), style, marker="o", color=colour, label=label
+        )
     ticks = sorted({row["n"] for row in rows})
     axis.set_xticks(ticks, [f"{n:,}" for n in ticks])
     axis.minorticks_off()
@@ -90,7 +95,7 @@ def run(name: str, subject: Subject, cases: tuple[Case, ...], out: Path) -> str:
         f"# {subject.title}",
         f"{about['chip']}, {about['date']}: {rate[0] / 1e9:.0f} GFLOP/s in a float32 matrix "
         f"product, {rate[1] / 1e9:.1f} GB/s in a triad. Goal, peer / ours: {subject.goal}.",
-        markdown(HEADER.split(","), map(cells, rows)),
+        markdown(HEADER.split(","), (cells(row, subject.unit) for row in rows)),
         subject.note,
         ", ".join(f"{key} {value}" for key, value in about["versions"].items()) + ".",
     ]
