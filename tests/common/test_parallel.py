@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from common import ot, retrieval
 from common.parallel import block_rows, map_rows, scan_rows
 
 
@@ -66,6 +68,22 @@ def test_block_rows_bounds_the_buffer():
     assert block_rows(10_000_000) == 128
 
 
+@pytest.mark.parametrize(
+    "streamed",
+    [
+        lambda x, y: ot.match(x, y, 1e-4, rows=True),
+        lambda x, y: retrieval.top_k(x, y, 10),
+        lambda x, y: retrieval.csls_top_k(x, y, 10),
+    ],
+    ids=("match", "top_k", "csls_top_k"),
+)
+def test_no_square_buffer_at_20_000_rows(streamed):
+    """What the compiled programs ask for; n x n would be 1,526 MiB."""
+    rows = jax.ShapeDtypeStruct((20_000, 300), jnp.float32)
+    memory = jax.jit(streamed).lower(rows, rows).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < 100 << 20
+
+
 EVERYTHING = """
 import sys
 import jax, jax.numpy as jnp, numpy as np
@@ -112,3 +130,42 @@ def test_eight_devices_give_the_numbers_of_one(tmp_path):
             np.testing.assert_array_equal(one[name], eight[name], err_msg=name)
         else:
             np.testing.assert_allclose(one[name], eight[name], 2e-5, 2e-5, err_msg=name)
+
+
+ON_TWO_HOSTS = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+port, hosts, host, path = sys.argv[1:]
+if hosts == "2":
+    jax.distributed.initialize(f"localhost:{port}", 2, int(host))
+from common import ot, parallel, retrieval
+assert jax.device_count() == int(hosts)
+ot.block_rows = retrieval.block_rows = lambda columns: 16
+rng = np.random.default_rng(0)
+x, y = (jnp.asarray(rng.normal(size=(n, 12)), jnp.float32) for n in (101, 87))
+found = ot.match(x, y, 0.05, iterations=3)
+loss = lambda values: (ot.barycentric(y, x, found.u, values, 0.05) ** 2).sum()
+out = {"to_x": found.to_x, "v": found.v, "gradient": jax.jit(jax.grad(loss))(x)}
+out["nearest"] = retrieval.top_k(x, y[found.to_x % 87], 5)[1]  # of what came from all hosts
+mean = jax.jit(lambda x: parallel.mean_over_devices(lambda x: (x**2).mean(0), x))
+out |= {"mean": mean(x[:100]), "uneven": mean(x)}
+np.savez(path, **out)
+"""
+
+
+def test_two_hosts_give_the_numbers_of_one(tmp_path):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("XLA_FLAGS", None)
+    running = []
+    for hosts, host in (("1", "0"), ("2", "0"), ("2", "1")):
+        path = str(tmp_path / f"{hosts}-{host}.npz")
+        command = [sys.executable, "-c", ON_TWO_HOSTS, port, hosts, host, path]
+        running.append((subprocess.Popen(command, env=environment), path))
+    assert [process.wait(60) for process, _ in running] == [0, 0, 0]
+    one, *others = (np.load(path) for _, path in running)
+    for two in others:
+        for name in one:
+            np.testing.assert_allclose(one[name], two[name], 2e-5, 2e-5, err_msg=name)
