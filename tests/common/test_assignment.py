@@ -7,7 +7,7 @@ from scipy.optimize import linear_sum_assignment
 from common import assignment
 
 
-def spaces(noise, n=60, d=6):
+def spaces(noise, n=60, d=16):
     rng = np.random.default_rng(0)
     a = rng.normal(size=(n, d)).astype(np.float32)
     b = a + noise * rng.normal(size=(n, d)).astype(np.float32)
