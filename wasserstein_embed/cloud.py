@@ -165,7 +165,7 @@ def _own(clouds: Clouds, distance: Distance) -> Float[Array, " n"]:
     """The regularised value of each object's transport to itself."""
 
     def values(clouds):
-        x, a = _problems_last(clouds)
+        x, a = clouds
         return sinkhorn.solve_own(
             sinkhorn.ground_cost(x, x, distance.ground, distance.p),
             a,
@@ -184,20 +184,11 @@ def _values(x: Clouds, y: Clouds, distance: Distance) -> Float[Array, "..."]:
 
 def _solve(x: Clouds, y: Clouds, distance: Distance) -> sinkhorn.Solved:
     """Clouds with any axes in front, that broadcast."""
-    (x, a), (y, b) = _problems_last(x), _problems_last(y)
     return sinkhorn.solve(
-        sinkhorn.ground_cost(x, y, distance.ground, distance.p),
-        a,
-        b,
+        sinkhorn.ground_cost(x.points, y.points, distance.ground, distance.p),
+        x.weights,
+        y.weights,
         epsilon=distance.epsilon,
         iterations=distance.iterations,
         implicit=distance.implicit,
-    )
-
-
-def _problems_last(clouds: Clouds) -> tuple[Float[Array, "M k ..."], Float[Array, "M ..."] | None]:
-    weights = clouds.weights
-    return (
-        jnp.moveaxis(clouds.points, (-2, -1), (0, 1)),
-        None if weights is None else jnp.moveaxis(weights, -1, 0),
     )
