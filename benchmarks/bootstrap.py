@@ -48,11 +48,11 @@ def _ours(problem):
     return call
 
 
-def _numpy(problem):
+def _numpy(problem, **options):
     x, z = np.asarray(problem.fixed), np.asarray(problem.moving)
     pairs = np.asarray(problem.fixed_seeds), np.asarray(problem.seeds)
     frequent = problem.frequent(min(CUTOFF, len(x)))
-    settings = self_learning.Settings(CUTOFF)
+    settings = self_learning.Settings(CUTOFF, **options)
     return partial(self_learning.align, x, z, pairs, frequent, settings, RANDOM_SEED)
 
 
@@ -83,7 +83,7 @@ SUBJECT = Subject(
     quick=case(800, memory=True),
     sides={
         "isthmus": Side(_ours),
-        "numpy self-learning": Side(_numpy, warm=False),
+        "numpy self-learning": Side(_numpy, warm=False, brief=partial(_numpy, iterations=2)),
     },
     score=score,
     axis="words",

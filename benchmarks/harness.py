@@ -59,6 +59,7 @@ class Side(NamedTuple):
       needs: the module it imports.
       like: sides of ours that it is compared with; none: the first.
       warm: whether a first call goes untimed, in which programs are compiled.
+      brief: as `prepare`, of a shorter call with the same peak of memory; None: the same.
     """
 
     prepare: Callable[[Any], Callable[[], Any]]
@@ -66,6 +67,7 @@ class Side(NamedTuple):
     needs: str = "jax"
     like: tuple[str, ...] = ()
     warm: bool = True
+    brief: Callable[[Any], Callable[[], Any]] | None = None
 
 
 class Case(NamedTuple):

@@ -24,7 +24,8 @@ def main(name: str, case_name: str, side_name: str) -> None:
     """Runs the side once."""
     subject = harness.load(name)
     case = next(c for c in (*subject.cases, subject.quick) if c.name == case_name)
-    call = subject.sides[side_name].prepare(case.load())
+    side = subject.sides[side_name]
+    call = (side.brief or side.prepare)(case.load())
     before = status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak of loading
     harness.seconds(call)
