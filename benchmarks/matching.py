@@ -148,9 +148,9 @@ SUBJECT = Subject(
     goal=">= 3 and half the memory",
     note=(
         "FLOPs: 2 n^2 r + 8 n^2, r the least of both dimensions and 300: minilm has 384, glove 50. "
-        " pykeops computes each of its three passes anew from 300 coordinates, and is "
-        "timed, like ott online, at 2,500 words alone: they grow with n^2. ott's online mode needs a name that "
-        "jax has moved, which is put back here; it returns potentials, no argmax."
+        "pykeops computes each of its three passes anew from 300 coordinates, and is timed, as ott "
+        "online, at 2,500 words alone: both grow with n^2. ott's online mode needs a name that jax "
+        "has moved, which is put back here; it returns potentials, no argmax."
     ),
     cases=(
         case("minilm", 2_500, rounds=2),
