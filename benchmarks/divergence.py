@@ -145,7 +145,7 @@ SUBJECT = Subject(
         f"Errors: relative, of the first 64 pairs, against {EXACT} iterations. FLOPs: three "
         "problems, 10 an entry and iteration, and twice that for the gradient."
     ),
-    cases=(case(3, memory=True), case(16, memory=True), case(64, memory=True)),
+    cases=(case(3, memory=True), case(16, memory=True), case(64, memory=True, rounds=3)),
     quick=case(3, memory=True),
     sides={
         "isthmus": Side(partial(_ours, implicit=True)),

@@ -59,7 +59,7 @@ SUBJECT = Subject(
     title="LLE weights, ten neighbours, 300 dimensions",
     goal=">= 10",
     note="FLOPs a row: k (k + 1) d + k d + k^3 / 3 + 2 k^2. Both regularise alike.",
-    cases=(case(2_500), case(5_000), case(10_000), case(20_000, memory=True, rounds=9)),
+    cases=(case(2_500), case(5_000), case(10_000), case(20_000, memory=True, rounds=5)),
     quick=case(1_000, memory=True),
     sides={"isthmus": Side(_ours), "scikit-learn": Side(_sklearn, needs="sklearn")},
     score=score,

@@ -217,7 +217,9 @@ def _by_products(scaled, log_a, log_b):
 
 
 def _by_logarithms(scaled, log_a, log_b):
-    """The same of f and g."""
+    """The same of f and g. Problems last: a CPU then works on many of them at a time."""
+    scaled = jnp.moveaxis(scaled, (-2, -1), (0, 1))
+    log_a, log_b = (jnp.moveaxis(weights, -1, 0) for weights in (log_a, log_b))
 
     def log_sum_exp(x, axis):
         most = lax.stop_gradient(x.max(axis=axis, keepdims=True))
@@ -225,9 +227,9 @@ def _by_logarithms(scaled, log_a, log_b):
 
     return (
         (jnp.zeros_like(log_a), jnp.zeros_like(log_b)),
-        lambda f: log_b - log_sum_exp(f[..., :, None] - scaled, -2),
-        lambda g: log_a - log_sum_exp(g[..., None, :] - scaled, -1),
-        lambda potential: potential,
+        lambda f: log_b - log_sum_exp(f[:, None] - scaled, 0),
+        lambda g: log_a - log_sum_exp(g - scaled, 1),
+        lambda potential: jnp.moveaxis(potential, 0, -1),
     )
 
 
