@@ -50,7 +50,7 @@ def cells(row: dict, unit: str) -> tuple[str, ...]:
 
 def growth(subject: Subject, rows: list[dict]) -> Figure:
     """Seconds over n, both by factors, a line a side and family."""
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(8.4, 4.2), layout="constrained")
     axis = figure.subplots()
     lines: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in rows:
@@ -68,7 +68,7 @@ def growth(subject: Subject, rows: list[dict]) -> Figure:
     axis.minorticks_off()
     axis.set(xlabel=subject.axis, ylabel="seconds", title=subject.title)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, fontsize="small")
+    figure.legend(loc="outside right center", frameon=False, fontsize="small")
     return figure
 
 
