@@ -157,7 +157,7 @@ SUBJECT = Subject(
         case("minilm", 5_000, rounds=3),
         case("minilm", 10_000, rounds=3),
         case("minilm", 20_000, memory=True),
-        case("glove", 2_500, rounds=2),
+        case("glove", 5_000, rounds=2),
         case("glove", 20_000, rounds=3, memory=True),
     ),
     quick=case("minilm", 1_000, memory=True),

@@ -7,7 +7,7 @@ from benchmarks.harness import Case, Side, Subject, Work, cores
 from common.retrieval import csls_top_k, top_k
 
 DIM, K = 300, 10
-QUERIES = 5_000  # not 200,000: that is 24 TFLOP a product
+QUERIES = 2_000  # not 200,000: that is 24 TFLOP a product
 
 
 def load(n: int) -> tuple[np.ndarray, np.ndarray]:
