@@ -40,7 +40,7 @@ def row(measured: dict, config: ConfigDict, sets) -> dict:
     }
 
 
-def table(config: ConfigDict, rows: list[dict], sets) -> str:
+def table(config: ConfigDict, rows: list[dict]) -> str:
     """table.md: one line a method, the report's number in a column of its own."""
     cells = []
     for method in config.methods:
@@ -55,7 +55,7 @@ def table(config: ConfigDict, rows: list[dict], sets) -> str:
         )
     header = ("Trained by", "kNN, Euclidean", "kNN, Sinkhorn", "d+", "d-", "Loss")
     return (
-        f"## Images as clouds: {config.dataset}\n\n{_what(config, sets)}\n\n"
+        f"## Images as clouds: {config.dataset}\n\n{_what(config, rows)}\n\n"
         f"{markdown((*header, f'Report, {REPORTED_ON}: kNN'), cells)}\n\n"
         f"kNN: share of right classes among the {config.neighbours} nearest training images, "
         "by the Euclidean distance of the clouds as vectors or by Sinkhorn. d+, d-: mean "
@@ -64,7 +64,7 @@ def table(config: ConfigDict, rows: list[dict], sets) -> str:
     )
 
 
-def sweep_table(config: ConfigDict, rows: list[dict], sets) -> str:
+def sweep_table(config: ConfigDict, rows: list[dict]) -> str:
     """One line a method and value."""
     cells = []
     for value in config.sweep_values:
@@ -76,7 +76,7 @@ def sweep_table(config: ConfigDict, rows: list[dict], sets) -> str:
     header = (config.sweep_over, "Trained by", "Numbers", "kNN, Euclidean", "kNN, Sinkhorn")
     return (
         f"## Images as clouds over {config.sweep_over}: {config.dataset}\n\n"
-        f"{_what(config, sets)} But for the value varied. Numbers: k M of an image.\n\n"
+        f"{_what(config, rows)} But for the value varied. Numbers: k M of an image.\n\n"
         f"{markdown(header, cells)}\n"
     )
 
@@ -120,11 +120,11 @@ def _text(found: dict, digits: int) -> str:
     return plus_minus(found["mean"], found["std"], digits)
 
 
-def _what(config: ConfigDict, sets) -> str:
+def _what(config: ConfigDict, rows: list[dict]) -> str:
     standin = "" if config.dataset == "mnist" else f" (stand-in for {REPORTED_ON})"
     return (
-        f"{config.dataset}{standin}: {len(sets.train.labels):,} images to train on, "
-        f"{len(sets.test.labels):,} held out; {config.points} points in R^{config.dimensions}, "
+        f"{config.dataset}{standin}: {rows[0]['num_images']:,} images to train on, "
+        f"{rows[0]['num_test_images']:,} held out; {config.points} points in R^{config.dimensions}, "
         f"{config.weights} weights; {config.steps:,} steps of {config.batch} pairs; mean ± std "
         f"over {len(config.random_seeds)} random seeds."
     )
