@@ -6,7 +6,7 @@ from collections.abc import Callable
 from anchor_opt import stitching_report
 from anchor_opt import tables as anchor_tables
 from common.data.wheels import WHEELS
-from common.report import markdown, plus_minus
+from common.report import markdown, measured
 from docs.render import Kept, outdated, read
 from embed_match import tables as match_tables
 from lpl import nli_report
@@ -93,10 +93,7 @@ def systems() -> str:
             continue
         row = _only(kept.rows, wanted)
         paper = "-" if row["paper_value"] is None else f"{row['paper_value']:.3f}".lstrip("0")
-        ours = plus_minus(row["mean"], row["std"], 3)
-        if row["num_seeds"] == 1:
-            ours = ours.split(" ")[0]
-        lines.append([system, what, paper, ours, row["dataset"] + _standin(row)])
+        lines.append([system, what, paper, measured(row), row["dataset"] + _standin(row)])
     return markdown(("System", "Measure", "Paper, its data", "Ours", "Our data"), lines)
 
 
@@ -142,7 +139,7 @@ def _word_alignment(kept: Kept) -> str:
     parts = [lpl_tables.published()]
     for title in dict.fromkeys(row["dataset"] for row in kept.rows):
         rows = [row for row in kept.rows if row["dataset"] == title]
-        parts += [f"## {title}{_standin(rows[0])}", lpl_tables.measured(kept.config, rows)]
+        parts += [f"## {title}{_standin(rows[0])}", lpl_tables.ours(kept.config, rows)]
     return "\n\n".join(parts)
 
 
@@ -202,7 +199,9 @@ def _made(kept: Kept) -> str:
     seconds = f" in {made['seconds']:,.0f} s" if made["seconds"] else ""
     cores = f"{made['cores']} core{'s' if made['cores'] > 1 else ''}"
     again = " Values of its config have changed since: to be run again." if outdated(kept) else ""
-    return f"`{made['command']}`: {made['finished'][:10]}, {made['commit']}, {cores}{seconds}.{again}"
+    return (
+        f"`{made['command']}`: {made['finished'][:10]}, {made['commit']}, {cores}{seconds}.{again}"
+    )
 
 
 def _standin(row: dict) -> str:

@@ -117,7 +117,9 @@ def _text(value) -> str:
 
 def main() -> None:
     """Writes or checks."""
-    wrong = [path for path, text in pages().items() if not path.exists() or path.read_text() != text]
+    wrong = [
+        path for path, text in pages().items() if not path.exists() or path.read_text() != text
+    ]
     if "--check" in sys.argv[1:]:
         for path in wrong:
             print(f"{path.name} is not what the kept runs say: run python -m docs.render.")

@@ -3,7 +3,7 @@
 import numpy as np
 from ml_collections import ConfigDict
 
-from common.report import markdown, plus_minus
+from common.report import markdown, measured, plus_minus
 from embed_match import paper
 from embed_match.embeddings import Embedding
 
@@ -48,7 +48,8 @@ def correlate(config: ConfigDict, rows: list[dict]) -> str:
         for row in (found[task, "all pairs"],)
     ]
     accuracies = [
-        [name, *(_mean(found[task, name]) for task in config.tasks)] for name in config.embeddings
+        [name, *(measured(found[task, name]) for task in config.tasks)]
+        for name in config.embeddings
     ]
     of_pairs = []
     for (a, b), l2 in apart.items():
@@ -77,14 +78,14 @@ def ensemble(config: ConfigDict, rows: list[dict]) -> str:
     ]
     for task in config.tasks:
         mine = [row for row in rows if row["dataset"] == task]
-        members = [[r["source"], _mean(r)] for r in mine if r["method"] == "member"]
+        members = [[r["source"], measured(r)] for r in mine if r["method"] == "member"]
         pairs = {}
         for row in mine:
             if row["metric"] == "gain":
                 pairs.setdefault((row["source"], row["target"]), {})[row["method"]] = row
         ways = list(next(iter(pairs.values())))
         gains = [
-            ["-".join(pair), *(_mean(found[way], 4) for way in ways)]
+            ["-".join(pair), *(measured(found[way], 4) for way in ways)]
             for pair, found in pairs.items()
         ]
         means = {way: np.mean([found[way]["mean"] for found in pairs.values()]) for way in ways}
@@ -131,11 +132,7 @@ def with_speeds(table: str, config: ConfigDict, spaces: dict[str, Embedding]) ->
 
 
 def _number(value: float | None, digits: int = 3) -> str:
-    return plus_minus(value, 0, digits).split(" ")[0] if value is not None else "-"
-
-
-def _mean(row: dict, digits: int = 3) -> str:
-    return plus_minus(row["mean"], row["std"], digits)
+    return plus_minus(value, None, digits)
 
 
 def _interval(row: dict) -> str:

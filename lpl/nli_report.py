@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
+from common import report
 from common.report import COLOURS, markdown, plus_minus, save_figure
 from lpl import loss, paper
 from lpl.nli_data import LABELS, Pairs
@@ -154,7 +155,7 @@ def _over_sizes(config: ConfigDict, rows: list[dict], metric: str) -> str:
     lines = {}
     for row in rows:
         if row["metric"] == metric:
-            cell = plus_minus(row["mean"], row["std"], 3)
+            cell = report.measured(row)
             lines.setdefault(NAMES[row["method"]], []).append(cell)
     return _by_size(config, lines)
 
@@ -172,7 +173,7 @@ def _gains(config: ConfigDict, measured: list[dict]) -> str:
             base = found.get((reference, size))
             if base and method in GAINING:
                 gains = np.array([value - base[seed] for seed, value in values.items()])
-                deviation = gains.std(ddof=1) if len(gains) > 1 else 0.0
+                deviation = gains.std(ddof=1) if len(gains) > 1 else None
                 name = f"{NAMES[method]} over {NAMES[reference]}"
                 cell = plus_minus(gains.mean(), deviation, 3)
                 lines.setdefault(name, []).append(cell)

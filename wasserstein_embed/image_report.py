@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 from sklearn.decomposition import PCA
 
 from common.data.images import Images
-from common.report import COLOURS, error_bars, markdown, plus_minus, save_figure
+from common.report import COLOURS, error_bars, markdown, measured, save_figure
 from common.workdir import Workdir
 
 TITLES = {"sinkhorn": "Sinkhorn", "euclidean": "Euclidean"}
@@ -21,11 +21,11 @@ NOTE = (
 )
 
 
-def row(measured: dict, config: ConfigDict, sets) -> dict:
+def row(found: dict, config: ConfigDict, sets) -> dict:
     """A summarised row in the form of results.json, the report's value beside it."""
-    reported = (measured["method"], measured.get("neighbours_by")) == ("euclidean", "euclidean")
+    reported = (found["method"], found.get("neighbours_by")) == ("euclidean", "euclidean")
     reported = reported and (config.points, config.dimensions) == (3, 2)
-    return measured | {
+    return found | {
         "experiment": config.experiment,
         "dataset": config.dataset,
         "source": sets.train.split,
@@ -48,9 +48,9 @@ def table(config: ConfigDict, rows: list[dict]) -> str:
         published = found["euclidean"]["paper_value"]
         cells.append(
             [TITLES[method]]
-            + [_text(found[name], 4) for name in ("euclidean", "sinkhorn")]
-            + [_text(found[name], 3) for name in ("test_positive", "test_negative")]
-            + [_text(found["test_loss"], 4)]
+            + [measured(found[name], 4) for name in ("euclidean", "sinkhorn")]
+            + [measured(found[name], 3) for name in ("test_positive", "test_negative")]
+            + [measured(found["test_loss"], 4)]
             + [f"{published:.4f}".lstrip("0") if published else "-"]
         )
     header = ("Trained by", "kNN, Euclidean", "kNN, Sinkhorn", "d+", "d-", "Loss")
@@ -71,7 +71,7 @@ def sweep_table(config: ConfigDict, rows: list[dict]) -> str:
         for method in config.methods:
             found = _by_metric([r for r in rows if r["sweep_value"] == value], method)
             size = f"{found['euclidean']['num_points'] * found['euclidean']['dim']}"
-            both = [_text(found[name], 4) for name in ("euclidean", "sinkhorn")]
+            both = [measured(found[name], 4) for name in ("euclidean", "sinkhorn")]
             cells.append([f"{value}", TITLES[method], size, *both])
     header = (config.sweep_over, "Trained by", "Numbers", "kNN, Euclidean", "kNN, Sinkhorn")
     return (
@@ -114,10 +114,6 @@ def _by_metric(rows: list[dict], method: str) -> dict[str, dict]:
     """Metric, or the distance of the neighbours, -> row."""
     mine = [row for row in rows if row["method"] == method]
     return {row.get("neighbours_by", row["metric"]): row for row in mine}
-
-
-def _text(found: dict, digits: int) -> str:
-    return plus_minus(found["mean"], found["std"], digits)
 
 
 def _what(config: ConfigDict, rows: list[dict]) -> str:

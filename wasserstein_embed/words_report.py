@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 from scipy.ndimage import maximum_filter
 
 from common.data.corpus import Corpus
-from common.report import COLOURS, markdown, plus_minus
+from common.report import COLOURS, markdown, measured
 from common.workdir import Workdir
 
 GRID = 81  # places along each axis of a density; odd, so that no two share a peak midway
@@ -49,7 +49,7 @@ def correlations(rows: list[dict], more: dict[str, dict[str, str]] | None = None
     """The table of the rows of results.json; `more`: a further column -> method -> its cell."""
     more = more or {}
     cells = [
-        [row["method"], str(row["dim"]), plus_minus(row["mean"], row["std"], 3)]
+        [row["method"], str(row["dim"]), measured(row)]
         + [column[row["method"]] for column in more.values()]
         for row in rows
     ]
