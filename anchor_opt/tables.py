@@ -80,7 +80,7 @@ def sweep_points(config: ConfigDict, rows: list[dict]):
 
 
 def failures(failed: list[str]) -> str:
-    """The parts that failed, those that differ in the random seed alone as one, with their number."""
+    """The parts that failed; those that differ in the random seed alone as one, counted."""
     alike = Counter(re.sub(r"seed\d+-", "", part) for part in failed)
     return ", ".join(f"{part} ({count} of its random seeds)" for part, count in alike.items())
 

@@ -68,7 +68,9 @@ def _parse(argv: list[str]) -> list[str]:
                 known = "give --config=configs/PACKAGE/EXPERIMENT.py"
                 _leave(f"There is no config file {value}: {known}.")
     if {"--help", "-help", "-h"} & set(argv[1:]):
-        print(usage.page(sys.modules["__main__"].__doc__, argv[0], config))
+        own = flags.FLAGS.get_key_flags_for_module(argv[0])
+        package = Path(argv[0]).resolve().parent.name
+        print(usage.page(sys.modules["__main__"].__doc__, own, package, config))
         sys.exit(0)
     try:
         rest = flags.FLAGS(argv)

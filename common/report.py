@@ -42,7 +42,7 @@ def summarise(measured: Iterable[dict]) -> list[dict]:
 
 
 def plus_minus(mean: float | None, std: float | None, digits: int) -> str:
-    """`.491 ± .002`, as the field prints numbers up to one; `.491` without a deviation, or a dash."""
+    """`.491 ± .002`, as the field prints numbers up to one; `.491` with no deviation; or a dash."""
     if mean is None:
         return "-"
     known = [mean] if std is None else [mean, std]

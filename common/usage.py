@@ -12,23 +12,23 @@ from absl import flags
 WIDTH = 100
 
 
-def page(doc: str, module: str, config: str | None = None) -> str:
+def page(doc: str, own: list[flags.Flag], package: str, config: str | None = None) -> str:
     """The help of a command line.
 
     Args:
       doc: the docstring of its main module.
-      module: the main module's name among the flags: `sys.argv[0]`.
+      own: its flags.
+      package: whose config files are listed.
       config: path of a config file, whose values are listed; None: the files that there are.
 
     Returns:
       Text of at most WIDTH columns.
     """
-    own = flags.FLAGS.get_key_flags_for_module(module)
     parts = [doc.strip(), _listed("Flags", {_shown(flag): _said(flag) for flag in own})]
     if config:
         parts += _values(Path(config))
     elif any(flag.name == "config" for flag in own):
-        parts += _experiments(Path("configs") / Path(module).resolve().parent.name)
+        parts += _experiments(Path("configs") / package)
     return "\n\n".join(parts)
 
 

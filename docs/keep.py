@@ -3,8 +3,8 @@ r"""Keeps a run's results for RESULTS.md: its numbers, its config, how it was ma
   python -m docs.keep --run=runs/nli --name=lpl/nli --cores=2 --seconds=155 \
     --figures=bbc_pairs_test --command="--config=configs/lpl/nli.py"
 
-Writes docs/results/NAME.json, and the figures named, in 256 colours, as docs/figures/NAME-FIGURE.png.
-Then `python -m docs.render` puts them into RESULTS.md and README.md.
+Writes docs/results/NAME.json, and the figures named as docs/figures/NAME-FIGURE.png. Then
+`python -m docs.render` puts them into RESULTS.md and README.md.
 """
 
 import io
@@ -54,12 +54,9 @@ def main(argv: list[str]) -> None:
 
 def packed(found: dict, rows: list[dict]) -> str:
     """JSON text: what all rows share said once, then a row a line."""
-    shared = {
-        key: value for key, value in rows[0].items() if all(r.get(key, r) == value for r in rows)
-    }
-    lines = [
-        json.dumps({k: _rounded(v) for k, v in row.items() if k not in shared}) for row in rows
-    ]
+    rows = [{key: _rounded(value) for key, value in row.items()} for row in rows]
+    shared = {k: v for k, v in rows[0].items() if all(k in row and row[k] == v for row in rows)}
+    lines = [json.dumps({k: v for k, v in row.items() if k not in shared}) for row in rows]
     head = json.dumps(found | {"shared": shared}, indent=1).removesuffix("\n}")
     return head + ',\n "rows": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
 

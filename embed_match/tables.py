@@ -39,7 +39,7 @@ def match(config: ConfigDict, rows: list[dict]) -> str:
 
 
 def correlate(config: ConfigDict, rows: list[dict]) -> str:
-    """Figure 5 in numbers, from the rows of results.json: the correlation, accuracies, all pairs."""
+    """Figure 5 in numbers, from the rows of results.json: correlation, accuracies, all pairs."""
     found = {(row["dataset"], row["method"]): row for row in rows}
     apart = {(r["source"], r["target"]): r["mean"] for r in rows if r["metric"] == "l2"}
     overall = [

@@ -120,9 +120,9 @@ def _what(config: ConfigDict, rows: list[dict]) -> str:
     standin = "" if config.dataset == "mnist" else f" (stand-in for {REPORTED_ON})"
     return (
         f"{config.dataset}{standin}: {rows[0]['num_images']:,} images to train on, "
-        f"{rows[0]['num_test_images']:,} held out; {config.points} points in R^{config.dimensions}, "
-        f"{config.weights} weights; {config.steps:,} steps of {config.batch} pairs; mean ± std "
-        f"over {len(config.random_seeds)} random seeds."
+        f"{rows[0]['num_test_images']:,} held out; {config.points} points in "
+        f"R^{config.dimensions}, {config.weights} weights; {config.steps:,} steps of "
+        f"{config.batch} pairs; mean ± std over {len(config.random_seeds)} random seeds."
     )
 
 
