@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 from anchor_opt.relative import unit
 from common import ot
 from common.parallel import block_rows, scan_rows
+from common.retrieval import largest
 
 
 class Settings(NamedTuple):
@@ -105,7 +106,7 @@ def _best(rows, columns, neighbours, keep, salt):
     def step(carry, index, valid, block, columns):
         best, choice = carry
         similarity = block @ columns.T
-        hubness = lax.top_k(similarity, neighbours)[0].mean(axis=1)
+        hubness = largest(similarity, neighbours)[0].mean(axis=1)
         penalty = jnp.where(valid, hubness, jnp.inf)[:, None]
         score = lax.cond(
             keep < 1,

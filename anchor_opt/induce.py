@@ -1,8 +1,8 @@
 """Every row's best partner in the other space, once both are in common coordinates: one pass.
 
 CSLS takes the hubness of each row (its mean similarity to its nearest neighbours) over the most
-frequent rows of the other space: 20,000 of 200,000 say it as well, and the one pass over all
-pairs is then a product, two argmaxes and two sums.
+frequent rows of the other space: 20,000 of 200,000 say it as well. One pass over all pairs is then
+a product, two argmaxes and two sums.
 """
 
 from functools import partial
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from common.parallel import block_rows, scan_rows
-from common.retrieval import mean_top_k
+from common.retrieval import largest, mean_top_k
 
 
 class Dictionary(NamedTuple):
@@ -56,13 +56,13 @@ def induce(
       frequent: rows of the other space among which they are sought.
       inverse_temperature: b.
     """
-    source_hubness = _hubness(source, target[:frequent], neighbours)
-    target_hubness = _hubness(target, source[:frequent], neighbours)
+    target_hubness = mean_top_k(target, source[:frequent], min(neighbours, len(source), frequent))
+    near = min(neighbours, len(target), frequent)
 
     def step(carry, index, valid, block, target, target_hubness):
-        block, hubness = block
         best, choice, mass = carry
         similarity = block @ target.T
+        hubness = largest(similarity[:, :frequent], near)[0].mean(axis=1)
         score = 2 * similarity - target_hubness
         to_target = score.argmax(axis=1)
         picked = (jnp.arange(len(block)), to_target)
@@ -89,7 +89,7 @@ def induce(
         step,
         init,
         merge,
-        (source, source_hubness),
+        source,
         target,
         target_hubness,
         block=block_rows(m),
@@ -97,7 +97,3 @@ def induce(
     mutual = to_source[to_target] == jnp.arange(source.shape[0])
     mass = jnp.maximum(source_mass, target_mass[to_target])
     return Dictionary(to_target, to_source, score, mutual, weight / jnp.maximum(mass, 1e-30))
-
-
-def _hubness(rows, others, neighbours):
-    return mean_top_k(rows, others, min(neighbours, others.shape[0]))

@@ -99,3 +99,11 @@ def test_no_row_is_sorted_whole(name):
     fn = jax.jit(lambda x, y: getattr(retrieval, name)(x, y, 5)[1][:, 0])
     compiled = fn.lower(unit_rows(0, 20), unit_rows(1, 30)).compile().as_text()
     assert "TopK" in compiled and " sort(" not in compiled
+
+
+@pytest.mark.parametrize("m", [1_600, 1_607])
+def test_the_largest_of_long_rows(m):
+    scores = np.random.default_rng(0).integers(0, 300, (5, m)).astype(np.float32)  # many ties
+    values, index = retrieval.largest(scores, 5)
+    np.testing.assert_array_equal(index, order(scores, 5))
+    np.testing.assert_array_equal(values, best(scores, 5))
