@@ -7,7 +7,7 @@ from anchor_opt import stitching_report
 from anchor_opt import tables as anchor_tables
 from common.data.wheels import WHEELS
 from common.report import markdown, measured
-from docs.render import Kept, outdated, read
+from docs.render import RESULTS, ROOT, Kept, outdated, read
 from embed_match import tables as match_tables
 from lpl import nli_report
 from lpl import tables as lpl_tables
@@ -116,8 +116,6 @@ def data() -> str:
 
 def kept_runs() -> str:
     """How each kept run was made."""
-    from docs.render import RESULTS
-
     lines = []
     for path in sorted(RESULTS.glob("*/*.json")):
         kept = read(str(path.relative_to(RESULTS).with_suffix("")))
@@ -199,7 +197,13 @@ def content(name: str) -> str | None:
         return None
     table = TABLES[kept.config.experiment](kept)
     titled = re.sub(r"^#+ (.*)$", r"**\1**", table, flags=re.M)  # the page has its own headings
-    return f"{titled.strip()}\n\n{_made(kept)}"
+    return "\n\n".join([*_figures(name), titled.strip(), _made(kept)])
+
+
+def _figures(name: str) -> list[str]:
+    """The kept figures of a run, as images."""
+    paths = sorted((ROOT / "docs/figures").glob(f"{name}-*.png"))
+    return [f"![{name}: {path.stem.split('-', 1)[1]}]({path.relative_to(ROOT)})" for path in paths]
 
 
 def _made(kept: Kept) -> str:

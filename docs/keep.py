@@ -86,7 +86,13 @@ def _when(path: Path) -> str:
 
 
 def _commit() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    """The commit that is checked out, and whether code differs from it."""
+    changed = _git("status", "--porcelain", "--", ".", ":!docs", ":!README.md", ":!RESULTS.md")
+    return _git("rev-parse", "--short", "HEAD") + (" and changes" if changed else "")
+
+
+def _git(*words: str) -> str:
+    command = ["git", "-C", str(ROOT), *words]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -67,7 +67,7 @@ def fill(text: str, once: bool = False) -> str:
 
     Args:
       text: Markdown.
-      once: a legend, a long paragraph, that an earlier block has is left out.
+      once: a legend, that is a long paragraph, which an earlier block has is left out.
     """
     from docs import blocks  # imports every paper package's tables
 
@@ -96,7 +96,7 @@ def pages() -> dict[Path, str]:
 def _new(paragraphs: list[str], seen: set[str]) -> list[str]:
     """Without the legends seen before; they are seen now."""
     kept = [p for p in paragraphs if p not in seen]
-    seen |= {p for p in paragraphs if len(p) > 100 and not p.startswith(("|", "!", "*"))}
+    seen |= {p for p in paragraphs if len(p) > 300 and not p.startswith("|")}
     return kept
 
 
