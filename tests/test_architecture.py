@@ -1,6 +1,7 @@
 """What the README and CONTRIBUTING promise of the tree, read from the sources alone."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -85,6 +86,14 @@ def test_what_is_public_is_documented(path):
         assert ast.get_docstring(node), f"{path}: {node.name}"
         if isinstance(node, ast.FunctionDef):
             assert not list(shapeless(node)), f"{path}: {node.name} has arrays without shape"
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_what_to_read_first_is_there(name):
+    files = re.findall(r"\w+\.py", ast.get_docstring(tree(Path(name) / "__init__.py")))
+    assert len(files) > 5
+    for file in files:
+        assert (ROOT / name / file).exists(), file
 
 
 def shapeless(function: ast.FunctionDef):
