@@ -195,7 +195,7 @@ def content(name: str) -> str | None:
     kept = read(name)
     if not kept:
         return None
-    table = TABLES[kept.config.experiment](kept)
+    table = f"{TABLES[kept.config.experiment](kept).strip()}\n\n{kept.made.get('quoted', '')}"
     titled = re.sub(r"^#+ (.*)$", r"**\1**", table, flags=re.M)  # the page has its own headings
     return "\n\n".join([*_figures(name), titled.strip(), _made(kept)])
 

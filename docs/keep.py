@@ -27,6 +27,7 @@ COMMAND = flags.DEFINE_string("command", None, "The flags it was given, but for 
 CORES = flags.DEFINE_integer("cores", None, "Processor cores that the run had.")
 SECONDS = flags.DEFINE_float("seconds", None, "How long it took, if it ran in one piece.")
 FIGURES = flags.DEFINE_list("figures", [], "Its figures to keep, without .png.")
+QUOTE = flags.DEFINE_string("quote", "", "What begins a part of its table.md that no row has.")
 DIGITS = 6  # of a number kept
 
 
@@ -43,6 +44,7 @@ def main(argv: list[str]) -> None:
         "cores": CORES.value,
         "seconds": SECONDS.value,
         "failed": failed(run),
+        "quoted": quoted((run / "table.md").read_text(), QUOTE.value) if QUOTE.value else "",
         "config": json.loads((run / "config.json").read_text()),
     }
     rows = json.loads((run / "results.json").read_text())
@@ -59,6 +61,21 @@ def packed(found: dict, rows: list[dict]) -> str:
     lines = [json.dumps({k: v for k, v in row.items() if k not in shared}) for row in rows]
     head = json.dumps(found | {"shared": shared}, indent=1).removesuffix("\n}")
     return head + ',\n "rows": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
+
+
+def quoted(table: str, beginning: str) -> str:
+    """The parts of table.md that begin so, up to the end of their table, under their headings."""
+    heading, found, taking = "", [], False
+    for paragraph in table.split("\n\n"):
+        if paragraph.startswith("#"):
+            heading = paragraph
+        if paragraph.lstrip("# ").startswith(beginning):
+            taking = True
+            found += [heading] if paragraph != heading else []
+        if taking:
+            found.append(paragraph.strip())
+            taking = not paragraph.startswith("|")
+    return "\n\n".join(found)
 
 
 def failed(run: Path) -> list[str]:

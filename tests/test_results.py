@@ -54,6 +54,12 @@ def test_a_key_that_some_rows_lack_is_not_shared():
     assert json.loads(text) == {"shared": {"a": 1}, "rows": [{"b": 1}, {}]}
 
 
+def test_parts_of_a_table_are_quoted_under_their_headings():
+    table = "## a\n\n|1|\n\nNear b:\n\n|2|\n\n## c\n\nNear:\n\n|3|\n\n## Near d\n\nof e\n\n|4|\n"
+    found = "## a\n\nNear b:\n\n|2|\n\n## c\n\nNear:\n\n|3|\n\n## Near d\n\nof e\n\n|4|"
+    assert keep.quoted(table, "Near") == found
+
+
 def test_figures_get_small(tmp_path):
     gradient = np.linspace(0, 255, 64 * 64 * 3).reshape(64, 64, 3).astype(np.uint8)
     Image.fromarray(gradient).save(tmp_path / "f.png")
