@@ -194,7 +194,9 @@ def prepare(source, target, seeds, names, method) -> tuple[Aligner, Array, Array
     # Any pair will do for an aligner of which only the normalisation is kept.
     pairs = seeds if len(seeds) else [[0, 0]]
     fitted = "procrustes" if method == OWN else method
-    aligner = alignment.fit(fitted, source, target, pairs=pairs, moving=names[0], fixed=names[1])
+    aligner = alignment.fit(
+        fitted, source, target, pairs=pairs, moving=names[0], fixed=names[1], frequent=ROWS
+    )
     x, y = aligner.normalise_moving(source), aligner.normalise_fixed(target)
     for name, space in zip(names, (x, y), strict=True):
         if len(space) < LEAST_ROWS:

@@ -4,8 +4,15 @@ from ml_collections import ConfigDict
 
 
 def config() -> ConfigDict:
-    """Both parts, as `search.converge` wants them, and k of its curves."""
-    return ConfigDict({"bootstrap": bootstrap(), "start": start(), "k": 10})
+    """Both parts, as `search.converge` wants them, and k of its curves: of the array API.
+
+    Its users take the maps home, not anchors. For these, of .5 to 1, this whitening was the best:
+    glove to minilm_input P@1 .90 (.87 at .5), English to French .35 (.29), the close pair alike.
+    The experiments' tables are measured with .5.
+    """
+    config = ConfigDict({"bootstrap": bootstrap(), "start": start(), "k": 10})
+    config.bootstrap.whiten = 0.75
+    return config
 
 
 def bootstrap() -> ConfigDict:

@@ -186,6 +186,7 @@ def fit(
     moving: str = "source",
     fixed: str = "target",
     normalise: tuple[str, ...] = NORMALISE,
+    frequent: int | None = None,
     **options: float,
 ) -> Aligner:
     """Fits a map of one space into another.
@@ -194,12 +195,14 @@ def fit(
 
     Args:
       method: a key of `METHODS`.
-      moving_vectors: the whole space that moves, raw: the means are taken over all its rows.
+      moving_vectors: the whole space that moves, raw.
       fixed_vectors: the whole space that stays.
       pairs: rows that correspond, (row of moving, row of fixed); None when row i is row i.
       moving: name of the space that moves.
       fixed: name of the space that stays.
       normalise: 'unit' and 'center' in the order in which each space takes them, by itself.
+      frequent: rows of each space, its first, that 'center' takes the mean of; None: all. In large
+        vocabularies rare words outnumber all others, and the mean of all is theirs.
       **options: of the method: `penalty` of 'ridge'.
 
     Raises:
@@ -209,8 +212,8 @@ def fit(
     _check_choices(method, options, normalise)
     if moving == fixed:
         raise UserError(f"Both spaces are called '{moving}': name them apart, one of them moves.")
-    x, moving_means = _prepare(moving_vectors, moving, normalise)
-    y, fixed_means = _prepare(fixed_vectors, fixed, normalise)
+    x, moving_means = _prepare(moving_vectors, moving, normalise, frequent=frequent)
+    y, fixed_means = _prepare(fixed_vectors, fixed, normalise, frequent=frequent)
     if pairs is not None:
         pairs = _checked_pairs(pairs, (len(x), len(y)), (moving, fixed))
         x, y = x[pairs[:, 0]], y[pairs[:, 1]]
@@ -253,7 +256,11 @@ def _checked_pairs(pairs, rows: tuple[int, int], names: tuple[str, str]) -> Int[
 
 
 def _prepare(
-    vectors, name: str, steps: tuple[str, ...], means: Float[Array, "steps d"] | None = None
+    vectors,
+    name: str,
+    steps: tuple[str, ...],
+    means: Float[Array, "steps d"] | None = None,
+    frequent: int | None = None,
 ) -> tuple[Float[Array, "n d"], Float[Array, "steps d"]]:
     """Checks and normalises vectors; without means, fits them."""
     try:
@@ -270,7 +277,7 @@ def _prepare(
     if means is not None and x.shape[1] != means.shape[1]:
         has = f"has {means.shape[1]} dimensions, not {x.shape[1]}"
         raise UserError(f"The space '{name}' {has}: give vectors of that space.")
-    normalised, means, lost = _normalise(x, steps, means)
+    normalised, means, lost = _normalise(x, steps, means, frequent)
     if not _traced(lost):
         _refuse(~jnp.isfinite(x).all(axis=1), name, "not finite in float32")
         _refuse(lost, name, "zero, too long, or the mean of the space, and can't become unit")
@@ -286,8 +293,8 @@ def _refuse(bad: Bool[Array, " n"], name: str, reason: str) -> None:
         )
 
 
-@partial(jax.jit, static_argnames="steps")
-def _normalise(x, steps, means):
+@partial(jax.jit, static_argnames=("steps", "frequent"))
+def _normalise(x, steps, means, frequent):
     """Also fits the means if there are none, and tells which rows have no direction left."""
     fitted, floor, lost = [], jnp.zeros(len(x)), jnp.zeros(len(x), bool)
     for step in steps:
@@ -296,7 +303,7 @@ def _normalise(x, steps, means):
             lost |= ~((floor < length) & (length < jnp.inf))
             x = x / jnp.where(lost, 1.0, length)[:, None]
         else:
-            fitted.append(x.mean(axis=0) if means is None else means[len(fitted)])
+            fitted.append(x[:frequent].mean(axis=0) if means is None else means[len(fitted)])
             # What centring shortens a million times is nothing but rounding.
             x, floor = x - fitted[-1], jnp.maximum(floor, 1e-6 * length)
     return x, jnp.stack(fitted) if fitted else jnp.zeros((0, x.shape[1])), lost

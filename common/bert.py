@@ -158,6 +158,8 @@ def encode(
     order = np.argsort([len(i) for i in ids], kind="stable")
     out = np.empty((len(texts), model.words.features), np.float32)
     graph, state = nnx.split(model)
+    # A few texts do not pay for a whole batch.
+    batch_size = min(batch_size, 1 << (len(texts) - 1).bit_length())
     if isinstance(progress, str):
         shown = tqdm(total=len(texts), desc=progress, unit="text", disable=len(texts) < 500)
     else:

@@ -255,6 +255,15 @@ def test_means_are_of_the_whole_spaces_and_the_map_of_the_pairs(method, options)
     np.testing.assert_allclose(aligner.matrix, expected, atol=1e-5)
 
 
+def test_means_of_the_frequent_rows():
+    x, y = normal(0, 40, 5), normal(1, 30, 4)
+    x[20:] += 9  # rare words far from all others
+    pairs = np.arange(20)[:, None].repeat(2, axis=1)
+    found = alignment.fit("procrustes", x, y, pairs=pairs, normalise=("center",), frequent=20)
+    np.testing.assert_allclose(found.moving_means[0], x[:20].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(found.apply(x[:20]).mean(axis=0), 0, atol=1e-6)
+
+
 @pytest.mark.parametrize("steps", [*STEPS, ("center", "unit", "center", "unit")], ids=str)
 def test_normalisation_against_numpy(steps):
     x = normal(0, 50, 6) + 2
