@@ -17,8 +17,7 @@ from jaxtyping import Int
 from tqdm import tqdm
 
 from common.data import kept
-from common.data.builder import WheelBuilder
-from common.data.wheels import WHEELS, Wheel, read_member
+from common.data.wheels import WHEELS, read_member
 from common.data.words import examples
 from common.errors import UserError
 
@@ -44,7 +43,7 @@ class Texts(NamedTuple):
         return Texts([self.texts[i] for i in order], self.labels[order])
 
 
-class MovieReviews(WheelBuilder):
+class MovieReviews(tfds.core.GeneratorBasedBuilder):
     """One builder config a source; each example is a text, its label and its row in the file."""
 
     VERSION = tfds.core.Version("1.0.0")
@@ -55,13 +54,28 @@ class MovieReviews(WheelBuilder):
         ),
     )
 
-    def _contents(self) -> tuple[Wheel, dict]:
-        features = {
-            "text": tfds.features.Text(),
-            "label": tfds.features.ClassLabel(names=["negative", "positive"]),
-            "row": tfds.features.Scalar(dtype=np.int32),
-        }
-        return WHEELS["reviews"], features
+    def __init__(self, *, cache: Path, **kwargs):
+        self._cache = cache
+        super().__init__(data_dir=cache / "tfds", file_format="array_record", **kwargs)
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        return tfds.core.DatasetInfo(
+            builder=self,
+            description=__doc__,
+            features=tfds.features.FeaturesDict(
+                {
+                    "text": tfds.features.Text(),
+                    "label": tfds.features.ClassLabel(names=["negative", "positive"]),
+                    "row": tfds.features.Scalar(dtype=np.int32),
+                }
+            ),
+            disable_shuffling=True,
+            license=WHEELS["reviews"].licence,
+        )
+
+    def _split_generators(self, dl_manager) -> dict:
+        del dl_manager  # pip does the downloading, see common/data/wheels.py
+        return {"train": self._generate_examples()}
 
     def _generate_examples(self) -> Iterator[tuple[int, dict]]:
         content = read_member(WHEELS["reviews"], self._cache, MEMBER).decode()

