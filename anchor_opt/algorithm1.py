@@ -1,5 +1,6 @@
 """Algorithm 1 of the paper as printed: Sinkhorn, permute, one Adam step on the sphere, repeat."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -43,6 +44,7 @@ def optimiser(settings: Settings) -> optax.GradientTransformation:
     return manifold.spheres(optax.adam(settings.learning_rate))
 
 
+@partial(jax.jit, static_argnames=("num_anchors", "settings"))
 def init(
     key: jax.Array,
     moving: Float[Array, "m d_moving"],
@@ -89,6 +91,7 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     return State(optax.apply_updates(state.anchors, updates), optimiser_state), {"loss": loss}
 
 
+@jax.jit
 def discretise(anchors: Float[Array, "k d"], vectors: Float[Array, "n d"]) -> Int[Array, " k"]:
     """Line 10: the row of `vectors` (unit) nearest to each anchor in cosine."""
     return top_k(unit(anchors), vectors, 1)[1][:, 0]

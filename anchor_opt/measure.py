@@ -4,6 +4,7 @@ import io
 import itertools
 from collections.abc import Callable, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
@@ -108,7 +109,7 @@ def forms(
     write_atomically(run.work.path / "anchors" / f"{run.part}.npz", buffer.getvalue())
     if method in ("gt", "seed"):
         return [(None, found.anchors)]
-    return [("continuous", found.anchors), ("discrete", problem.moving[nearest])]
+    return [("continuous", found.anchors), ("discrete", jnp.take(problem.moving, nearest, axis=0))]
 
 
 def kept_anchors(

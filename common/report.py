@@ -9,7 +9,6 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
-from sklearn.decomposition import PCA
 
 from common.workdir import write_atomically
 
@@ -90,6 +89,8 @@ def scatter_grid(
       groups: label -> rows that share a colour.
       title: of the figure.
     """
+    from sklearn.decomposition import PCA  # takes a second, and few figures want it
+
     figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
     axes = figure.subplots(2, len(panels), squeeze=False)
     coloured = sorted({row for members in groups.values() for row in members})

@@ -4,7 +4,6 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
-from sklearn.decomposition import PCA
 
 from common.data.images import Images
 from common.report import COLOURS, error_bars, markdown, measured, save_figure
@@ -174,6 +173,8 @@ def _plane(work: Workdir, config: ConfigDict, method: str) -> Float[np.ndarray, 
     if k == 1:
         return np.concatenate([points, np.zeros_like(points)], axis=2)
     if k > 2:
+        from sklearn.decomposition import PCA  # takes a second
+
         points = PCA(2, random_state=0).fit_transform(points.reshape(-1, k))
     return points.reshape(n, m, 2)
 

@@ -98,7 +98,7 @@ np.savez(sys.argv[2], **out)
 def test_eight_devices_give_the_numbers_of_one(tmp_path):
     running = []
     for devices in (1, 8):
-        flags = f"--xla_force_host_platform_device_count={devices}"
+        flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
         environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
         environment["PYTHONPATH"] = os.pathsep.join(sys.path)
         path = str(tmp_path / f"{devices}.npz")
