@@ -41,7 +41,9 @@ flags.DEFINE_enum(
     ["bootstrap", "procrustes", "least_squares", "ridge"],
     "Of the saved map: the search's own, or fitted on the pairs that it has found.",
 )
-flags.DEFINE_integer("max_rows", 200_000, "Rows read of a file, from its top.", lower_bound=1)
+flags.DEFINE_integer(
+    "max_rows", 200_000, "Rows read of a file, from its top; --apply reads all.", lower_bound=1
+)
 flags.DEFINE_integer("rows", 20_000, "Rows of each space that the search sees.", lower_bound=1)
 flags.DEFINE_bool("ordered", True, "Whether the first rows of a file are the most frequent.")
 flags.DEFINE_integer("anchors", 300, "Of the relative representations.", lower_bound=1)
@@ -78,7 +80,9 @@ def _apply() -> str:
 
     aligner = alignment.load(FLAGS.map)
     words = Path(FLAGS.source_words[0]) if FLAGS.source_words else None
-    space = align_files.read_space(Path(FLAGS.apply), words, FLAGS.max_rows)
+    # Here a bound is only what one asks for: rows left out silently would be lost.
+    most = FLAGS.max_rows if FLAGS["max_rows"].present else None
+    space = align_files.read_space(Path(FLAGS.apply), words, most)
     align_files.write_space(out, space.words, aligner.apply(space.vectors))
     return (
         f"{len(space.words)} vectors of '{aligner.moving}' moved into the space of "

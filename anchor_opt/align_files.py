@@ -47,7 +47,7 @@ def fingerprint(path: Path) -> str:
         raise UserError(f"Cannot read {path} ({error.strerror}): correct the path.") from error
 
 
-def read_space(path: Path, word_list: Path | None, num_rows: int) -> Space:
+def read_space(path: Path, word_list: Path | None, num_rows: int | None) -> Space:
     """As `common.data.vectors.read`, but rows of an array without words go by their numbers.
 
     Raises:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from sklearn.decomposition import PCA
 
 from anchor_opt.api import Alignment
 from anchor_opt.relative import unit
@@ -136,6 +135,8 @@ def _figure(source, task, found: Alignment, records: Sequence[dict]) -> Figure:
 
 
 def _draw_map(axis, source, task, found: Alignment) -> None:
+    from sklearn.decomposition import PCA  # takes a second
+
     rows = found.anchors[:300]
     spaces = (
         unit(found.aligner.apply(source.space.vectors[rows[:, 0]])),

@@ -63,6 +63,10 @@ def read(flags: FlagValues) -> Task:
         align_files.read_space(path, words, flags.max_rows)
         for path, words in zip(paths, lists, strict=True)
     ]
+    for path, space in zip(paths, (*spaces, target), strict=True):
+        if len(space.words) == flags.max_rows:
+            most = f"the first {flags.max_rows} rows of {path} were read"
+            logging.warning("At most %s: give --max_rows to read more.", most)
     sources = []
     for i, (name, space) in enumerate(zip(names[:-1], spaces, strict=True)):
         path = seeds_paths[i if len(seeds_paths) > 1 else 0] if seeds_paths else None

@@ -158,6 +158,7 @@ def at(
     return State(from_fixed, from_moving, jnp.float32(keep), best, jnp.int32(0), jnp.int32(salt))
 
 
+@jax.jit
 def init(data: Data, keep: float = 1.0, salt: int = 0) -> State:
     """Whitened coordinates in the seeds: x -> x S' (S S')^(-1/2), S the seed rows of each space.
 
@@ -185,11 +186,13 @@ def init(data: Data, keep: float = 1.0, salt: int = 0) -> State:
     )
 
 
+@jax.jit
 def coordinates(state: State, data: Data) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
     """Both spaces in the common coordinates, unit rows."""
     return unit(data.fixed @ state.from_fixed), unit(data.moving @ state.from_moving)
 
 
+@jax.jit
 def maps(
     covariance: Float[Array, "d_fixed d_moving"], reweight: float
 ) -> tuple[Float[Array, "d_fixed r"], Float[Array, "d_moving r"]]:
@@ -260,9 +263,11 @@ def soft_step(state: State, index, data: Data, settings: Annealing) -> tuple[Sta
 
 def done(state: State, settings: Settings) -> bool:
     """Whether nothing is dropped and the objective has not gained for `patience` steps."""
-    return bool((state.keep >= 1) & (state.stalled >= settings.patience))
+    keep, stalled = jax.device_get((state.keep, state.stalled))
+    return bool(keep >= 1 and stalled >= settings.patience)
 
 
+@jax.jit
 def whitening(x: Float[Array, "n d"], power: float) -> Float[Array, "d d"]:
     """C^(-power/2), C the second moment of the rows: power 0 does nothing, 1 whitens."""
     values, vectors = jnp.linalg.eigh(x.T @ x / x.shape[0])

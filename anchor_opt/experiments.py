@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from ml_collections import ConfigDict
 
 from anchor_opt import bootstrap, figures, paper, tables, vision
 from anchor_opt.measure import ROLES, check, collect, fixed_role, forms
 from anchor_opt.methods import METHODS, Run
 from anchor_opt.problem import Problem, sample
-from anchor_opt.relative import preprocess, unit_relative
+from anchor_opt.relative import preprocess
 from anchor_opt.stitching import stitching
 from common import report, sweeps
 from common.data import pairs, words
@@ -141,10 +143,10 @@ def _measure(problem: Problem, role: str, run: Run, method: str, names: list[str
 
 def _own_precision(problem: Problem, coordinates: tuple, role: str, k: int) -> list[dict]:
     """P@1 under CSLS in the method's own coordinates, both ways: two passes give no more."""
-    found = bootstrap.match(*coordinates, neighbours=k)
+    found = jax.device_get(bootstrap.match(*coordinates, neighbours=k))
     shares = _by_role(
         role,
-        (found.to_fixed[problem.truth] == jnp.arange(len(problem.truth))).mean(),
+        (found.to_fixed[problem.truth] == np.arange(len(problem.truth))).mean(),
         (found.to_moving == problem.truth).mean(),
     )
     shared = {"metric": "p_at_1", "representation": "mapped", "anchors": None}
@@ -156,9 +158,8 @@ def _own_precision(problem: Problem, coordinates: tuple, role: str, k: int) -> l
 
 def _compare(problem: Problem, moving_anchors, role: str, k: int, anchors: str | None) -> list:
     """All metrics between the relative spaces, each also against itself."""
-    fixed_anchors = problem.fixed[problem.anchors[: len(moving_anchors)]]
-    moving = unit_relative(problem.moving[problem.truth], moving_anchors)
-    spaces = _by_role(role, moving, unit_relative(problem.fixed, fixed_anchors))
+    fixed, moving = problem.relative(moving_anchors)
+    spaces = _by_role(role, moving, fixed)
     return [row | {"representation": "relative", "anchors": anchors} for row in _metrics(spaces, k)]
 
 

@@ -92,7 +92,8 @@ def relative_panels(
         if method in config.methods:
             part = f"seed{config.random_seeds[0]}-{role}-{method}"
             fixed_rows, moving = kept_anchors(work, part)
-            own = {role: moving, fixed_role(role): anchored[fixed_role(role)][fixed_rows]}
+            given = jnp.take(anchored[fixed_role(role)], fixed_rows, axis=0)
+            own = {role: moving, fixed_role(role): given}
             panels[title] = tuple(np.asarray(unit_relative(shown[r], own[r])) for r in ROLES)
     return panels
 
@@ -102,7 +103,8 @@ def word_groups(chosen, data: Pair) -> dict[str, list[int]]:
     row_of = {word: row for row, word in enumerate(data.names)}
     rows = [row_of[word] for word in chosen if word in row_of] or list(range(5))
     space = preprocess(jnp.asarray(data.source))
-    near = np.asarray(top_k(space[jnp.asarray(rows)], space, NEIGHBOURS)[1])
+    chosen = jnp.take(space, np.asarray(rows), axis=0)
+    near = np.asarray(top_k(chosen, space, NEIGHBOURS)[1])
     return {data.names[row]: list(members) for row, members in zip(rows, near, strict=True)}
 
 

@@ -16,7 +16,6 @@ import optax
 from flax import nnx
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
-from sklearn.metrics import f1_score, mean_absolute_error
 
 from common import train
 from common.workdir import Workdir
@@ -169,6 +168,8 @@ def train_and_test(
       Rows with `source` (the encoder: the space tested on), `target` (the decoder: that trained
       on), `head`, `metric` (`f1`, weighted by class size, and `mae` of the class index), `value`.
     """
+    from sklearn.metrics import f1_score, mean_absolute_error  # takes a second
+
     rows = []
     for name, (decoder, mine) in itertools.product(forms, texts.items()):
         settings = Settings(

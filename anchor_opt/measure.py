@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
@@ -106,7 +107,7 @@ def forms(
     write_arrays(run.work.path / _file(run.part), kept)
     if method in ("gt", "seed"):
         return [(None, found.anchors)]
-    return [("continuous", found.anchors), ("discrete", problem.moving[nearest])]
+    return [("continuous", found.anchors), ("discrete", jnp.take(problem.moving, nearest, axis=0))]
 
 
 def kept_anchors(

@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
 
 from anchor_opt import algorithm1, baselines, bootstrap, search
 from anchor_opt.problem import Found, Problem, Run
 from anchor_opt.refine import refine
-from anchor_opt.relative import relative, unit
+from anchor_opt.relative import unit
 from common import train
 from common.alignment import procrustes
 
@@ -19,22 +21,22 @@ from common.alignment import procrustes
 def gt(problem: Problem, run: Run) -> Found:
     """All true parallel anchors (paper: GT)."""
     del run
-    return Found(problem.moving[problem.truth[problem.anchors]])
+    return Found(jnp.take(problem.moving, problem.truth[problem.anchors], axis=0))
 
 
 def seed(problem: Problem, run: Run) -> Found:
     """The seeds alone (paper: Seed)."""
     del run
-    return Found(problem.moving[problem.seeds])
+    return Found(jnp.take(problem.moving, problem.seeds, axis=0))
 
 
 def oracle(problem: Problem, run: Run) -> Found:
     """Least squares on the true pairing: the ceiling of anchors that may be any vector."""
     del run
-    weight = jnp.ones(len(problem.truth))
-    anchors = problem.fixed[problem.anchors]
-    truth = jnp.asarray(problem.truth)
-    return Found(refine(problem.fixed, problem.moving, anchors, truth, weight, sphere=False))
+    everyone = np.ones(len(problem.truth), bool)
+    anchors = _given(problem)
+    found = refine(problem.fixed, problem.moving, anchors, problem.truth, everyone, sphere=False)
+    return Found(found)
 
 
 def run_algorithm1(problem: Problem, run: Run) -> Found:
@@ -48,10 +50,8 @@ def run_algorithm1(problem: Problem, run: Run) -> Found:
         config.plan,
         config.freeze_seeds,
     )
-    anchors = problem.fixed[problem.anchors]
-    data = algorithm1.Data(
-        relative(problem.fixed, anchors), problem.moving, jnp.int32(len(problem.seeds))
-    )
+    anchors = _given(problem)
+    data = algorithm1.data(problem.fixed, anchors, problem.moving, len(problem.seeds))
     key = jax.random.key(run.random_seed)
     state = train.run(
         algorithm1.step,
@@ -70,7 +70,8 @@ def run_algorithm1(problem: Problem, run: Run) -> Found:
 def run_procrustes(problem: Problem, run: Run) -> Found:
     """The orthogonal map of the seeds, applied to the anchors."""
     del run
-    transform = procrustes(problem.fixed[problem.fixed_seeds], problem.moving[problem.seeds])
+    seeds = (problem.fixed, problem.fixed_seeds), (problem.moving, problem.seeds)
+    transform = procrustes(*(jnp.take(space, rows, axis=0) for space, rows in seeds))
     return _through(problem, transform)
 
 
@@ -101,12 +102,17 @@ def run_self_learning(problem: Problem, run: Run) -> Found:
     )
     found = bootstrap.matches(state, data, config.neighbours)
     maps = baselines.advanced_maps(data, found)
-    anchors = baselines.parallel_through(problem.fixed[problem.anchors], *maps)
+    anchors = baselines.parallel_through(_given(problem), *maps)
     return Found(anchors, (unit(data.fixed @ maps[0]), unit(data.moving @ maps[1])))
 
 
+def _given(problem: Problem) -> Float[Array, "k d_fixed"]:
+    """The anchors of the fixed space."""
+    return jnp.take(problem.fixed, problem.anchors, axis=0)
+
+
 def _through(problem: Problem, transform) -> Found:
-    anchors = unit(problem.fixed[problem.anchors] @ transform)
+    anchors = unit(_given(problem) @ transform)
     return Found(anchors, baselines.map_with(transform, search.whole(problem)))
 
 

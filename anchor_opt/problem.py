@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
+from anchor_opt.relative import relative_pair
 from common.errors import UserError
 from common.workdir import Workdir
 
@@ -55,6 +56,13 @@ class Problem(NamedTuple):
     def most_rows(self) -> int:
         """Rows of the larger space."""
         return max(len(self.fixed), len(self.moving))
+
+    def relative(
+        self, anchors: Float[Array, "k d_moving"]
+    ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
+        """Unit relative rows of both spaces by the first k anchors, row i of both the same item."""
+        rows = self.anchors[: len(anchors)]
+        return relative_pair(self.fixed, self.moving, self.truth, rows, anchors)
 
     @property
     def fixed_seeds(self) -> Int[np.ndarray, " s"]:

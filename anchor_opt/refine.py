@@ -5,7 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from anchor_opt.relative import unit, unit_relative
 
@@ -16,7 +16,7 @@ def refine(
     moving: Float[Array, "m d_moving"],
     anchors: Float[Array, "k d_fixed"],
     to_moving: Int[Array, " n"],
-    weight: Float[Array, " n"],
+    weight: Float[Array, " n"] | Bool[Array, " n"],
     *,
     sphere: bool = True,
 ) -> Float[Array, "k d_moving"]:

@@ -15,7 +15,7 @@ from anchor_opt import bootstrap, starts
 from anchor_opt.bootstrap import Data, State
 from anchor_opt.problem import Found, Problem, Run
 from anchor_opt.refine import refine
-from anchor_opt.relative import unit, unit_relative
+from anchor_opt.relative import unit
 from common import train
 from common.metrics import mrr
 from common.retrieval import top_k
@@ -93,8 +93,9 @@ def disbelieved(
     to_moving: Int[Array, " n"], to_fixed: Int[Array, " m"], fixed_seeds, moving_seeds
 ) -> list[int]:
     """Numbers of the seed pairs of which neither side is the other's match."""
+    to_moving, to_fixed = np.asarray(to_moving), np.asarray(to_fixed)
     agreed = (to_moving[fixed_seeds] == moving_seeds) | (to_fixed[moving_seeds] == fixed_seeds)
-    return [int(i) for i in jnp.flatnonzero(~agreed)]
+    return np.flatnonzero(~agreed).tolist()
 
 
 def _search(problem: Problem, run: Run) -> tuple[State, dict]:
@@ -105,8 +106,13 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
     """
     config = run.config.bootstrap
     rows, moving_rows = problem.frequent(min(config.search_words, problem.most_rows))
-    seeds = jnp.arange(len(problem.seeds))
-    data = Data(problem.fixed[rows], problem.moving[moving_rows], seeds, seeds)
+    seeds = np.arange(len(problem.seeds))
+    data = Data(
+        jnp.take(problem.fixed, rows, axis=0),
+        jnp.take(problem.moving, moving_rows, axis=0),
+        seeds,
+        seeds,
+    )
     settings = bootstrap.Settings(
         config.neighbours, config.reweight, config.seed_weight, config.patience, config.tolerance
     )
@@ -134,7 +140,7 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
         return float(bootstrap.matches(state, data, config.neighbours).objective), state
 
     # Rows in orders that say nothing about each other: pairs of them are wrong.
-    some = jnp.arange(max(len(seeds), 15))
+    some = np.arange(max(len(seeds), 15))
     wrong = data._replace(fixed_seeds=some, moving_seeds=(some + 1) % len(moving_rows))
     chance, _ = search("chance", bootstrap.init(wrong), wrong, config.chance_steps)
     # Of far spaces the objective is below zero: there, too, success must be the higher.
@@ -179,10 +185,10 @@ def _anneal(problem: Problem, run: Run, words: int) -> State:
     rows, moving_rows = problem.frequent(words)
     fixed_map = bootstrap.whitening(problem.fixed, config.anneal_whiten)
     moving_map = bootstrap.whitening(problem.moving, config.anneal_whiten)
-    seeds = jnp.arange(len(problem.seeds))
+    seeds = np.arange(len(problem.seeds))
     data = Data(
-        unit(problem.fixed[rows] @ fixed_map),
-        unit(problem.moving[moving_rows] @ moving_map),
+        unit(jnp.take(problem.fixed, rows, axis=0) @ fixed_map),
+        unit(jnp.take(problem.moving, moving_rows, axis=0) @ moving_map),
         seeds,
         seeds,
     )
@@ -207,9 +213,8 @@ def _anneal(problem: Problem, run: Run, words: int) -> State:
 
 def _fit(problem: Problem, fixed, moving, found: bootstrap.Matches, config) -> Array:
     """Free anchors fitted to the mutual matches between `fixed` and `moving`, unwhitened rows."""
-    weight = found.mutual.astype(jnp.float32)
-    anchors = problem.fixed[problem.anchors]
-    return refine(fixed, moving, anchors, found.to_moving, weight, sphere=config.sphere)
+    anchors = jnp.take(problem.fixed, problem.anchors, axis=0)
+    return refine(fixed, moving, anchors, found.to_moving, found.mutual, sphere=config.sphere)
 
 
 def whole(problem: Problem) -> Data:
@@ -219,6 +224,5 @@ def whole(problem: Problem) -> Data:
 
 def mrr_of(problem: Problem, anchors: Float[Array, "k d_moving"], k: int) -> dict:
     """MRR of the fixed words in the moving space, for the curve over iterations only."""
-    fixed = unit_relative(problem.fixed, problem.fixed[problem.anchors[: len(anchors)]])
-    moving = unit_relative(problem.moving[problem.truth], anchors)
-    return {"mrr": mrr(top_k(fixed, moving, k)[1], jnp.arange(len(fixed)))}
+    fixed, moving = problem.relative(anchors)
+    return {"mrr": mrr(top_k(fixed, moving, k)[1], np.arange(len(fixed)))}

@@ -3,7 +3,8 @@
 Each takes the most frequent rows of both spaces, in orders that say nothing about each other, and
 gives plans; the bootstrap tries them in the order of their Gromov-Wasserstein cost. `gromov` works
 where the spaces are near to isometric; the others are what else the literature tries, kept for the
-table that compares them (configs/anchor_opt/starts.py).
+table that compares them (configs/anchor_opt/starts.py). SciPy and scikit-learn, a second to import,
+are imported where these use them.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,8 +16,6 @@ import numpy as np
 from absl import logging
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
-from scipy.optimize import quadratic_assignment
-from sklearn.cluster import KMeans
 
 from anchor_opt.bootstrap import Matches, match
 from anchor_opt.problem import Problem
@@ -91,6 +90,8 @@ def profiles(fixed: Rows, moving: Rows, config: ConfigDict, random_seed: int) ->
 
 def faq(fixed: Rows, moving: Rows, config: ConfigDict, random_seed: int) -> Plans:
     """Frank-Wolfe on the quadratic assignment of similarities (Vogelstein et al. 2015)."""
+    from scipy.optimize import quadratic_assignment
+
     similar = [np.asarray(x @ x.T) for x in (fixed, moving)]
     for start in range(config.draws):
         initial = "randomized" if start else "barycenter"
@@ -125,6 +126,9 @@ def wasserstein_procrustes(
 
 def clusters(fixed: Rows, moving: Rows, config: ConfigDict, random_seed: int) -> Plans:
     """Cluster centroids matched by quadratic assignment, the best of many draws (mini-vec2vec)."""
+    from scipy.optimize import quadratic_assignment
+    from sklearn.cluster import KMeans
+
     for draw in range(config.draws):
         members, centres = [], []
         for x in (fixed, moving):

@@ -213,7 +213,7 @@ def fit(
     y, fixed_means = _prepare(fixed_vectors, fixed, normalise, frequent=frequent)
     if pairs is not None:
         pairs = _checked_pairs(pairs, (len(x), len(y)), (moving, fixed))
-        x, y = x[pairs[:, 0]], y[pairs[:, 1]]
+        x, y = (jnp.take(z, rows, axis=0) for z, rows in zip((x, y), pairs.T, strict=True))
     elif len(x) != len(y):
         has = f"has {len(x)} vectors and '{fixed}' has {len(y)}"
         raise UserError(f"The space '{moving}' {has}: give pairs of rows, or as many of each.")
@@ -274,9 +274,9 @@ def _prepare(
     if means is not None and x.shape[1] != means.shape[1]:
         has = f"has {means.shape[1]} dimensions, not {x.shape[1]}"
         raise UserError(f"The space '{name}' {has}: give vectors of that space.")
-    normalised, means, lost = _normalise(x, steps, means, frequent)
+    normalised, means, lost, broken = _normalise(x, steps, means, frequent)
     if not _traced(lost):
-        _refuse(~jnp.isfinite(x).all(axis=1), name, "not finite in float32")
+        _refuse(broken, name, "not finite in float32")
         _refuse(lost, name, "zero, too long, or the mean of the space, and can't become unit")
     return normalised, means
 
@@ -292,7 +292,11 @@ def _refuse(bad: Bool[Array, " n"], name: str, reason: str) -> None:
 
 @partial(jax.jit, static_argnames=("steps", "frequent"))
 def _normalise(x, steps, means, frequent):
-    """Also fits the means if there are none, and tells which rows have no direction left."""
+    """Also fits the means if there are none, and tells which rows have no direction left.
+
+    And which were not finite.
+    """
+    broken = ~jnp.isfinite(x).all(axis=1)
     fitted, floor, lost = [], jnp.zeros(len(x)), jnp.zeros(len(x), bool)
     for step in steps:
         length = jnp.linalg.norm(x, axis=1)
@@ -303,4 +307,5 @@ def _normalise(x, steps, means, frequent):
             fitted.append(x[:frequent].mean(axis=0) if means is None else means[len(fitted)])
             # What centring shortens a million times is nothing but rounding.
             x, floor = x - fitted[-1], jnp.maximum(floor, 1e-6 * length)
-    return x, jnp.stack(fitted) if fitted else jnp.zeros((0, x.shape[1])), lost
+    means = jnp.stack(fitted) if fitted else jnp.zeros((0, x.shape[1]))
+    return x, means, lost, broken

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 FIRST_MOMENTS = frozenset({"mu", "trace", "m", "m1", "m2", "exp_avg", "ema", "previous_gradient"})
 
 
+@jax.jit
 def to_spheres(x: Float[Array, "... d"]) -> Float[Array, "... d"]:
     """Rows (last axis) scaled to unit length; a zero row has no direction and stays zero."""
     length = jnp.linalg.norm(x, axis=-1, keepdims=True)

@@ -3,6 +3,8 @@
 Definitions as in the code of Moschella et al. 2023 and Cannistraci et al. 2023.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -35,21 +37,28 @@ def correspondence(
         if spaces[source].shape[1] == spaces[target].shape[1]
     ]
     n = len(next(iter(spaces.values())))
-    word = jnp.arange(n)
     lists = {(s, t): top_k(spaces[s], spaces[t], min(k, n)) for s, t in pairs}
     measured = {}
     for source, target in pairs:
-        x, y, (_, found) = spaces[source], spaces[target], lists[source, target]
-        measured[source, target] = {
-            "jaccard": jaccard(found, lists[target, target][1]),
-            "mrr": mrr(found, word),
-            "cosine": jnp.sum(x * y, axis=1).mean(),
-        }
+        x, y, found = spaces[source], spaces[target], lists[source, target][1]
+        values = _agreement(x, y, found, lists[target, target][1])
+        measured[source, target] = dict(zip(("jaccard", "mrr", "cosine"), values, strict=True))
         if source != target:
-            hubness = lists[target, source][0].mean(axis=1)
-            first = csls_top_k(x, y, 1, k, key_hubness=hubness)[1]
-            measured[source, target]["p_at_1"] = precision_at_k(first, word, 1)
+            back = lists[target, source][0]
+            measured[source, target]["p_at_1"] = _first_is_own(x, y, back, k)
     return measured
+
+
+@jax.jit
+def _agreement(x, y, found, own):
+    cosine = jnp.sum(x * y, axis=1).mean()
+    return jaccard(found, own), mrr(found, jnp.arange(len(x))), cosine
+
+
+@partial(jax.jit, static_argnames="k")
+def _first_is_own(x, y, back, k):
+    first = csls_top_k(x, y, 1, k, key_hubness=back.mean(axis=1))[1]
+    return precision_at_k(first, jnp.arange(len(x)), 1)
 
 
 @jax.jit
@@ -66,6 +75,7 @@ def mrr(index: Int[Array, "n k"], truth: Int[Array, " n"]) -> Float[Array, ""]:
     return jnp.sum(hit / jnp.arange(1, index.shape[1] + 1), axis=1).mean()
 
 
+@partial(jax.jit, static_argnames="k")
 def precision_at_k(
     index: Int[Array, "n m"], truth: Int[Array, " n"] | Int[Array, "n g"], k: int
 ) -> Float[Array, ""]:

@@ -9,7 +9,6 @@ import matplotlib
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
-from sklearn.decomposition import PCA
 
 from common.workdir import write_atomically
 
@@ -42,10 +41,16 @@ def summarise(measured: Iterable[dict]) -> list[dict]:
 
 
 def plus_minus(mean: float | None, std: float | None, digits: int) -> str:
-    """`.491 ± .002`, as the field prints numbers up to one, or a dash where there is none."""
+    """`.491 ± .002`, as the field prints numbers up to one; `.491` with no deviation; or a dash."""
     if mean is None:
         return "-"
-    return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in (mean, std))
+    known = [mean] if std is None else [mean, std]
+    return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in known)
+
+
+def measured(row: dict, digits: int = 3) -> str:
+    """Mean and deviation of a summarised row; of one random seed the mean alone."""
+    return plus_minus(row["mean"], row["std"] if row["num_seeds"] > 1 else None, digits)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -84,6 +89,8 @@ def scatter_grid(
       groups: label -> rows that share a colour.
       title: of the figure.
     """
+    from sklearn.decomposition import PCA  # takes a second, and few figures want it
+
     figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
     axes = figure.subplots(2, len(panels), squeeze=False)
     coloured = sorted({row for members in groups.values() for row in members})

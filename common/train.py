@@ -59,6 +59,7 @@ def run(
     Raises:
       UserError: a checkpoint that can't be written.
     """
+    most = min(chunk, num_steps)
     folder = (work.path / "checkpoints" / part).absolute()
     # Not in the background: there a full disk would be found out later, or by another thread.
     options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
@@ -71,18 +72,20 @@ def run(
             work.log(part, 0, _floats(evaluate(state)))
         with tqdm(total=num_steps, initial=start, desc=part, unit="step", leave=False) as bar:
             while start < num_steps and not (done and done(state)):
-                length = min(chunk, num_steps - start)
-                state, metrics = _chunk(state, start, data, step, settings, length)
+                length = min(most, num_steps - start)
+                state, metrics = _chunk(state, start, length, data, step, settings, most)
+                metrics = jax.device_get(metrics)  # at once, not number by number
                 for i in range(length - 1):
                     work.log(part, start + i + 1, _floats({k: v[i] for k, v in metrics.items()}))
                 start += length
-                last = {k: v[-1] for k, v in metrics.items()} | (
+                last = {k: v[length - 1] for k, v in metrics.items()} | (
                     evaluate(state) if evaluate else {}
                 )
-                work.log(part, start, _floats(last))
+                last = _floats(last)
+                work.log(part, start, last)
                 _save(manager, start, state)
                 bar.update(length)
-                bar.set_postfix({k: f"{v:.4g}" for k, v in _floats(last).items()})
+                bar.set_postfix({k: f"{v:.4g}" for k, v in last.items()})
     work.close_log(part)
     return state
 
@@ -92,12 +95,21 @@ def forget_checkpoints(work: Workdir, part: str) -> None:
     shutil.rmtree(work.path / "checkpoints" / part, ignore_errors=True)
 
 
-@partial(jax.jit, static_argnames=("step", "settings", "length"), donate_argnames="state")
-def _chunk(state, start, data, step, settings, length):
-    def body(state, index):
-        return step(state, index, data, settings)
+@partial(jax.jit, static_argnames=("step", "settings", "most"), donate_argnames="state")
+def _chunk(state, start, length, data, step, settings, most):
+    """The first `length` of `most` metrics are those of the steps.
 
-    return lax.scan(body, state, start + jnp.arange(length))
+    The length is no constant, so that a last, shorter chunk needs no compilation of its own.
+    """
+
+    def body(i, carry):
+        state, metrics = carry
+        state, found = step(state, start + i, data, settings)
+        return state, {name: metrics[name].at[i].set(value) for name, value in found.items()}
+
+    shapes = jax.eval_shape(lambda state: step(state, start, data, settings)[1], state)
+    metrics = {name: jnp.zeros((most, *x.shape), x.dtype) for name, x in shapes.items()}
+    return lax.fori_loop(0, length, body, (state, metrics))
 
 
 def _save(manager: ocp.CheckpointManager, step: int, state: Any) -> None:

@@ -9,7 +9,6 @@ table.md and figures; a run that was stopped goes on from there. Trained embeddi
 cache directory, where the other experiments find them.
 """
 
-import jax
 from absl import flags
 from ml_collections import config_flags
 
@@ -31,11 +30,13 @@ def main(argv: list[str]) -> None:
     """Runs the experiment that the config names."""
     del argv
     if DISTRIBUTED.value:
-        jax.distributed.initialize()
-    from embed_match import experiments  # takes seconds: once the flags are known to be right
+        import jax
 
+        jax.distributed.initialize()
     config = cli.settle(CONFIG.value)
     work = Workdir(WORKDIR.value, config.to_dict())
+    from embed_match import experiments  # takes seconds: once the flags are known to be right
+
     print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))
 
 

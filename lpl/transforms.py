@@ -1,7 +1,9 @@
 """The transforms S0 to S5 of Table 1b, by the definitions of Artetxe et al. (2018)."""
 
+from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -18,6 +20,7 @@ class Whitening(NamedTuple):
     inverse: Float[Array, "d d"]
 
 
+@partial(jax.jit, static_argnames="steps")
 def normalise(x: Float[Array, "n d"], steps: tuple[str, ...]) -> Float[Array, "n d"]:
     """S0: 'unit' and 'center' in their order, over all words of a space; backpropagates."""
     for step in steps:

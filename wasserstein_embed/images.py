@@ -49,7 +49,7 @@ def images(config: ConfigDict, work: Workdir, cache: Path) -> str:
     check(config)
     sets = read(config, cache)
     rows = _collect(config, work, sets)
-    table = image_report.table(config, rows, sets)
+    table = image_report.table(config, rows)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", table.encode())
     image_report.figures(config, work, sets.test)
@@ -64,7 +64,7 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
     for value, point in points:
         swept = {"sweep_over": config.sweep_over, "sweep_value": value}
         rows += [row | swept for row in _collect(point, work, sets, f"{value}-")]
-    table = image_report.sweep_table(config, rows, sets)
+    table = image_report.sweep_table(config, rows)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", table.encode())
     image_report.sweep_figure(config, work, rows)

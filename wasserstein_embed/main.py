@@ -8,7 +8,6 @@ whole path on less. The workdir gets config.json, metrics.jsonl, TensorBoard eve
 table.md and figures; a run that was stopped goes on from there.
 """
 
-import jax
 from absl import flags
 from ml_collections import config_flags
 
@@ -30,11 +29,13 @@ def main(argv: list[str]) -> None:
     """Runs the experiment that the config names."""
     del argv
     if DISTRIBUTED.value:
-        jax.distributed.initialize()
-    from wasserstein_embed import experiments  # takes seconds: once the flags are known to be right
+        import jax
 
+        jax.distributed.initialize()
     config = cli.settle(CONFIG.value)
     work = Workdir(WORKDIR.value, config.to_dict())
+    from wasserstein_embed import experiments  # takes seconds: once the flags are known to be right
+
     print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))
 
 

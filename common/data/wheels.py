@@ -37,6 +37,7 @@ class Wheel:
 
     @property
     def requirement(self) -> str:
+        """As pip wants it."""
         return f"{self.project}=={self.version}"
 
 

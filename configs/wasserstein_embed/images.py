@@ -48,8 +48,9 @@ def get_config() -> ConfigDict:
     config.when_quick = ConfigDict()
     config.when_quick.steps = 20
     config.when_quick.evaluate_every = 10
-    config.when_quick.test_pairs = 1_000
+    config.when_quick.batch = 64
+    config.when_quick.test_pairs = 500
     config.when_quick.random_seeds = (0,)
-    config.when_quick.train_split = "train[:1000]"
-    config.when_quick.test_split = "test[2300:]"
+    config.when_quick.train_split = "train[:500]"
+    config.when_quick.test_split = "test[2400:]"
     return config

@@ -91,14 +91,14 @@ def test_a_rotation_is_found_from_few_seeds(d_moving):
 
 def test_soft_steps_find_a_rotation_from_fewer_seeds_than_hard_ones():
     fixed, moving, truth = rotated_spaces(noise=0.3)
-    choices = bootstrap.Annealing(tuple(np.geomspace(0.2, 0.05, 40)), 8, 0.25, 10.0)
+    choices = bootstrap.Annealing(tuple(np.geomspace(0.2, 0.05, 24)), 8, 0.25, 10.0)
     step = jax.jit(bootstrap.soft_step, static_argnames="settings")
     right = {"soft": [], "hard": []}
-    for first in range(0, 32, 4):
+    for first in range(0, 32, 8):
         seeds = np.arange(first, first + 2)
         data = bootstrap.Data(fixed, moving, seeds, truth[seeds])
         soft = bootstrap.init(data)
-        for i in range(40):
+        for i in range(24):
             soft, metrics = step(soft, i, data, choices)
         for name, state in (("soft", soft), ("hard", search(data)[0])):
             found = bootstrap.matches(state, data, 10)

@@ -167,7 +167,8 @@ found = METHODS["bootstrap"](problem, Run(config, Workdir(path, {}), "bootstrap"
 
 def test_eight_devices_find_the_anchors_of_one(tmp_path):
     # LLVM's optimisation is a third of what compiling for eight devices takes.
-    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
+    flags += " --xla_backend_optimization_level=0"
     environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     kept = str(tmp_path / "anchors.npy")

@@ -55,6 +55,17 @@ def test_steps_records_and_tensorboard(tmp_path):
     assert [r["step"] for r in records if "norm" in r] == [0, 4, 8, 12, 16, 20]
 
 
+def test_a_last_chunk_that_is_shorter_is_not_compiled_anew(tmp_path):
+    before = train._chunk._cache_size()
+    work, _ = run(tmp_path / "ten", num_steps=10)
+    assert [r["step"] for r in work.records()] == list(range(11))
+    assert all("loss" in r for r in work.records()[1:])
+    assert train._chunk._cache_size() - before <= 1
+    whole, _ = run(tmp_path / "whole")
+    losses = [[r["loss"] for r in of.records()[1:11]] for of in (work, whole)]
+    np.testing.assert_allclose(*losses, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kill_at", [2, 4])
 def test_a_killed_run_resumes_to_the_same_numbers(tmp_path, kill_at):
     whole, state = run(tmp_path / "whole")

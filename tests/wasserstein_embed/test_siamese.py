@@ -102,7 +102,8 @@ for i in range(3):
 
 def test_eight_devices_have_the_losses_of_one(tmp_path):
     # LLVM's optimisation is a third of what compiling for eight devices takes.
-    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
+    flags += " --xla_backend_optimization_level=0"
     environment = os.environ | {"XLA_FLAGS": flags}
     environment |= {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(sys.path)}
     path = tmp_path / "losses.npy"
