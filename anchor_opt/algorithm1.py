@@ -32,8 +32,10 @@ class State(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What the steps read: all unit rows."""
+    """What the steps read: all unit rows but for those of `fixed_relative`."""
 
+    fixed: Float[Array, "n d_fixed"]
+    fixed_anchors: Float[Array, "k d_fixed"]
     fixed_relative: Float[Array, "n k"]
     moving: Float[Array, "m d_moving"]
     num_seeds: Int[Array, ""]
@@ -58,13 +60,48 @@ def init(
     return State(anchors, optimiser(settings).init(anchors))
 
 
+def data(
+    fixed: Float[Array, "n d_fixed"],
+    fixed_anchors: Float[Array, "k d_fixed"],
+    moving: Float[Array, "m d_moving"],
+    num_seeds: int,
+) -> Data:
+    """What the steps read of two spaces and the anchors of the fixed one."""
+    return Data(fixed, fixed_anchors, relative(fixed, fixed_anchors), moving, jnp.int32(num_seeds))
+
+
+def match(
+    data: Data, anchors: Float[Array, "k d_moving"], epsilon: float, **options
+) -> ot.Matching:
+    """Line 5: the relative spaces' matching; x is the fixed one.
+
+    The relative rows R_X = X A_X' and R_Y = Y A_Y' have k columns, yet R_X R_Y' has no higher rank
+    than either space: where one has fewer dimensions than there are anchors, its own rows are
+    multiplied instead.
+
+    Args:
+      data: both spaces.
+      anchors: of the moving one.
+      epsilon: of the plan.
+      **options: of `common.ot.match`.
+    """
+    moving = relative(data.moving, anchors)
+    k, (d_fixed, d_moving) = len(anchors), (x.shape[1] for x in (data.fixed, data.moving))
+    factors = None
+    if d_fixed < min(k, d_moving):
+        factors = data.fixed, moving @ data.fixed_anchors
+    elif d_moving < k:
+        factors = data.fixed_relative @ anchors, data.moving
+    return ot.match(data.fixed_relative, moving, epsilon, factors=factors, **options)
+
+
 def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
     """Lines 4 to 8: one estimate of the permutation, one optimiser step."""
     del index
     fixed, moving = data.fixed_relative, relative(data.moving, state.anchors)
-    found = ot.match(
-        fixed,
-        moving,
+    found = match(
+        data,
+        state.anchors,
         settings.epsilon,
         iterations=settings.sinkhorn_iterations,
         rows=settings.permute == "moving" and settings.plan == "hard",

@@ -112,15 +112,21 @@ def _align() -> str:
     task = align_run.read(FLAGS)
     if _is_ours(out):
         Workdir(out, task.settings, "--out")  # refuses other settings
+        _tidy(out)
         return (out / "report.md").read_text()
     half = Path(f"{out}.half")
     report = align_run.align(task, Workdir(half, task.settings, "--out"))
     if out.is_dir():
         out.rmdir()
     os.rename(half, out)
+    _tidy(out)
+    return report
+
+
+def _tidy(out: Path) -> None:
+    """Deletes what only a run that was stopped needs."""
     for folder in ("search", "parts"):
         shutil.rmtree(out / folder, ignore_errors=True)
-    return report
 
 
 def _is_ours(out: Path) -> bool:

@@ -1,7 +1,7 @@
 """What `python -m anchor_opt.align` reads and writes: spaces, known pairs, and their results."""
 
+import contextlib
 import hashlib
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from tqdm import tqdm
 from common.data import numpy_files, vectors
 from common.data.words import Space
 from common.errors import UserError
+from common.workdir import replacing, write_arrays, write_atomically
 
 
 class Seeds(NamedTuple):
@@ -104,9 +105,11 @@ def write_space(path: Path, words: Sequence[str], rows: Float[np.ndarray, "n d"]
     """
     rows = np.asarray(rows)
     if path.suffix == ".npz":
-        write_arrays(path, words=np.array(words), vectors=rows)
-    else:
-        _write(path, _text(words, rows, path.name))
+        with _said(path):
+            write_arrays(path, {"words": np.array(words), "vectors": rows})
+        return
+    with _said(path), replacing(path) as file:  # never holds the whole of a large text
+        file.writelines(_text(words, rows, path.name))
 
 
 def _text(words, rows, title) -> Iterator[bytes]:
@@ -120,25 +123,15 @@ def _text(words, rows, title) -> Iterator[bytes]:
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence]) -> None:
     """Writes tab-separated values, a line of names first; atomically."""
     lines = ["\t".join(map(str, row)) + "\n" for row in (header, *rows)]
-    _write(path, [line.encode() for line in lines])
+    with _said(path):
+        write_atomically(path, "".join(lines).encode())
 
 
-def _write(path: Path, chunks: Iterable[bytes]) -> None:
-    """As `write_atomically`, but never holding the whole of a large text."""
-    half = path.with_name(path.name + ".half")
+@contextlib.contextmanager
+def _said(path: Path) -> Iterator[None]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with half.open("wb") as file:
-            file.writelines(chunks)
-        half.replace(path)
+        yield
     except OSError as error:
         raise UserError(
             f"Cannot write {path} ({error.strerror}): choose another --out or make room."
         ) from error
-
-
-def write_arrays(path: Path, **arrays: np.ndarray) -> None:
-    """Writes an .npz of plain arrays; atomically."""
-    content = io.BytesIO()
-    np.savez(content, **{name: np.asarray(array) for name, array in arrays.items()})
-    _write(path, [content.getbuffer()])

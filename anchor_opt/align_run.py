@@ -13,7 +13,7 @@ from anchor_opt import align_files, align_report, api
 from anchor_opt.align_files import Seeds
 from common.data.words import Space
 from common.errors import UserError
-from common.workdir import Workdir, write_atomically
+from common.workdir import Workdir, write_arrays, write_atomically
 
 NAMES_OF_OUTPUTS = ("target", "search", "tensorboard", "parts")
 
@@ -165,9 +165,11 @@ def _write(source: Source, task: Task, found: api.Alignment, folder: Path) -> No
     for suffix in ("npz", "vec"):
         align_files.write_space(folder / f"aligned.{suffix}", words, moved)
     relative = found.relative(source.space.vectors, task.target.vectors, task.settings["anchors"])
-    align_files.write_arrays(
+    write_arrays(
         folder / "relative.npz",
-        source=relative[0],
-        target=relative[1],
-        anchors=found.anchors[: task.settings["anchors"]],
+        {
+            "source": relative[0],
+            "target": relative[1],
+            "anchors": found.anchors[: task.settings["anchors"]],
+        },
     )

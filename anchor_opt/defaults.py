@@ -16,7 +16,7 @@ def config() -> ConfigDict:
 
 
 def bootstrap() -> ConfigDict:
-    """Of the loop; "measured" is the README's tables."""
+    """Of the loop; "measured" is in RESULTS.md."""
     config = ConfigDict()
     config.neighbours = 10  # of the hubness correction (Lample et al. 2018)
     config.search_words = 4_000  # most frequent words, matched first

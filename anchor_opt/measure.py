@@ -1,6 +1,5 @@
 """What retrieval and stitching share: checks, the walk over the parts of a run, anchors as kept."""
 
-import io
 import itertools
 from collections.abc import Callable, Sequence
 
@@ -14,7 +13,7 @@ from anchor_opt import algorithm1, starts
 from anchor_opt.methods import FROM_SEEDS, METHODS, Found, Run
 from anchor_opt.problem import Problem
 from common import cli, train
-from common.workdir import Workdir, write_atomically
+from common.workdir import Workdir, read_arrays, write_arrays
 
 ROLES = ("source", "target")
 
@@ -68,6 +67,7 @@ def collect(
         result = work.part(
             run.part,
             lambda: measure(pose(role, random_seed), role, run, method),  # noqa: B023
+            _file(run.part),
         )
         train.forget_checkpoints(work, run.part)
         if result["notes"].get("failed"):
@@ -104,9 +104,7 @@ def forms(
     if names is not None:
         for side in ("fixed", "moving"):
             kept[f"{side}_names"] = np.asarray(names)[kept[f"{side}_rows"]]
-    buffer = io.BytesIO()
-    np.savez(buffer, **kept)
-    write_atomically(run.work.path / "anchors" / f"{run.part}.npz", buffer.getvalue())
+    write_arrays(run.work.path / _file(run.part), kept)
     if method in ("gt", "seed"):
         return [(None, found.anchors)]
     return [("continuous", found.anchors), ("discrete", jnp.take(problem.moving, nearest, axis=0))]
@@ -116,5 +114,9 @@ def kept_anchors(
     work: Workdir, part: str
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, "k d_moving"]]:
     """Rows of the fixed space and vectors of the moving one that a part has kept."""
-    with np.load(work.path / "anchors" / f"{part}.npz") as kept:
-        return kept["fixed_rows"], kept["moving_vectors"]
+    kept = read_arrays(work.path / _file(part))
+    return kept["fixed_rows"], kept["moving_vectors"]
+
+
+def _file(part: str) -> str:
+    return f"anchors/{part}.npz"

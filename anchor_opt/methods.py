@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from anchor_opt import algorithm1, baselines, bootstrap, search
 from anchor_opt.problem import Found, Problem, Run
 from anchor_opt.refine import refine
-from anchor_opt.relative import relative, unit
+from anchor_opt.relative import unit
 from common import train
 from common.alignment import procrustes
 
@@ -51,9 +51,7 @@ def run_algorithm1(problem: Problem, run: Run) -> Found:
         config.freeze_seeds,
     )
     anchors = _given(problem)
-    data = algorithm1.Data(
-        relative(problem.fixed, anchors), problem.moving, jnp.int32(len(problem.seeds))
-    )
+    data = algorithm1.data(problem.fixed, anchors, problem.moving, len(problem.seeds))
     key = jax.random.key(run.random_seed)
     state = train.run(
         algorithm1.step,

@@ -7,7 +7,8 @@ from ml_collections import ConfigDict
 
 from anchor_opt import paper_stitching
 from anchor_opt.figures import NEIGHBOURS, relative_panels
-from common.report import bars, markdown, plus_minus, save_figure, scatter_grid
+from anchor_opt.tables import failures
+from common.report import bars, markdown, measured, plus_minus, save_figure, scatter_grid
 from common.retrieval import top_k
 from common.workdir import Workdir
 
@@ -43,7 +44,7 @@ def tables(config: ConfigDict, rows: list[dict], failed: list[str]) -> tuple[str
         means = [title, "Mean of the two stitched combinations:\n", _means(config, mine), ""]
         full += [*means, "Each combination:\n", _lines(mine), ""]
         short += means
-    notes = f"Failed by their own objective: {', '.join(failed)}.\n" if failed else ""
+    notes = f"Failed by their own objective: {failures(failed)}.\n" if failed else ""
     return "\n".join([*full, NOTES + notes]), "\n".join([*short, notes])
 
 
@@ -130,7 +131,7 @@ def _lines(rows: list[dict]) -> str:
     cells = [
         [
             *key,
-            *(plus_minus(metrics[m]["mean"], metrics[m]["std"], 3) for m in ("f1", "mae")),
+            *(measured(metrics[m]) for m in ("f1", "mae")),
             *(
                 plus_minus(metrics[m]["paper_value"], metrics[m]["paper_std"], 2)
                 for m in ("f1", "mae")

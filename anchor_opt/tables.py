@@ -1,11 +1,13 @@
 """The tables of the experiments, the paper's numbers beside ours, never in one column."""
 
 import itertools
+import re
+from collections import Counter
 
 from ml_collections import ConfigDict
 
 from anchor_opt import paper
-from common.report import markdown, plus_minus
+from common.report import markdown, measured, plus_minus
 
 METRICS = ("jaccard", "mrr", "cosine")
 HEADER = ("Method", "Anchors", "Source", "Target", "Jaccard", "MRR", "Cosine", "P@1")
@@ -47,7 +49,7 @@ def sweep(config: ConfigDict, rows: list[dict], failed: list[str]) -> str:
     """One line a method and value: the retrieval between the two spaces, source to target."""
     cells = []
     for value, method, metrics in sweep_points(config, rows):
-        shown = [_ours(metrics[name], 3) for name in (*METRICS, "p_at_1")]
+        shown = [measured(metrics[name]) for name in (*METRICS, "p_at_1")]
         cells.append([f"{value}", method, *shown])
     title = (
         f"## {config.source} -> {config.target} over {config.sweep_over}\n\n"
@@ -56,7 +58,7 @@ def sweep(config: ConfigDict, rows: list[dict], failed: list[str]) -> str:
         f"over {len(config.random_seeds)} random seeds{_standin(config, rows)}.\n\n"
     )
     header = (config.sweep_over, "Method", "Jaccard", "MRR", "Cosine", "P@1")
-    notes = f"\n\nFailed by their own objective: {', '.join(failed)}." if failed else ""
+    notes = f"\n\nFailed by their own objective: {failures(failed)}." if failed else ""
     return f"{title}{markdown(header, cells)}{notes}\n"
 
 
@@ -75,6 +77,12 @@ def sweep_points(config: ConfigDict, rows: list[dict]):
         }
         if metrics:  # without seeds some methods have nothing
             yield value, method, metrics
+
+
+def failures(failed: list[str]) -> str:
+    """The parts that failed; those that differ in the random seed alone as one, counted."""
+    alike = Counter(re.sub(r"seed\d+-", "", part) for part in failed)
+    return ", ".join(f"{part} ({count} of its random seeds)" for part, count in alike.items())
 
 
 def _standin(config: ConfigDict, rows: list[dict]) -> str:
@@ -100,20 +108,16 @@ def _lines(rows: list[dict], representation: str) -> str:
                 anchors or "-",
                 source,
                 target,
-                *(_ours(metrics[name], 3) for name in METRICS),
-                _ours(precision, 3) if precision else "-",
+                *(measured(metrics[name]) for name in METRICS),
+                measured(precision) if precision else "-",
                 *(_paper(metrics[name]) for name in METRICS),
             ]
         )
         own = mapped.pop((method, source, target), None)
         if own:
             blank = ["-"] * 3
-            cells.append([method, "own map", source, target, *blank, _ours(own, 3), *blank])
+            cells.append([method, "own map", source, target, *blank, measured(own), *blank])
     return markdown(HEADER + PAPER_HEADER, cells)
-
-
-def _ours(row: dict, digits: int) -> str:
-    return plus_minus(row["mean"], row["std"], digits)
 
 
 def _paper(row: dict) -> str:
@@ -132,7 +136,7 @@ def _notes(items: str, failed: list[str], data: str) -> str:
         notes += f" {data}"
     if failed:
         notes += (
-            f"\n\nFailed by their own objective (no better than from wrong seeds): "
-            f"{', '.join(failed)}."
+            "\n\nFailed by their own objective (no better than from wrong seeds): "
+            f"{failures(failed)}."
         )
     return notes + "\n"

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
-from jaxtyping import Array, Float, Int, UInt8
+from jaxtyping import Array, Float, Int, Num, UInt8
 from tqdm import tqdm
 
 from anchor_opt.relative import unit
@@ -190,7 +190,9 @@ def shifted(key: jax.Array, images: UInt8[Array, "b h w c"], most: int) -> UInt8
     return jax.vmap(one)(padded, offsets)
 
 
-def fitted(images: UInt8[Array, "b h w c"], shape: tuple[int, int, int]) -> Array:
+def fitted(
+    images: UInt8[Array, "b h w c"], shape: tuple[int, int, int]
+) -> Num[Array, "b h2 w2 c2"]:
     """Images of 0 to 255 in the size and channels that a model reads; grey becomes all colours."""
     if images.shape[1:3] != shape[:2]:
         size = (len(images), *shape[:2], images.shape[3])

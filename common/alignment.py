@@ -7,7 +7,6 @@ paired rows, a line in `METHODS` and a line in the conformance table of its test
 
 import dataclasses
 import inspect
-import io
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from common.data import numpy_files
 from common.errors import UserError
-from common.workdir import write_atomically
+from common.workdir import write_arrays
 
 STEPS = ("unit", "center")
 ARRAYS = ("matrix", "moving_means", "fixed_means")
@@ -142,11 +141,9 @@ class Aligner:
         Raises:
           UserError: the file can't be written.
         """
-        content = io.BytesIO()
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        np.savez(content, **fields)
         try:
-            write_atomically(Path(path), content.getvalue())
+            write_arrays(Path(path), fields)
         except OSError as error:
             raise UserError(
                 f"Cannot write the aligner {path} ({error.strerror}): choose another path."

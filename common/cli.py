@@ -1,5 +1,6 @@
 """What the command lines of all packages share: one sentence for a user's mistake."""
 
+import errno
 import logging as py_logging
 import re
 import sys
@@ -10,8 +11,19 @@ from typing import Any
 from absl import app, flags, logging
 from ml_collections import ConfigDict
 
+from common import usage
 from common.errors import UserError
 
+# What a full or locked disk says, anywhere in a run; files that are read say more themselves.
+UNWRITABLE = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EAGAIN,
+)
 CHATTY = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record)[/\\]")
 
 
@@ -29,6 +41,14 @@ def run(main: Callable[[list[str]], None]) -> None:
             main(argv)
         except UserError as error:
             _leave(str(error))
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            place = f" {error.filename}" if error.filename else ""
+            _leave(
+                f"Cannot write{place} ({error.strerror}): make room, or choose a folder that can "
+                "be written; what is finished is kept, the same command goes on from there."
+            )
         except KeyboardInterrupt:
             _leave("Interrupted: run the same command again to go on from here.")
 
@@ -58,10 +78,19 @@ def choose(known: dict[str, Any], name: str, what: str = "experiment") -> Any:
 
 def _parse(argv: list[str]) -> list[str]:
     """Parses the flags; config files and overrides raise many kinds of error."""
+    config = None
     for argument in argv[1:]:
         name, _, value = argument.partition("=")
-        if name.lstrip("-") == "config" and value and not Path(value.split(":")[0]).exists():
-            _leave(f"There is no config file {value}: give --config=configs/PACKAGE/EXPERIMENT.py.")
+        if name.lstrip("-") == "config" and value:
+            config = value
+            if not Path(value.split(":")[0]).exists():
+                known = "give --config=configs/PACKAGE/EXPERIMENT.py"
+                _leave(f"There is no config file {value}: {known}.")
+    if {"--help", "-help", "-h"} & set(argv[1:]):
+        own = flags.FLAGS.get_key_flags_for_module(argv[0])
+        package = Path(argv[0]).resolve().parent.name
+        print(usage.page(sys.modules["__main__"].__doc__, own, package, config))
+        sys.exit(0)
     try:
         rest = flags.FLAGS(argv)
     except (AttributeError, KeyError) as error:  # how ml_collections says: no such key

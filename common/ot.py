@@ -185,6 +185,7 @@ def match(
     tolerance: float = 0.0,
     rows: bool = False,
     cost: str = "euclidean",
+    factors: tuple[Float[Array, "n r"], Float[Array, "m r"]] | None = None,
 ) -> Matching:
     """Matches two clouds by the argmax of a Sinkhorn plan that is never held.
 
@@ -211,13 +212,17 @@ def match(
       tolerance: stops before an iteration once the last error was not above it.
       rows: also the argmax of the plan's rows, for one more pass; that of the columns is free.
       cost: 'euclidean' or 'sqeuclidean'.
+      factors: arrays left and right of fewer columns than x and y, if there are, with left right' =
+        x y': nearly all of the work is that product.
 
     Raises:
       UserError: an unknown cost.
     """
     _check_cost(cost)
-    x, y = lax.stop_gradient((x, y))
-    n, m = x.shape[0], y.shape[0]
+    x, y, factors = lax.stop_gradient((x, y, factors))
+    left, right = factors or (x, y)
+    x, y = _Points(left, jnp.sum(x * x, axis=1)), _Points(right, jnp.sum(y * y, axis=1))
+    n, m = len(left), len(right)
 
     # Potentials and distances are in units of epsilon from here on. The last change of v is kept
     # apart: (v - M) + change is the same number for entries of a row that tie, v + change - M not.
@@ -233,9 +238,9 @@ def match(
     def goes_on(state):
         return (state[0] < iterations) & (state[-1] > tolerance)
 
-    zeros = jnp.zeros_like(y, shape=m)
-    start = jnp.zeros_like(x, shape=n), zeros - jnp.log(m), zeros, jnp.zeros(m, jnp.int32)
-    start = 0, *start, jnp.full_like(x, jnp.inf, shape=())
+    zeros = jnp.zeros_like(y.squares)
+    start = jnp.zeros_like(x.squares), zeros - jnp.log(m), zeros, jnp.zeros(m, jnp.int32)
+    start = 0, *start, jnp.full_like(zeros, jnp.inf, shape=())
     _, u, v, change, to_x, error = lax.while_loop(goes_on, iterate, start)
     to_y = None
     if rows:
@@ -275,7 +280,7 @@ def _iteration(x, y, v, epsilon, cost):
 
     init = _Scores(jnp.full_like(v, LOW), jnp.zeros(len(v), jnp.int32), jnp.zeros_like(v))
     scores, log_sum = scan_rows(step, init, merge, x, y, v, block=block_rows(len(v)))
-    return -jnp.log(x.shape[0]) - log_sum, scores
+    return -jnp.log(len(x.squares)) - log_sum, scores
 
 
 def _best_keys(epsilon, cost, x, y, v, change):
@@ -307,13 +312,21 @@ def barycentric(
 
     @jax.checkpoint  # else the gradient would keep every block of the plan
     def mean(queries, keys, potential, values):
+        queries, keys = (_Points(z, jnp.sum(z * z, axis=1)) for z in (queries, keys))
         logits = (potential - _distance(queries, keys)) / epsilon
         return jax.nn.softmax(logits, axis=1) @ values
 
     return map_rows(mean, queries, keys, potential, values, block=block_rows(len(keys)))
 
 
-def _distance(x, y, cost="euclidean"):
-    squares = jnp.sum(x * x, axis=1)[:, None] + jnp.sum(y * y, axis=1) - 2 * x @ y.T
+class _Points(NamedTuple):
+    """Rows whose products are those of the points, and the points' squared lengths."""
+
+    factor: Float[Array, "n r"]
+    squares: Float[Array, " n"]
+
+
+def _distance(x: _Points, y: _Points, cost: str = "euclidean") -> Float[Array, "n m"]:
+    squares = x.squares[:, None] + y.squares - 2 * x.factor @ y.factor.T
     squares = jnp.maximum(squares, 0)
     return squares if cost == "sqeuclidean" else jnp.sqrt(squares)

@@ -2,7 +2,8 @@
 
 Everything that would be an n x n matrix goes through `scan_rows`: each device takes a contiguous
 part of the rows (`pmap`), walks over it in blocks, and keeps only what a block is reduced to, so
-memory is O(n d + block n). Functions here may be called inside `jit`.
+memory is O(n d + block n). Functions here may be called inside `jit`. On several hosts
+(`jax.distributed`) each gives all of the same data, and gets all of the result.
 """
 
 import math
@@ -11,7 +12,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.sharding import Mesh, PartitionSpec
 
 
 def block_rows(columns: int) -> int:
@@ -47,7 +50,9 @@ def scan_rows(
       The merged carry, and the outputs with n leading rows.
     """
     n = jax.tree.leaves(rows)[0].shape[0]
-    devices = min(jax.device_count(), -(-n // block))
+    devices = jax.device_count()
+    if jax.process_count() == 1:  # else every host has to take part
+        devices = min(devices, -(-n // block))
     blocks = -(-n // (devices * block))
     # Even blocks: a few rows more than one block must not cost two.
     block = min(block, -(-n // (devices * blocks * 8)) * 8)
@@ -68,8 +73,7 @@ def scan_rows(
     if devices == 1:
         carry, out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
         return carry, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], out)
-    spread = jax.pmap(part, in_axes=(0, *(None for _ in shared)), devices=jax.devices()[:devices])
-    carries, out = spread(inputs, *shared)
+    carries, out = _spread(part, devices, inputs, shared, equal=False)
     carry = jax.tree.map(lambda x: x[0], carries)
     for device in range(1, devices):
         carry = merge(carry, jax.tree.map(lambda x: x[device], carries))  # noqa: B023
@@ -97,18 +101,51 @@ def mean_over_devices(fn: Callable[..., Any], rows: Any, *shared: Any) -> Any:
 
     Args:
       fn: `(row_part, *shared) -> tree of means over the part's rows`.
-      rows: array or tree of arrays with n leading rows; as many devices take part as divide n.
+      rows: array or tree of arrays with n leading rows; as many devices take part as divide n
+        (of several hosts all, or each by itself does all of it).
       *shared: arrays that every device sees whole.
     """
     n = jax.tree.leaves(rows)[0].shape[0]
     devices = math.gcd(n, jax.device_count())
-    if devices == 1:
+    if devices == 1 or (devices < jax.device_count() and jax.process_count() > 1):
         return fn(rows, *shared)
-    spread = jax.pmap(
-        lambda part, *shared: lax.pmean(fn(part, *shared), "devices"),
-        axis_name="devices",
-        in_axes=(0, *(None for _ in shared)),
-        devices=jax.devices()[:devices],
-    )
+
+    def mean(part, *shared):
+        return lax.pmean(fn(part, *shared), "devices")
+
     parts = jax.tree.map(lambda x: x.reshape(devices, n // devices, *x.shape[1:]), rows)
-    return jax.tree.map(lambda x: x[0], spread(parts, *shared))
+    return _spread(mean, devices, parts, shared, equal=True)
+
+
+def _spread(part: Callable, devices: int, inputs: Any, shared: tuple, *, equal: bool) -> Any:
+    """Calls `part` on every device with its own of `inputs`, along an axis named "devices".
+
+    Args:
+      part: of a device.
+      devices: the first so many take part; of several hosts all.
+      inputs: with `devices` leading rows.
+      shared: arrays that every device sees whole.
+      equal: whether all results are equal; they are not stacked then.
+    """
+    chosen = jax.devices()[:devices]
+    if jax.process_count() == 1:
+        in_axes = (0, *(None for _ in shared))
+        spread = jax.pmap(part, axis_name="devices", in_axes=in_axes, devices=chosen)
+        out = spread(inputs, *shared)
+        return jax.tree.map(lambda x: x[0], out) if equal else out
+
+    # What pmap is made of. By itself it leaves on each host its own devices' results alone; here
+    # every host gets all of them, and goes on as if it were the only one.
+    def everywhere(inputs, *shared):
+        out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
+        return out if equal else jax.tree.map(lambda x: lax.all_gather(x, "devices"), out)
+
+    one, whole = PartitionSpec("devices"), PartitionSpec()
+    spread = jax.shard_map(
+        everywhere,
+        mesh=Mesh(np.array(chosen), ("devices",)),
+        in_specs=(one, *(whole for _ in shared)),
+        out_specs=whole,
+        check_vma=False,
+    )
+    return spread(inputs, *shared)

@@ -41,10 +41,16 @@ def summarise(measured: Iterable[dict]) -> list[dict]:
 
 
 def plus_minus(mean: float | None, std: float | None, digits: int) -> str:
-    """`.491 ± .002`, as the field prints numbers up to one, or a dash where there is none."""
+    """`.491 ± .002`, as the field prints numbers up to one; `.491` with no deviation; or a dash."""
     if mean is None:
         return "-"
-    return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in (mean, std))
+    known = [mean] if std is None else [mean, std]
+    return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in known)
+
+
+def measured(row: dict, digits: int = 3) -> str:
+    """Mean and deviation of a summarised row; of one random seed the mean alone."""
+    return plus_minus(row["mean"], row["std"] if row["num_seeds"] > 1 else None, digits)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,21 +1,25 @@
 """The training loop: compiled chunks of steps, a progress bar, a log, checkpoints, self-resume."""
 
+import re
 import shutil
 from collections.abc import Callable, Hashable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from absl import logging
 from jax import lax
+from jaxtyping import UInt8
 from tqdm import tqdm
 
+from common.data.kept import digest
 from common.errors import UserError
 from common.workdir import Workdir
 
+STORAGE = re.compile(r": ([^:]+) \[os_error_code")  # how tensorstore says what went wrong
 Step = Callable[[Any, Any, Any, Any], tuple[Any, dict]]
 FINITE = "finite"  # the name of a metric that `run` keeps to itself
 
@@ -37,7 +41,7 @@ def run(
 
     Steps are compiled `chunk` at a time, so the host is visited once a chunk: there the metrics are
     logged, the state is evaluated and checkpointed. A part that was killed goes on from its last
-    checkpoint with the same numbers; a part that has ended returns its last checkpoint.
+    whole checkpoint with the same numbers; a part that has ended returns its last checkpoint.
 
     Args:
       step: `(state, index, data, settings) -> (state, {name: scalar})`, jit-compatible; a
@@ -54,16 +58,17 @@ def run(
         resumed part ends where it would have ended.
 
     Raises:
-      UserError: a checkpoint that can't be read, or a step after which a float of the state or the
-        metrics is NaN or infinite; what it made is not kept.
+      UserError: a checkpoint that can't be written, or a step after which a float of the state or
+        the metrics is NaN or infinite; what it made is not kept.
     """
     most = min(chunk, num_steps)
     folder = (work.path / "checkpoints" / part).absolute()
-    options = ocp.CheckpointManagerOptions(max_to_keep=2)
-    with ocp.CheckpointManager(folder, options=options) as manager:
-        start = manager.latest_step() or 0
-        if start:
-            state = _restore(manager, start, state, folder)
+    # Not in the background: there a full disk would be found out later, or by another thread.
+    options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
+    # Named, or the manager takes a guess from what is in the folder, be it damaged.
+    handler = ocp.StandardCheckpointHandler()
+    with ocp.CheckpointManager(folder, options=options, item_handlers=handler) as manager:
+        start, state = _restore(manager, state)
         work.forget(part, start if start else -1)
         if not start and evaluate:
             work.log(part, 0, _floats(evaluate(state)))
@@ -79,7 +84,7 @@ def run(
                 if good < length:
                     names = [name for name, _ in _numbers(metrics, state)]
                     lost = [names[i] for i in np.flatnonzero(~finite[good])]
-                    kept = folder / str(start) if start else "none, it had just begun"
+                    kept = str(folder / str(start)) if start else "none, it had just begun"
                     raise UserError(_diverged(part, start + good + 1, lost, kept))
                 start += length
                 last = {k: v[length - 1] for k, v in metrics.items()} | (
@@ -87,10 +92,9 @@ def run(
                 )
                 last = _floats(last)
                 work.log(part, start, last)
-                manager.save(start, args=ocp.args.StandardSave({"state": state}))
+                _save(manager, start, state)
                 bar.update(length)
                 bar.set_postfix({k: f"{v:.4g}" for k, v in last.items()})
-        manager.wait_until_finished()
     work.close_log(part)
     return state
 
@@ -134,7 +138,7 @@ def _numbers(metrics: dict, state: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _diverged(part: str, step: int, lost: list[str], kept: Path | str) -> str:
+def _diverged(part: str, step: int, lost: list[str], kept: str) -> str:
     more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
     return (
         f"The training of {part} diverged: step {step} made {', '.join(lost[:3])}{more} NaN or "
@@ -142,14 +146,48 @@ def _diverged(part: str, step: int, lost: list[str], kept: Path | str) -> str:
     )
 
 
-def _restore(manager: ocp.CheckpointManager, step: int, state: Any, folder: Path) -> Any:
+def _save(manager: ocp.CheckpointManager, step: int, state: Any) -> None:
+    """Keeps the state with a hash of it: the storage format lets flipped bits pass."""
+    tree = {"state": state, "sha256": _digest(state)}
     try:
-        return manager.restore(step, args=ocp.args.StandardRestore({"state": state}))["state"]
-    except Exception as error:  # orbax and its storage raise many kinds for a broken file
+        manager.save(step, args=ocp.args.StandardSave(tree))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else STORAGE.search(str(error))
+        if not reason:
+            raise
         raise UserError(
-            f"The checkpoint {folder / str(step)} can't be read ({type(error).__name__}): delete "
-            "that folder and run again, earlier checkpoints and finished parts are kept."
+            f"Cannot write the checkpoint {manager.directory / str(step)} "
+            f"({reason if isinstance(reason, str) else reason[1]}): make room and run the same "
+            "command again to go on."
         ) from error
+
+
+def _restore(manager: ocp.CheckpointManager, state: Any) -> tuple[int, Any]:
+    """The last whole checkpoint, or step 0 and the state as given; damaged ones are deleted."""
+    form = {"state": state, "sha256": np.zeros(32, np.uint8)}
+    for step in sorted(manager.all_steps(), reverse=True):
+        try:
+            found = manager.restore(step, args=ocp.args.StandardRestore(form))
+            if not np.array_equal(found["sha256"], _digest(found["state"])):
+                raise ValueError("its hash is another")
+            return step, found["state"]
+        except (MemoryError, jax.errors.JaxRuntimeError):  # no room for it on the device, say
+            raise
+        except Exception as error:  # orbax and its storage raise many kinds for a broken file
+            path = manager.directory / str(step)
+            logging.warning(
+                "The checkpoint %s is damaged (%s): going back to the one before it, or to the "
+                "start of the part.",
+                path,
+                type(error).__name__,
+            )
+            manager.delete(step)
+    return 0, state
+
+
+def _digest(state: Any) -> UInt8[np.ndarray, "32"]:
+    leaves = [np.asarray(leaf) for leaf in jax.device_get(jax.tree.leaves(state))]
+    return np.frombuffer(bytes.fromhex(digest(*leaves)), np.uint8)
 
 
 def _floats(values: dict) -> dict[str, float]:

@@ -193,7 +193,9 @@ def updated(
     back = pull @ others - right[:, None] * own
     back = jnp.einsum("slm,sld->smd", near.astype(h.dtype), back.reshape(*width.shape[:2], -1))
     inputs = tables.inputs.at[there].add(-rate * back)
-    outputs = tables.outputs.at[word].add(rate * right[:, None] * h)
-    outputs = outputs.at[other].add(-rate * pull.T @ h)
+    # One scatter: for two XLA copies the whole table, twice a batch.
+    rows = jnp.concatenate([word, other])
+    change = jnp.concatenate([rate * right[:, None] * h, -rate * pull.T @ h])
+    outputs = tables.outputs.at[rows].add(change)
     value = -jnp.sum(jnp.where(place, jnp.log(1 - right), 0))
     return Tables(inputs, outputs), (value, jnp.sum(place, dtype=jnp.float32))

@@ -6,9 +6,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from scipy.optimize import linear_sum_assignment
 
-from common import alignment, metrics, ot
+from common import alignment, assignment, metrics, ot
 from common.alignment import Aligner
 from common.retrieval import top_k
 
@@ -57,15 +56,6 @@ def neighbours(a: Float[Array, "n d"], b: Float[Array, "n d"]) -> dict[str, floa
     return {f"p_at_{k}": float(metrics.precision_at_k(found, own, k)) for k in (1, 5)}
 
 
-def assignment(a: Float[Array, "n d"], b: Float[Array, "n d"]) -> Int[np.ndarray, " n"]:
-    """The permutation that maximises the sum of cosines: transport without regularisation.
-
-    The cosines are held whole, n x n float64: scipy's solver reads them so.
-    """
-    cosines = np.asarray(a, np.float64) @ np.asarray(b, np.float64).T
-    return linear_sum_assignment(cosines, maximize=True)[1]
-
-
 def matching(
     a: Float[Array, "n d"], b: Float[Array, "n d"], settings: Transport
 ) -> dict[str, float]:
@@ -75,7 +65,7 @@ def matching(
     whose match is the argmax of the plan's rows, the error of its marginals.
     """
     began = time.perf_counter()
-    exact = assignment(a, b)
+    exact = assignment.exact(a, b)  # transport without regularisation
     middle = time.perf_counter()
     plan = ot.match(
         a,

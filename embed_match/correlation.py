@@ -47,7 +47,7 @@ def correlate(config: ConfigDict, work: Workdir, cache: Path) -> str:
             found = {"mean": value[metric], "std": 0.0, "num_seeds": 1}
             rows.append(pair | {"metric": metric, "num_words": value["num_words"]} | found)
     rows = [row_of(row, config) for row in rows]
-    table = tables.correlate(config, rows, points, spaces)
+    table = tables.with_speeds(tables.correlate(config, rows), config, spaces)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", table.encode())
     report.save_figure(figures.correlate(points, rows), work.path / "correlate.png")

@@ -158,8 +158,9 @@ def _trained(name: str, config: ConfigDict, text: Text, work: Workdir, cache: Pa
     if "start" in values:
         start = _trained(values["start"], config, text, work, cache)["vectors"]
 
+    part = f"train-{name}"
+
     def compute():
-        part = f"train-{name}"
         resumed = (work.path / "checkpoints" / part).exists()
         began = time.perf_counter()
         vectors, seen = TRAINERS[values["kind"]](values, text, work, part, start)
@@ -168,10 +169,11 @@ def _trained(name: str, config: ConfigDict, text: Text, work: Workdir, cache: Pa
             speed = seen / (time.perf_counter() - began)
             work.log(f"{part}-speed", 0, {"words_per_second": speed})
             logging.info("Trained %s on %s words a second", name, f"{speed:,.0f}")
-        train.forget_checkpoints(work, part)
         return {"vectors": vectors, "words_per_second": np.array(speed)}
 
-    return kept.arrays(cache / "embeddings", name, _recipe(name, config, text), compute)
+    found = kept.arrays(cache / "embeddings", name, _recipe(name, config, text), compute)
+    train.forget_checkpoints(work, part)
+    return found
 
 
 def _cbow(values: dict, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:

@@ -47,7 +47,7 @@ def ensemble(config: ConfigDict, work: Workdir, cache: Path) -> str:
             shared = {"dataset": task_name, "random_seed": random_seed}
             measured += [row | shared for row in found]
     rows = [row_of(row, config) for row in report.summarise(measured)]
-    table = tables.ensemble(config, rows, spaces)
+    table = tables.with_speeds(tables.ensemble(config, rows), config, spaces)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", table.encode())
     for name in config.tasks:

@@ -48,7 +48,7 @@ def match(config: ConfigDict, work: Workdir, cache: Path) -> str:
         pair = {"source": a, "target": b, "random_seed": 0}
         measured += [pair | {"metric": metric, "value": value} for metric, value in found.items()]
     rows = [_row(row, config, num_words) for row in report.summarise(measured)]
-    table = tables.match(config, rows, spaces)
+    table = tables.with_speeds(tables.match(config, rows), config, spaces)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", table.encode())
     report.save_figure(figures.match(rows), work.path / "match.png")

@@ -3,19 +3,13 @@
 import numpy as np
 from ml_collections import ConfigDict
 
-from common.report import markdown, plus_minus
+from common.report import markdown, measured, plus_minus
 from embed_match import paper
 from embed_match.embeddings import Embedding
 
 
-def match(config: ConfigDict, rows: list[dict], spaces: dict[str, Embedding]) -> str:
-    """table.md of Table 1: ours and the poster's in columns of their own.
-
-    Args:
-      config: of the experiment.
-      rows: of results.json.
-      spaces: the embeddings.
-    """
+def match(config: ConfigDict, rows: list[dict]) -> str:
+    """Table 1 from the rows of results.json: ours and the poster's in columns of their own."""
     pairs = {}
     for row in rows:
         pairs.setdefault((row["source"], row["target"]), {})[row["metric"]] = row
@@ -40,36 +34,29 @@ def match(config: ConfigDict, rows: list[dict], spaces: dict[str, Embedding]) ->
         "dimensions, windows, epochs nor the normalisation: a row of its numbers beside ours is a "
         f"comparison of outcomes.\n\n{markdown(header, cells)}\n\n[1] Not converged: after "
         f"{config.iterations} iterations the plan's marginals are off by more than "
-        f"{config.tolerance:g}.\n\n{speeds(config, spaces)}\n"
+        f"{config.tolerance:g}.\n"
     )
 
 
-def correlate(
-    config: ConfigDict, rows: list[dict], points: dict[str, list[dict]], spaces: dict
-) -> str:
-    """table.md of Figure 5: the correlation, accuracies, and all pairs.
-
-    Args:
-      config: of the experiment.
-      rows: of results.json.
-      points: task -> its pairs, with `l2` and `difference`.
-      spaces: the embeddings.
-    """
+def correlate(config: ConfigDict, rows: list[dict]) -> str:
+    """Figure 5 in numbers, from the rows of results.json: correlation, accuracies, all pairs."""
     found = {(row["dataset"], row["method"]): row for row in rows}
+    apart = {(r["source"], r["target"]): r["mean"] for r in rows if r["metric"] == "l2"}
     overall = [
-        [task, str(len(pairs)), _number(row["mean"], 2), _interval(row)]
-        for task, pairs in points.items()
+        [task, str(len(apart)), _number(row["mean"], 2), _interval(row)]
+        for task in config.tasks
         for row in (found[task, "all pairs"],)
     ]
-    accuracies = [[name, *(_mean(found[task, name]) for task in config.tasks)] for name in spaces]
-    of_pairs = [
-        [
-            rows_of[0]["pair"],
-            _number(rows_of[0]["l2"]),
-            *(_number(r["difference"]) for r in rows_of),
-        ]
-        for rows_of in zip(*points.values(), strict=True)
+    accuracies = [
+        [name, *(measured(found[task, name]) for task in config.tasks)]
+        for name in config.embeddings
     ]
+    of_pairs = []
+    for (a, b), l2 in apart.items():
+        differences = [
+            abs(found[task, a]["mean"] - found[task, b]["mean"]) for task in config.tasks
+        ]
+        of_pairs.append([f"{a}-{b}", _number(l2), *map(_number, differences)])
     return (
         "## Similarity and downstream performance (Figure 5)\n\n"
         f"{trained_on(config)} Spearman's correlation of a pair's mean l2 distance after rotation "
@@ -78,13 +65,12 @@ def correlate(
         f"{markdown(('Task', 'Pairs', 'Spearman', 'Interval'), overall)}\n\n"
         f"{downstream(config)}\n\n"
         f"{markdown(('Embedding', *config.tasks), accuracies)}\n\n"
-        f"{markdown(('Pair', 'l2', *(f'Difference, {t}' for t in config.tasks)), of_pairs)}\n\n"
-        f"{speeds(config, spaces)}\n"
+        f"{markdown(('Pair', 'l2', *(f'Difference, {t}' for t in config.tasks)), of_pairs)}\n"
     )
 
 
-def ensemble(config: ConfigDict, rows: list[dict], spaces: dict[str, Embedding]) -> str:
-    """table.md of Figure 6: gains of each pair's ensembles over the mean of their members."""
+def ensemble(config: ConfigDict, rows: list[dict]) -> str:
+    """Figure 6 in numbers, from the rows of results.json: gains over the mean of the members."""
     parts = [
         "## Ensembles of pairs (Figure 6)",
         f"{trained_on(config)} {downstream(config)} Gain: accuracy above the mean of the two "
@@ -92,14 +78,14 @@ def ensemble(config: ConfigDict, rows: list[dict], spaces: dict[str, Embedding])
     ]
     for task in config.tasks:
         mine = [row for row in rows if row["dataset"] == task]
-        members = [[r["source"], _mean(r)] for r in mine if r["method"] == "member"]
+        members = [[r["source"], measured(r)] for r in mine if r["method"] == "member"]
         pairs = {}
         for row in mine:
             if row["metric"] == "gain":
                 pairs.setdefault((row["source"], row["target"]), {})[row["method"]] = row
         ways = list(next(iter(pairs.values())))
         gains = [
-            ["-".join(pair), *(_mean(found[way], 4) for way in ways)]
+            ["-".join(pair), *(measured(found[way], 4) for way in ways)]
             for pair, found in pairs.items()
         ]
         means = {way: np.mean([found[way]["mean"] for found in pairs.values()]) for way in ways}
@@ -111,7 +97,7 @@ def ensemble(config: ConfigDict, rows: list[dict], spaces: dict[str, Embedding])
             markdown(("Embedding", "Accuracy"), members),
             markdown(("Pair", *(f"Gain, {way}" for way in ways)), gains),
         ]
-    return "\n\n".join([*parts, speeds(config, spaces)]) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def downstream(config: ConfigDict) -> str:
@@ -133,23 +119,20 @@ def trained_on(config: ConfigDict) -> str:
     )
 
 
-def speeds(config: ConfigDict, spaces: dict[str, Embedding]) -> str:
-    """Words a second in the training of each embedding."""
+def with_speeds(table: str, config: ConfigDict, spaces: dict[str, Embedding]) -> str:
+    """table.md: a table, and the words a second in the training of each embedding."""
     cells = []
     for name, space in spaces.items():
         if name in config.models:
             known = not np.isnan(space.words_per_second)
             speed = f"{space.words_per_second:,.0f}" if known else "- (resumed)"
             cells.append([name, config.models[name].kind, str(space.vectors.shape[1]), speed])
-    return markdown(("Embedding", "Model", "Numbers a word", "Words/s in training"), cells)
+    header = ("Embedding", "Model", "Numbers a word", "Words/s in training")
+    return f"{table}\n{markdown(header, cells)}\n"
 
 
 def _number(value: float | None, digits: int = 3) -> str:
-    return plus_minus(value, 0, digits).split(" ")[0] if value is not None else "-"
-
-
-def _mean(row: dict, digits: int = 3) -> str:
-    return plus_minus(row["mean"], row["std"], digits)
+    return plus_minus(value, None, digits)
 
 
 def _interval(row: dict) -> str:

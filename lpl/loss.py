@@ -100,7 +100,9 @@ def lle_weights_by_gradient(
 
 
 def _by_blocks(block_weights, vectors, rows, index):
-    block = block_rows(index.shape[1] * vectors.shape[1])
+    # The offsets are written, read for the Gram matrix and done with: an eighth of a block's usual
+    # rows, which stay in a CPU core's own cache, take half the time (measured).
+    block = block_rows(8 * index.shape[1] * vectors.shape[1])
     return map_rows(block_weights, (rows, index), vectors, block=block)
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
+from common import report
 from common.report import COLOURS, markdown, plus_minus, save_figure
 from lpl import loss, paper
 from lpl.nli_data import LABELS, Pairs
@@ -63,24 +64,12 @@ def tables(
       measured: the values of each random seed.
       near: set -> method -> a pair and its neighbours.
     """
-    runs = len(config.random_seeds)
-    text = [
-        "## The paper's Figure 3\n\nOn SNLI from 1,000 pairs, MSE + LPL is "
-        f"{100 * paper.SNLI_GAIN:.1f} points above the baseline "
-        f"({100 * paper.SNLI_RELATIVE:.1f}% relative, so "
-        f"{paper.NLI['SNLI', 'baseline', 1_000]:.2f} and "
-        f"{paper.NLI['SNLI', 'mse_lpl', 1_000]:.2f}); its charts print no other number. SNLI is in "
-        "no package; sets called stand-ins below are other text, not to be compared with it."
-    ]
+    text = [published()]
     for name, test in panels(rows):
         mine = [row for row in rows if (row["dataset"], row["test"]) == (name, test)]
         values = [row for row in measured if (row["dataset"], row["test"]) == (name, test)]
-        standin = " (stand-in)" if mine[0]["standin"] else ""
         text += [
-            f"## {name}, {test}{standin}",
-            f"Accuracy on the {config.split} part over the number of training pairs, mean ± std of "
-            f"{runs} runs that differ in training pairs, start and batches:",
-            _over_sizes(config, mine, "accuracy"),
+            accuracies(config, mine),
             "Gain over each reference on the same pairs and start, mean ± std of the runs:",
             _gains(config, values),
             f"Share of a pair's {config.num_neighbours} nearest pairs, by the classifier's first "
@@ -94,6 +83,29 @@ def tables(
             _near(methods),
         ]
     return "\n\n".join(text) + "\n"
+
+
+def published() -> str:
+    """What the paper says of its Figure 3 in numbers."""
+    return (
+        "## The paper's Figure 3\n\nOn SNLI from 1,000 pairs, MSE + LPL is "
+        f"{100 * paper.SNLI_GAIN:.1f} points above the baseline "
+        f"({100 * paper.SNLI_RELATIVE:.1f}% relative, so "
+        f"{paper.NLI['SNLI', 'baseline', 1_000]:.2f} and "
+        f"{paper.NLI['SNLI', 'mse_lpl', 1_000]:.2f}); its charts print no other number. SNLI is in "
+        "no package; sets called stand-ins below are other text, not to be compared with it."
+    )
+
+
+def accuracies(config: ConfigDict, rows: list[dict]) -> str:
+    """A title and the accuracies of one test, from its rows of results.json."""
+    standin = " (stand-in)" if rows[0]["standin"] else ""
+    return (
+        f"## {rows[0]['dataset']}, {rows[0]['test']}{standin}\n\nAccuracy on the {config.split} "
+        f"part over the number of training pairs, mean ± std of {len(config.random_seeds)} runs "
+        f"that differ in training pairs, start and batches:\n\n"
+        f"{_over_sizes(config, rows, 'accuracy')}"
+    )
 
 
 def panels(rows: list[dict]) -> list[tuple[str, str]]:
@@ -143,7 +155,7 @@ def _over_sizes(config: ConfigDict, rows: list[dict], metric: str) -> str:
     lines = {}
     for row in rows:
         if row["metric"] == metric:
-            cell = plus_minus(row["mean"], row["std"], 3)
+            cell = report.measured(row)
             lines.setdefault(NAMES[row["method"]], []).append(cell)
     return _by_size(config, lines)
 
@@ -161,7 +173,7 @@ def _gains(config: ConfigDict, measured: list[dict]) -> str:
             base = found.get((reference, size))
             if base and method in GAINING:
                 gains = np.array([value - base[seed] for seed, value in values.items()])
-                deviation = gains.std(ddof=1) if len(gains) > 1 else 0.0
+                deviation = gains.std(ddof=1) if len(gains) > 1 else None
                 name = f"{NAMES[method]} over {NAMES[reference]}"
                 cell = plus_minus(gains.mean(), deviation, 3)
                 lines.setdefault(name, []).append(cell)

@@ -2,7 +2,7 @@
 
 from ml_collections import ConfigDict
 
-from common.report import markdown, plus_minus
+from common.report import markdown, measured
 from lpl import paper
 
 CUTS = ("p_at_1", "p_at_5", "p_at_10")
@@ -19,25 +19,35 @@ def word_alignment(
       coverage: of each pair of spaces.
       near: pair of spaces -> word -> its neighbours.
     """
-    text = [_published()]
+    text = [published()]
     for data in coverage:
         mine = [row for row in rows if row["dataset"] == data["title"]]
-        largest = [row for row in mine if row["num_pairs"] == max(config.sizes)]
         text += [
             f"## {data['title']}{' (stand-ins)' if mine[0]['standin'] else ''}",
             f"{_covered(data)} Words of the {config.split} part, at most {config.num_test:,}; mean "
             f"± std over {len(config.random_seeds)} random seeds.",
-            f"From {max(config.sizes):,} pairs, as Table 1a:",
-            _lines(largest),
-            "P@1 over the number of training pairs:",
-            _over_sizes(config, mine),
+            ours(config, mine),
         ]
         if data["title"] in near:
             text += ["Neighbours, as Table 2 (a star marks target words):", _near(near, data)]
     return "\n\n".join(text) + "\n"
 
 
-def _published() -> str:
+def ours(config: ConfigDict, rows: list[dict]) -> str:
+    """Our tables of one pair of spaces, from its rows of results.json."""
+    largest = [row for row in rows if row["num_pairs"] == max(config.sizes)]
+    return "\n\n".join(
+        [
+            f"From {max(config.sizes):,} pairs, as Table 1a:",
+            _lines(largest),
+            "P@1 over the number of training pairs:",
+            _over_sizes(config, rows),
+        ]
+    )
+
+
+def published() -> str:
+    """The paper's Table 1a, the row that can't be right marked."""
     lines, notes = [], []
     for (method, retrieval), row in paper.TABLE_1A.items():
         doubt = paper.DOUBTFUL.get((method, retrieval))
@@ -71,7 +81,7 @@ def _lines(rows: list[dict]) -> str:
     for row in rows:
         methods.setdefault((row["method"], row["retrieval"]), {})[row["metric"]] = row
     cells = [
-        [method, retrieval, *(plus_minus(found[m]["mean"], found[m]["std"], 3) for m in CUTS)]
+        [method, retrieval, *(measured(found[m]) for m in CUTS)]
         for (method, retrieval), found in methods.items()
     ]
     return markdown(("Method", "Retrieval", "P@1", "P@5", "P@10"), cells)
@@ -82,7 +92,7 @@ def _over_sizes(config: ConfigDict, rows: list[dict]) -> str:
     for row in rows:
         if row["metric"] == "p_at_1":
             key = row["method"], row["retrieval"]
-            methods.setdefault(key, []).append(plus_minus(row["mean"], row["std"], 3))
+            methods.setdefault(key, []).append(measured(row))
     header = ("Method", "Retrieval", *(f"{size:,} pairs" for size in config.sizes))
     return markdown(header, [[*key, *values] for key, values in methods.items()])
 

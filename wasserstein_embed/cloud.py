@@ -8,8 +8,9 @@ The distance is <P, C>, that minimum, or the minimum less the means of x's and y
 Feydy et al. 2019, eq. 3). It is W_p^p: for p above 1 no root is taken, as in the published code.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ from common import cli, sinkhorn
 from common.errors import UserError
 from common.parallel import map_rows
 
-HELD = 1 << 17  # entries of plans that `nearest` has at once, near the cache
+HELD = 1 << 17  # entries of plans at once, near the cache
 
 
 class Clouds(NamedTuple):
@@ -81,9 +82,10 @@ def pairs(
     Differentiable. For the divergence an object's transport to itself is solved once, however many
     pairs it is in. Only the divergence of an object from itself is 0.
     """
-    values = _values(_rows(clouds, first), _rows(clouds, second), distance)
+    x, y = _rows(clouds, first), _rows(clouds, second)
+    values = _by_blocks(lambda pair: _values(*pair, distance), (x, y))
     if distance.value == "divergence":
-        own = _values(clouds, clouds, distance)
+        own = _own(clouds, distance)
         values -= (own[first] + own[second]) / 2
     return values
 
@@ -105,7 +107,7 @@ def nearest(
     Streamed over blocks of queries on all devices; ties go to the lower index.
     """
     debiased = distance.value == "divergence"
-    own = [_values(side, side, distance) if debiased else None for side in (queries, keys)]
+    own = [_own(side, distance) if debiased else None for side in (queries, keys)]
     m, points, _ = keys.points.shape
 
     def block(rows, keys, own_keys):
@@ -141,6 +143,40 @@ def _rows(clouds: Clouds, rows: Int[Array, " b"]) -> Clouds:
     return jax.tree.map(lambda x: x[rows], clouds)
 
 
+def _by_blocks(values: Callable, clouds: Any) -> Float[Array, " b"]:
+    """Values of many problems, so many at a time that they stay near the cache.
+
+    The gradient computes a block's iterations again: kept, they would have to go through memory.
+    """
+    n, points, _ = jax.tree.leaves(clouds)[0].shape
+    blocks = -(-n * points**2 // HELD)
+    if blocks == 1:
+        return values(clouds)
+    size = -(-n // (blocks * 8)) * 8
+
+    def split(x):
+        padding = [(0, blocks * size - n)] + [(0, 0)] * (x.ndim - 1)
+        return jnp.pad(x, padding, mode="edge").reshape(blocks, size, *x.shape[1:])
+
+    return lax.map(jax.checkpoint(values), jax.tree.map(split, clouds)).reshape(-1)[:n]
+
+
+def _own(clouds: Clouds, distance: Distance) -> Float[Array, " n"]:
+    """The regularised value of each object's transport to itself."""
+
+    def values(clouds):
+        x, a = clouds
+        return sinkhorn.solve_own(
+            sinkhorn.ground_cost(x, x, distance.ground, distance.p),
+            a,
+            epsilon=distance.epsilon,
+            iterations=distance.iterations,
+            implicit=distance.implicit,
+        )
+
+    return _by_blocks(values, clouds)
+
+
 def _values(x: Clouds, y: Clouds, distance: Distance) -> Float[Array, "..."]:
     solved = _solve(x, y, distance)
     return solved.cost if distance.value == "cost" else solved.value
@@ -148,17 +184,10 @@ def _values(x: Clouds, y: Clouds, distance: Distance) -> Float[Array, "..."]:
 
 def _solve(x: Clouds, y: Clouds, distance: Distance) -> sinkhorn.Solved:
     """Clouds with any axes in front, that broadcast."""
-    (x, a), (y, b) = (
-        (
-            jnp.moveaxis(side.points, (-2, -1), (0, 1)),
-            None if side.weights is None else jnp.moveaxis(side.weights, -1, 0),
-        )
-        for side in (x, y)
-    )
     return sinkhorn.solve(
-        sinkhorn.ground_cost(x, y, distance.ground, distance.p),
-        a,
-        b,
+        sinkhorn.ground_cost(x.points, y.points, distance.ground, distance.p),
+        x.weights,
+        y.weights,
         epsilon=distance.epsilon,
         iterations=distance.iterations,
         implicit=distance.implicit,

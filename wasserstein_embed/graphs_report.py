@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from ml_collections import ConfigDict
 
-from common.report import COLOURS, markdown, plus_minus
+from common.report import COLOURS, markdown, measured
 from wasserstein_embed import paper_graphs
 
 NAMES = {"euclidean": "Euclidean", "hyperbolic": "Hyperbolic", "kl": "KL"}
@@ -81,7 +81,7 @@ def _table(rows: list[dict], column: str, least: int = 1) -> str:
     lines: dict[tuple[str, str], dict] = {}
     for row in rows:
         found = lines.setdefault((row["method"], row["recipe"]), {})
-        found[row[column]] = plus_minus(row["mean"], row["std"], 3)
+        found[row[column]] = measured(row)
     cells = [
         [NAMES.get(method, method), recipe, *(found.get(value, "-") for value in columns)]
         for (method, recipe), found in lines.items()

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 from common.data.images import Images
-from common.report import COLOURS, error_bars, markdown, plus_minus, save_figure
-from common.workdir import Workdir
+from common.report import COLOURS, error_bars, markdown, measured, save_figure
+from common.workdir import Workdir, read_arrays
 
 TITLES = {"sinkhorn": "Sinkhorn", "euclidean": "Euclidean"}
 REPORTED = 0.9941  # kNN accuracy, section 4.3 of the report
@@ -20,11 +20,11 @@ NOTE = (
 )
 
 
-def row(measured: dict, config: ConfigDict, sets) -> dict:
+def row(found: dict, config: ConfigDict, sets) -> dict:
     """A summarised row in the form of results.json, the report's value beside it."""
-    reported = (measured["method"], measured.get("neighbours_by")) == ("euclidean", "euclidean")
+    reported = (found["method"], found.get("neighbours_by")) == ("euclidean", "euclidean")
     reported = reported and (config.points, config.dimensions) == (3, 2)
-    return measured | {
+    return found | {
         "experiment": config.experiment,
         "dataset": config.dataset,
         "source": sets.train.split,
@@ -39,7 +39,7 @@ def row(measured: dict, config: ConfigDict, sets) -> dict:
     }
 
 
-def table(config: ConfigDict, rows: list[dict], sets) -> str:
+def table(config: ConfigDict, rows: list[dict]) -> str:
     """table.md: one line a method, the report's number in a column of its own."""
     cells = []
     for method in config.methods:
@@ -47,14 +47,14 @@ def table(config: ConfigDict, rows: list[dict], sets) -> str:
         published = found["euclidean"]["paper_value"]
         cells.append(
             [TITLES[method]]
-            + [_text(found[name], 4) for name in ("euclidean", "sinkhorn")]
-            + [_text(found[name], 3) for name in ("test_positive", "test_negative")]
-            + [_text(found["test_loss"], 4)]
+            + [measured(found[name], 4) for name in ("euclidean", "sinkhorn")]
+            + [measured(found[name], 3) for name in ("test_positive", "test_negative")]
+            + [measured(found["test_loss"], 4)]
             + [f"{published:.4f}".lstrip("0") if published else "-"]
         )
     header = ("Trained by", "kNN, Euclidean", "kNN, Sinkhorn", "d+", "d-", "Loss")
     return (
-        f"## Images as clouds: {config.dataset}\n\n{_what(config, sets)}\n\n"
+        f"## Images as clouds: {config.dataset}\n\n{_what(config, rows)}\n\n"
         f"{markdown((*header, f'Report, {REPORTED_ON}: kNN'), cells)}\n\n"
         f"kNN: share of right classes among the {config.neighbours} nearest training images, "
         "by the Euclidean distance of the clouds as vectors or by Sinkhorn. d+, d-: mean "
@@ -63,19 +63,19 @@ def table(config: ConfigDict, rows: list[dict], sets) -> str:
     )
 
 
-def sweep_table(config: ConfigDict, rows: list[dict], sets) -> str:
+def sweep_table(config: ConfigDict, rows: list[dict]) -> str:
     """One line a method and value."""
     cells = []
     for value in config.sweep_values:
         for method in config.methods:
             found = _by_metric([r for r in rows if r["sweep_value"] == value], method)
             size = f"{found['euclidean']['num_points'] * found['euclidean']['dim']}"
-            both = [_text(found[name], 4) for name in ("euclidean", "sinkhorn")]
+            both = [measured(found[name], 4) for name in ("euclidean", "sinkhorn")]
             cells.append([f"{value}", TITLES[method], size, *both])
     header = (config.sweep_over, "Trained by", "Numbers", "kNN, Euclidean", "kNN, Sinkhorn")
     return (
         f"## Images as clouds over {config.sweep_over}: {config.dataset}\n\n"
-        f"{_what(config, sets)} But for the value varied. Numbers: k M of an image.\n\n"
+        f"{_what(config, rows)} But for the value varied. Numbers: k M of an image.\n\n"
         f"{markdown(header, cells)}\n"
     )
 
@@ -115,17 +115,13 @@ def _by_metric(rows: list[dict], method: str) -> dict[str, dict]:
     return {row.get("neighbours_by", row["metric"]): row for row in mine}
 
 
-def _text(found: dict, digits: int) -> str:
-    return plus_minus(found["mean"], found["std"], digits)
-
-
-def _what(config: ConfigDict, sets) -> str:
+def _what(config: ConfigDict, rows: list[dict]) -> str:
     standin = "" if config.dataset == "mnist" else f" (stand-in for {REPORTED_ON})"
     return (
-        f"{config.dataset}{standin}: {len(sets.train.labels):,} images to train on, "
-        f"{len(sets.test.labels):,} held out; {config.points} points in R^{config.dimensions}, "
-        f"{config.weights} weights; {config.steps:,} steps of {config.batch} pairs; mean ± std "
-        f"over {len(config.random_seeds)} random seeds."
+        f"{config.dataset}{standin}: {rows[0]['num_images']:,} images to train on, "
+        f"{rows[0]['num_test_images']:,} held out; {config.points} points in "
+        f"R^{config.dimensions}, {config.weights} weights; {config.steps:,} steps of "
+        f"{config.batch} pairs; mean ± std over {len(config.random_seeds)} random seeds."
     )
 
 
@@ -169,10 +165,16 @@ def _smooth(values: list[float]) -> Float[np.ndarray, " n"]:
     return np.convolve(ends, np.full(width, 1 / width), mode="valid")
 
 
+def clouds_file(part: str) -> str:
+    """Where in the run's folder a part keeps the clouds of the held-out images."""
+    return f"clouds/{part}.npz"
+
+
 def _plane(work: Workdir, config: ConfigDict, method: str) -> Float[np.ndarray, "n M 2"]:
     """The held-out clouds of the first random seed, in the plane of their principal axes."""
-    with np.load(work.path / "clouds" / f"seed{config.random_seeds[0]}-{method}.npz") as kept:
-        points = kept["points"]
+    points = read_arrays(work.path / clouds_file(f"seed{config.random_seeds[0]}-{method}"))[
+        "points"
+    ]
     n, m, k = points.shape
     if k == 1:
         return np.concatenate([points, np.zeros_like(points)], axis=2)

@@ -1,6 +1,5 @@
 """Images as clouds of points (the MNIST report): data, training, evaluation, report."""
 
-import io
 import itertools
 import time
 from functools import partial
@@ -21,7 +20,7 @@ from common.data import idx
 from common.data.images import EMBEDDED, Images, load
 from common.errors import UserError
 from common.parallel import map_rows
-from common.workdir import Workdir, write_atomically, write_json
+from common.workdir import Workdir, write_arrays, write_atomically, write_json
 from wasserstein_embed import cloud, image_report, siamese
 from wasserstein_embed.cloud import Clouds
 
@@ -50,7 +49,7 @@ def images(config: ConfigDict, work: Workdir, cache: Path) -> str:
     check(config)
     sets = read(config, cache)
     rows = _collect(config, work, sets)
-    table = image_report.table(config, rows, sets)
+    table = image_report.table(config, rows)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", table.encode())
     image_report.figures(config, work, sets.test)
@@ -65,7 +64,7 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
     for value, point in points:
         swept = {"sweep_over": config.sweep_over, "sweep_value": value}
         rows += [row | swept for row in _collect(point, work, sets, f"{value}-")]
-    table = image_report.sweep_table(config, rows, sets)
+    table = image_report.sweep_table(config, rows)
     write_json(work.path / "results.json", rows)
     write_atomically(work.path / "table.md", table.encode())
     image_report.sweep_figure(config, work, rows)
@@ -135,9 +134,10 @@ def _collect(config: ConfigDict, work: Workdir, sets: Sets, prefix: str = "") ->
     for random_seed, method in bar:
         part = f"{prefix}seed{random_seed}-{method}"
         bar.set_description(part)
+        clouds = image_report.clouds_file(part)
         compute = partial(_measure, config, work, sets, part, random_seed, method)
         shared = {"method": method, "random_seed": random_seed}
-        measured += [shared | row for row in work.part(part, compute)]
+        measured += [shared | row for row in work.part(part, compute, clouds)]
         train.forget_checkpoints(work, part)
     return [image_report.row(row, config, sets) for row in report.summarise(measured)]
 
@@ -166,7 +166,7 @@ def _measure(
     known, found = (
         embed(settings.shape, state.parameters, part) for part in (data.images, held_out)
     )
-    _save(work.path / "clouds" / f"{part}.npz", found, sets.test)
+    _save(work.path / image_report.clouds_file(part), found, sets.test)
     last = _of_pairs(found, pairs, settings)
     rows = [{"metric": name, "value": float(value)} for name, value in last.items()]
     for name, vote in (("euclidean", _vote_euclidean), ("sinkhorn", _vote_sinkhorn)):
@@ -257,6 +257,4 @@ def _save(path: Path, clouds: Clouds, images: Images) -> None:
     arrays = {"points": clouds.points, "labels": images.labels}
     if clouds.weights is not None:
         arrays["weights"] = clouds.weights
-    buffer = io.BytesIO()
-    np.savez(buffer, **{name: np.asarray(array) for name, array in arrays.items()})
-    write_atomically(path, buffer.getvalue())
+    write_arrays(path, arrays)

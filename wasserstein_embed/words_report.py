@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 from scipy.ndimage import maximum_filter
 
 from common.data.corpus import Corpus
-from common.report import COLOURS, markdown, plus_minus
+from common.report import COLOURS, markdown, measured
 from common.workdir import Workdir
 
 GRID = 81  # places along each axis of a density; odd, so that no two share a peak midway
@@ -36,16 +36,24 @@ def tables(
         f"{len(config.random_seeds)} random seeds. A stand-in: the paper trains on other text and "
         "publishes no such number.\n"
     )
-    cells = []
+    trained = {}
     for row in rows:
         speeds = [r["pairs_per_s"] for name, r in found.items() if _method(name) == row["method"]]
         known = [speed for speed in speeds if speed]
-        speed = f"{np.mean(known):,.0f}" if known else "- (resumed)"
-        numbers = plus_minus(row["mean"], row["std"], 3)
-        cells.append([row["method"], str(row["dim"]), numbers, speed])
-    header = ("Embedding", "Numbers a word", "Spearman", "Pairs/s in training")
-    short = f"{title}\n{markdown(header, cells)}\n"
+        trained[row["method"]] = f"{np.mean(known):,.0f}" if known else "- (resumed)"
+    short = f"{title}\n{correlations(rows, {'Pairs/s in training': trained})}\n"
     return short + "".join(_neighbours(name, result) for name, result in found.items()), short
+
+
+def correlations(rows: list[dict], more: dict[str, dict[str, str]] | None = None) -> str:
+    """The table of the rows of results.json; `more`: a further column -> method -> its cell."""
+    more = more or {}
+    cells = [
+        [row["method"], str(row["dim"]), measured(row)]
+        + [column[row["method"]] for column in more.values()]
+        for row in rows
+    ]
+    return markdown(("Embedding", "Numbers a word", "Spearman", *more), cells)
 
 
 def picture(

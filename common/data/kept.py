@@ -1,7 +1,6 @@
 """Arrays that take long to compute, kept in the cache directory under a hash of their recipe."""
 
 import hashlib
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,16 +8,15 @@ from pathlib import Path
 import numpy as np
 from absl import logging
 
-from common.data import numpy_files
 from common.data.wheels import CACHE_VARIABLE
 from common.errors import UserError
-from common.workdir import write_atomically
+from common.workdir import read_arrays, write_arrays
 
 Arrays = dict[str, np.ndarray]
 
 
 def arrays(folder: Path, name: str, recipe: object, compute: Callable[[], Arrays]) -> Arrays:
-    """Reads named arrays from `folder`, or computes them once into it.
+    """Reads named arrays from `folder`, or computes them once into it; again where it is damaged.
 
     Args:
       folder: inside the cache directory.
@@ -27,25 +25,27 @@ def arrays(folder: Path, name: str, recipe: object, compute: Callable[[], Arrays
       compute: gives the arrays.
 
     Raises:
-      UserError: the folder can't be written, or the kept file is damaged.
+      UserError: the folder can't be written.
     """
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
     path = folder / f"{name}-{digest[:24]}.npz"
-    if not path.exists():
-        logging.info("Computing '%s' once into %s", name, path)
-        buffer = io.BytesIO()
-        np.savez(buffer, **{key: np.asarray(array) for key, array in compute().items()})
+    if path.exists():
         try:
-            write_atomically(path, buffer.getvalue())
-        except OSError as error:
-            raise UserError(
-                f"Cannot write {path} ({error.strerror or error}): point {CACHE_VARIABLE} at a "
-                "writable folder with room."
-            ) from error
+            return read_arrays(path)
+        except UserError:
+            logging.warning("%s is damaged.", path)
+    logging.info("Computing '%s' once into %s", name, path)
+    found = {key: np.asarray(array) for key, array in compute().items()}
     try:
-        return numpy_files.npz(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} is damaged: delete it and run again.") from error
+        write_arrays(path, found)
+    except BlockingIOError:
+        return found  # another process is writing the same
+    except OSError as error:
+        raise UserError(
+            f"Cannot write {path} ({error.strerror or error}): point {CACHE_VARIABLE} at a "
+            "writable folder with room."
+        ) from error
+    return read_arrays(path)
 
 
 def digest(*arrays: np.ndarray) -> str:

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from common.data import kept
 from common.data.wheels import WHEELS, read_member
-from common.data.words import examples
+from common.data.words import Embedded, examples
 from common.errors import UserError
 
 SOURCES = ("imdb", "rotten_tomatoes")
@@ -43,7 +43,7 @@ class Texts(NamedTuple):
         return Texts([self.texts[i] for i in order], self.labels[order])
 
 
-class MovieReviews(tfds.core.GeneratorBasedBuilder):
+class MovieReviews(Embedded):
     """One builder config a source; each example is a text, its label and its row in the file."""
 
     VERSION = tfds.core.Version("1.0.0")
@@ -53,10 +53,6 @@ class MovieReviews(tfds.core.GeneratorBasedBuilder):
             name="rotten_tomatoes", description="8,530 sentences, all positive ones first"
         ),
     )
-
-    def __init__(self, *, cache: Path, **kwargs):
-        self._cache = cache
-        super().__init__(data_dir=cache / "tfds", file_format="array_record", **kwargs)
 
     def _info(self) -> tfds.core.DatasetInfo:
         return tfds.core.DatasetInfo(

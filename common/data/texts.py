@@ -5,9 +5,7 @@ The chunks lie in a folder beside the output, each written whole or not at all, 
 
 import codecs
 import contextlib
-import fcntl
 import hashlib
-import io
 import json
 import os
 import shutil
@@ -22,7 +20,7 @@ from tqdm import tqdm
 from common import bert
 from common.data import encoders, numpy_files
 from common.errors import UserError
-from common.workdir import write_atomically
+from common.workdir import hold, read_arrays, write_arrays, write_atomically
 
 CHUNK = 2048  # texts: what a kill costs at most, and what is sorted by length at a time
 LARGEST = 4 << 30  # bytes of the array of texts, which holds each at the length of the longest
@@ -131,7 +129,7 @@ def _in_chunks(
 ) -> Float[np.ndarray, "n d"]:
     vectors = np.empty((len(texts), model.network.words.features), np.float32)
     starts = range(0, len(texts), CHUNK)
-    paths = [parts / f"{start // CHUNK:06d}.npy" for start in starts]
+    paths = [parts / f"{start // CHUNK:06d}.npz" for start in starts]
     done = sum(len(texts[s : s + CHUNK]) for s, p in zip(starts, paths, strict=True) if p.exists())
     if done:
         logging.info("Going on after %d of %d texts, kept in %s", done, len(texts), parts)
@@ -140,8 +138,11 @@ def _in_chunks(
         for start, path in zip(starts, paths, strict=True):
             rows = slice(start, start + CHUNK)
             if path.exists():
-                vectors[rows] = _kept(path, vectors[rows].shape)
-                continue
+                try:
+                    vectors[rows] = read_arrays(path)["vectors"]
+                    continue
+                except UserError:
+                    logging.warning("%s is damaged: encoding its texts again", path)
             vectors[rows] = bert.encode(
                 model.network,
                 model.tokenizer,
@@ -157,21 +158,9 @@ def _in_chunks(
                     f"{source}, line {start + lost.argmax() + 1}: the encoder gives that text no "
                     "vector; remove it, or check the encoder's files."
                 )
-            content = io.BytesIO()
-            np.save(content, vectors[rows])
             with _writing(output):
-                write_atomically(path, content.getvalue())
+                write_arrays(path, {"vectors": vectors[rows]})
     return vectors
-
-
-def _kept(path: Path, shape: tuple[int, int]) -> np.ndarray:
-    try:
-        found = numpy_files.npy(path)
-        if found.shape != shape:
-            raise ValueError("of another shape")
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} is damaged: delete it and run again, the rest is kept.") from error
-    return found
 
 
 def _recipe(path: Path) -> str | None:
@@ -189,8 +178,8 @@ def _held(parts: Path, recipe: str, output: Path) -> Iterator[None]:
         lock = (parts / ".lock").open("w")
     with lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            hold(lock)
+        except BlockingIOError:
             raise UserError(
                 f"Another process is writing {output}: wait for it or choose another --output."
             ) from None

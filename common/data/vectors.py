@@ -125,7 +125,7 @@ def _collect(
     return Space(words, vectors)
 
 
-def refuse(vectors: np.ndarray, where: Callable[[int], str], remove: str) -> None:
+def refuse(vectors: Float[np.ndarray, "n d"], where: Callable[[int], str], remove: str) -> None:
     """Raises about the first row, said by `where`, that is not finite or has no direction."""
     largest = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))  # NaN where any number is
     for wrong, what in (

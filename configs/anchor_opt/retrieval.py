@@ -6,7 +6,7 @@ from anchor_opt import defaults
 
 
 def get_config() -> ConfigDict:
-    """Values with their source; T3 is the paper's Table 3, "measured" is the README's table."""
+    """Values with their source; T3 is the paper's Table 3, "measured" is in RESULTS.md."""
     config = ConfigDict()
     config.experiment = "retrieval"  # the function of anchor_opt/experiments.py
 

@@ -27,7 +27,7 @@ def get_config() -> ConfigDict:
     # the first num_seeds are the seeds.
     config.source = "minilm_input"
     config.target = (
-        "glove"  # chosen because the bootstrap fails with minilm on one side: see README
+        "glove"  # chosen because the bootstrap fails with minilm on one side: see RESULTS.md
     )
     config.texts = "imdb"  # or rotten_tomatoes; what the encoders by name read
     config.num_train = 3_000  # texts of those: the heads' training set, the anchors' pool

@@ -20,7 +20,7 @@ def unit_rows(seed, n, d):
 
 def start(settings, n=40, k=12, s=4):
     fixed, moving = unit_rows(0, n, 6), unit_rows(1, n, 5)
-    data = algorithm1.Data(relative(fixed, fixed[:k]), moving, jnp.int32(s))
+    data = algorithm1.data(fixed, fixed[:k], moving, s)
     state = algorithm1.init(jax.random.key(0), moving, np.arange(s), k, settings)
     return state, data
 
@@ -56,8 +56,7 @@ def test_one_step_by_hand(permute, plan):
     else:
         # After one iteration all rows that share a nearest neighbour tie for it, to epsilon:
         # take those that were chosen, and see that they are among the best.
-        same = relative(data.moving, state.anchors)  # to the last bit: it breaks the ties
-        found = ot.match(data.fixed_relative, same, settings.epsilon, rows=True)
+        found = algorithm1.match(data, state.anchors, settings.epsilon, rows=True)
         chosen = np.asarray(found.to_x if permute == "fixed" else found.to_y)
         assert (scores.max(1) - scores[np.arange(len(scores)), chosen]).max() < 0.02
         weights = np.eye(len(target))[chosen]
@@ -77,6 +76,18 @@ def test_one_step_by_hand(permute, plan):
     np.testing.assert_array_equal(np.sign(moved[large]), -np.sign(tangent[large]))
 
 
+@pytest.mark.parametrize("d_fixed, d_moving", [(3, 5), (5, 3), (9, 9)])
+def test_the_product_of_relative_spaces_is_taken_where_it_costs_least(d_fixed, d_moving):
+    fixed, moving = unit_rows(0, 30, d_fixed), unit_rows(1, 20, d_moving)
+    anchors = unit_rows(2, 8, d_moving)
+    data = algorithm1.data(fixed, fixed[:8], moving, 0)
+    found = algorithm1.match(data, anchors, 0.1, iterations=3)
+    expected = ot.match(data.fixed_relative, relative(moving, anchors), 0.1, iterations=3)
+    np.testing.assert_allclose(found.u, expected.u, atol=1e-5)
+    np.testing.assert_allclose(found.v, expected.v, atol=1e-5)
+    np.testing.assert_array_equal(found.to_x, expected.to_x)
+
+
 def test_frozen_seeds_stay():
     settings = SETTINGS._replace(freeze_seeds=True)
     state, data = start(settings)
@@ -92,7 +103,7 @@ def test_it_finds_the_anchors_when_started_beside_them():
     fixed = unit_rows(0, 200, 6)
     rotation = jnp.linalg.qr(jax.random.normal(jax.random.key(1), (6, 6)))[0]
     moving = fixed @ rotation
-    data = algorithm1.Data(relative(fixed, fixed[:12]), moving, jnp.int32(4))
+    data = algorithm1.data(fixed, fixed[:12], moving, 4)
     noise = 0.1 * jax.random.normal(jax.random.key(2), (12, 6))
     anchors = moving[:12] + noise
     anchors /= jnp.linalg.norm(anchors, axis=1, keepdims=True)

@@ -1,5 +1,6 @@
 """The command line for one's own embeddings: real small runs, and everything that may be wrong."""
 
+import fcntl
 import gc
 import gzip
 import os
@@ -14,10 +15,12 @@ import numpy as np
 import pytest
 from absl.testing import flagsaver
 
-from anchor_opt import align, align_report, api
+from anchor_opt import align, align_files, align_report, api, defaults
 from anchor_opt.align_run import Source
 from common import alignment, cli
 from common.data import vectors
+from common.errors import UserError
+from common.workdir import replacing
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 24  # two folds of as many as in test_api.py: the same programs
@@ -135,7 +138,9 @@ def test_a_run_that_is_done_is_shown_again(whole, files, monkeypatch, capsys):
     sources = f"--source={files / 'a.vec'}", f"--source={files / 'bare.npz'}"
     seeds = f"--seeds={files / 'pairs.txt'}", f"--seeds={files / 'rows.txt'}"
     again = (*sources, *seeds, *common_arguments(files, whole), "--anchors=30")
+    (whole / "search").mkdir()  # of a run killed at its very end
     assert not run(monkeypatch, *again)
+    assert not (whole / "search").exists()
     assert capsys.readouterr().out.strip() == (whole / "report.md").read_text().strip()
     assert run(monkeypatch, *again, "--rows=100") == 2
     assert "rows was 20000, is now 100" in capsys.readouterr().err
@@ -162,6 +167,21 @@ def test_a_run_that_is_stopped_leaves_no_results_and_goes_on(whole, files, tmp_p
         found = (tmp_path / "out" / "bare" / name).read_bytes()
         assert found == (whole / "bare" / name).read_bytes()
     assert '"part": "align/sharpen"' in searched
+
+
+def test_a_second_run_with_one_out_is_refused(files, tmp_path, monkeypatch, capsys):
+    source = f"--source={files / 'bare.npz'}", f"--seeds={files / 'rows.txt'}"
+    half = tmp_path / "out.half"
+    half.mkdir()
+    with (half / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert run(monkeypatch, *source, *common_arguments(files, tmp_path / "out")) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert re.search(r"Another process is running in .*out\.half: wait for it or .* --out", said)
+    assert [path.name for path in half.iterdir()] == [".lock"]
+    moved = tmp_path / "moved.vec"
+    with replacing(moved), pytest.raises(UserError, match=r"Cannot write .*moved\.vec \(another"):
+        align_files.write_space(moved, ["a"], np.ones((1, 2)))
 
 
 A = "--source={good}/a.vec"
@@ -307,6 +327,27 @@ def test_no_out_and_help():
     module = [sys.executable, "-m", "anchor_opt.align"]
     done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True, env=os.environ)
     assert done.returncode == 2 and "no --out" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_unrelated_spaces_end_in_a_report_that_says_so(
+    files, tmp_path, monkeypatch, capsys, caplog
+):
+    """No seeds, and nothing in common: all files are there, and the first thing said is failure."""
+    noise = np.random.default_rng(5).normal(size=(240, 12)).astype(np.float32)
+    np.savez(tmp_path / "noise.npz", vectors=noise)
+    config = defaults.config()
+    config.start.words, config.start.epsilon, config.start.steps = (200,), (0.02,), 60
+    monkeypatch.setattr(defaults, "config", lambda: config)
+    out = tmp_path / "out"
+    source = f"--source={tmp_path / 'noise.npz'}"
+    assert not run(monkeypatch, source, *common_arguments(files, out), "--anchors=30")
+    said = capsys.readouterr()
+    failure = "The alignment of 'noise' has failed: its objective"
+    assert f"**Warning.** {failure}" in said.out and "do not trust these results" in said.out
+    assert failure in caplog.text
+    report = (out / "report.md").read_text()
+    assert said.out.strip() == report.strip() and re.search(r"\| failed +\| YES ", report)
+    assert (out / "noise" / "map.npz").exists()
 
 
 def test_failure_is_said_plainly(files):

@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from common import ot, retrieval
 from common.parallel import block_rows, map_rows, scan_rows
 
 
@@ -66,6 +68,22 @@ def test_block_rows_bounds_the_buffer():
     assert block_rows(10_000_000) == 128
 
 
+@pytest.mark.parametrize(
+    "streamed",
+    [
+        lambda x, y: ot.match(x, y, 1e-4, rows=True),
+        lambda x, y: retrieval.top_k(x, y, 10),
+        lambda x, y: retrieval.csls_top_k(x, y, 10),
+    ],
+    ids=("match", "top_k", "csls_top_k"),
+)
+def test_no_square_buffer_at_20_000_rows(streamed):
+    """What the compiled programs ask for; n x n would be 1,526 MiB."""
+    rows = jax.ShapeDtypeStruct((20_000, 300), jnp.float32)
+    memory = jax.jit(streamed).lower(rows, rows).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < 100 << 20
+
+
 EVERYTHING = """
 import sys
 import jax, jax.numpy as jnp, numpy as np
@@ -112,3 +130,45 @@ def test_eight_devices_give_the_numbers_of_one(tmp_path):
             np.testing.assert_array_equal(one[name], eight[name], err_msg=name)
         else:
             np.testing.assert_allclose(one[name], eight[name], 2e-5, 2e-5, err_msg=name)
+
+
+NUMBERS = """
+import jax, jax.numpy as jnp, numpy as np
+from common import ot, parallel, retrieval
+
+def numbers():
+    rng = np.random.default_rng(0)
+    x, y = (jnp.asarray(rng.normal(size=(n, 12)), jnp.float32) for n in (101, 87))
+    found = ot.match(x, y, 0.05, iterations=3)
+    mean = jax.jit(lambda x: parallel.mean_over_devices(lambda x: (x**2).mean(0), x))
+    # The nearest of what came from all hosts; 101 rows are no multiple of two.
+    nearest = retrieval.top_k(x, y[found.to_x % 87], 5)[1]
+    return {"v": found.v, "nearest": nearest, "mean": mean(x[:100]), "uneven": mean(x)}
+"""
+A_HOST = """
+import sys, jax, numpy as np
+port, host, path = sys.argv[1:]
+jax.distributed.initialize(f"localhost:{port}", 2, int(host))
+np.savez(path, **numbers())
+"""
+
+
+def test_two_hosts_give_the_numbers_of_one(tmp_path):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(sys.path)}
+    paths = [str(tmp_path / f"{host}.npz") for host in "01"]
+    hosts = [
+        subprocess.Popen(
+            [sys.executable, "-c", NUMBERS + A_HOST, port, host, path], env=environment
+        )
+        for host, path in zip("01", paths, strict=True)
+    ]
+    exec(NUMBERS, scope := {})
+    one = scope["numbers"]()
+    assert [host.wait(120) for host in hosts] == [0, 0]
+    for path in paths:
+        two = np.load(path)
+        for name in one:
+            np.testing.assert_allclose(one[name], two[name], 2e-5, 2e-5, err_msg=name)

@@ -32,6 +32,12 @@ def test_plus_minus():
     assert report.plus_minus(-0.05, 0.01, 2) == "-.05 ± .01"
     assert report.plus_minus(10.05, 0.01, 2) == "10.05 ± .01"
     assert report.plus_minus(None, None, 3) == "-"
+    assert report.plus_minus(0.5, None, 3) == ".500"
+
+
+def test_one_random_seed_has_no_deviation():
+    assert report.measured({"mean": 0.4912, "std": 0.0021, "num_seeds": 2}) == ".491 ± .002"
+    assert report.measured({"mean": 0.4912, "std": 0.0, "num_seeds": 1}) == ".491"
 
 
 def test_figures_are_written_whole(tmp_path):

@@ -1,4 +1,5 @@
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -107,3 +108,15 @@ def test_the_largest_of_long_rows(m):
     values, index = retrieval.largest(scores, 5)
     np.testing.assert_array_equal(index, order(scores, 5))
     np.testing.assert_array_equal(values, best(scores, 5))
+
+
+def test_bfloat16_rows_are_summed_in_float32():
+    x, y = unit_rows(0, 9, 64), unit_rows(1, 40, 64)
+    rounded = [jnp.asarray(z, jnp.bfloat16) for z in (x, y)]
+    values, index = retrieval.csls_top_k(*rounded, 5)
+    assert values.dtype == jnp.float32
+    # As if the rounded rows had been float32 all along: no sum is rounded to eight bits.
+    exact = retrieval.csls_top_k(*(z.astype(jnp.float32) for z in rounded), 5)
+    np.testing.assert_array_equal(index, exact[1])
+    np.testing.assert_allclose(values, exact[0], atol=1e-6)
+    np.testing.assert_allclose(values, best(csls(x, y, 10), 5), atol=0.01)

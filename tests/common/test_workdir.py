@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import json
 
 import pytest
@@ -41,18 +43,19 @@ def test_a_second_process_is_refused(tmp_path):
     first._lock.close()
 
 
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(UserError, match=r"can't be locked \(No locks available\): choose another"):
+        Workdir(tmp_path, {})
+
+
 def test_unwritable_workdir(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="Cannot write"):
         Workdir(tmp_path / "file" / "run", {})
-
-
-def test_a_broken_part_is_named(tmp_path):
-    work = Workdir(tmp_path, {})
-    work.part("one", lambda: 1)
-    (tmp_path / "parts/one.json").write_text('{"x"')
-    with pytest.raises(UserError, match=r"one\.json is not whole"):
-        work.part("one", lambda: 1)
 
 
 def test_log_forgets_what_will_be_made_again_and_survives_a_cut_line(tmp_path):

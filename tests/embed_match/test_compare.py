@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from common import assignment
 from embed_match import compare
 from embed_match.compare import Transport
 
@@ -47,7 +48,7 @@ def test_matching_is_the_assignment_of_least_cost():
     assert found["ot_entropic"] > 0.8 * found["ot"]
     assert found["ot_entropic_error"] < 0.01
     shuffled = np.random.default_rng(2).permutation(len(b))
-    np.testing.assert_array_equal(shuffled[compare.assignment(a, b[shuffled])], columns)
+    np.testing.assert_array_equal(shuffled[assignment.exact(a, b[shuffled])], columns)
 
 
 def test_words_that_are_confused_are_told_apart_by_transport():
@@ -56,4 +57,4 @@ def test_words_that_are_confused_are_told_apart_by_transport():
     b = np.array([[0.95, 0.05], [0.6, 0.4]])
     x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (a, b))
     assert compare.neighbours(x, y)["p_at_1"] == 0.5
-    assert compare.assignment(x, y).tolist() == [0, 1]
+    assert assignment.exact(x, y).tolist() == [0, 1]

@@ -37,8 +37,8 @@ Made by `python -m tests.faults.fuzz --cases={cases} --seed={seed} --out={out}`,
 A case is a whole file or folder with one to three accidents: bytes cut, dropped, repeated or
 flipped, other numbers, foreign pieces, another encoding, garbage, a missing file; in an archive
 inside or outside. Accepted: a value came back. Refused: one sentence. Anything else, over 10 s, or
-more memory than twice the files (unpacked) and 4 MiB (graphs: 40 times, flags: 4) fails the run. The last
-column is the peak of what Python and numpy took, as a multiple of the files and 4 MiB.
+more memory than twice the files (unpacked) and 4 MiB (graphs: 40 times, flags: 4) fails the run.
+The last column is the peak of what Python and numpy took, as a multiple of the files and 4 MiB.
 """
 HEAD = """| reader | cases | accepted | refused | longest, s | greatest memory |
 |---|---|---|---|---|---|"""
@@ -140,6 +140,7 @@ def check(reader: Reader, files: dict[str, bytes], size: int) -> Outcome:
         signal.signal(signal.SIGPROF, _late)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         tracemalloc.start()
+        verbosity = logging.get_verbosity()
         logging.set_verbosity(logging.ERROR)
         began = time.process_time()
         try:
@@ -153,6 +154,7 @@ def check(reader: Reader, files: dict[str, bytes], size: int) -> Outcome:
             memory = tracemalloc.get_traced_memory()[1] / (size + CONSTANT)
             tracemalloc.stop()
             signal.setitimer(signal.ITIMER_PROF, 0)
+            logging.set_verbosity(verbosity)
     assert memory <= reader.memory, f"{memory:.1f} times the {size} bytes of the files and 4 MiB"
     return Outcome(accepted, seconds, memory)
 

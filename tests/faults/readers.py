@@ -371,9 +371,6 @@ def table(folder: Path) -> dict[str, Reader]:
         "timm weights .npz": _timm(),
         "aligner .npz": _aligner(),
         "kept arrays": _kept(),
-        "kept chunk of an encoding": Reader(
-            {"c.npy": npy(TABLE)}, lambda p: texts._kept(p / "c.npy", TABLE.shape)
-        ),
         "texts": Reader(
             {"t.txt": b"one\ntwo three\ncaf\xc3\xa9\n"}, lambda p: texts.read(p / "t.txt")
         ),

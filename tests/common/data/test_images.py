@@ -75,7 +75,7 @@ def test_a_prepared_set_that_is_damaged(tiny, tmp_path, damaged):
     shutil.copytree(tiny / "tfds", tmp_path / "tfds")
     for path in (tmp_path / "tfds").rglob(damaged):
         path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(UserError, match=f"tiny_pictures can't be read .*delete {tmp_path}/tfds/"):
+    with pytest.raises(UserError, match=r"tiny_pictures.* (can't be read|is damaged) .*delete"):
         images.load("tiny_pictures", "train", tmp_path)
 
 

@@ -27,15 +27,6 @@ def test_digest_sees_values_shapes_and_types():
     assert kept.digest(np.asfortranarray(x.reshape(2, 3))) == kept.digest(x.reshape(2, 3))
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\3\4 cut", b"not a zip"])
-def test_a_damaged_file_is_named(tmp_path, content):
-    kept.arrays(tmp_path, "name", 1, lambda: {"a": np.ones(3)})
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=rf"{path.name} is damaged: delete it"):
-        kept.arrays(tmp_path, "name", 1, dict)
-
-
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "folder").write_text("a file where the folder should be")
     with pytest.raises(UserError, match=r"Cannot write .*ISTHMUS_CACHE"):

