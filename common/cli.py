@@ -55,10 +55,16 @@ def run(main: Callable[[list[str]], None]) -> None:
     app.run(guarded, flags_parser=_parse)
 
 
-def settle(config: ConfigDict) -> ConfigDict:
-    """The config as it is meant: `quick` applied, `--config.names=a,b` a tuple of two names."""
+def settle(config: ConfigDict, given: dict[str, Any] | None = None) -> ConfigDict:
+    """The config as it is meant: `quick` applied, `--config.names=a,b` a tuple of two names.
+
+    Args:
+      config: as the command line left it.
+      given: values set there, by dotted name: they hold in a quick run, too.
+    """
     if config.quick:
         config.update(config.when_quick)
+        config.update_from_flattened_dict(given or {})
     for name, value in config.items():
         if isinstance(value, tuple) and any(isinstance(item, str) for item in value):
             config[name] = tuple(part for item in value for part in item.split(","))

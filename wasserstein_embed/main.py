@@ -32,7 +32,7 @@ def main(argv: list[str]) -> None:
         import jax
 
         jax.distributed.initialize()
-    config = cli.settle(CONFIG.value)
+    config = cli.settle(CONFIG.value, flags.FLAGS["config"].override_values)
     work = Workdir(WORKDIR.value, config.to_dict())
     from wasserstein_embed import experiments  # takes seconds: once the flags are known to be right
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import jax
 import pytest
+from ml_collections import ConfigDict
 
 import common
+from common import cli
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,3 +32,10 @@ def test_matrix_products_are_at_full_precision_whichever_is_imported_first():
     with jax.default_matmul_precision("default"):
         importlib.reload(common)
     assert jax.config.jax_default_matmul_precision == "highest"
+
+
+def test_values_given_on_the_command_line_hold_in_a_quick_run():
+    config = ConfigDict({"quick": True, "words": 4_000, "loop": {"steps": 60, "size": 8}})
+    config.when_quick = ConfigDict({"words": 800, "loop": {"steps": 2, "size": 4}})
+    settled = cli.settle(config, {"words": 500, "loop.steps": 3})
+    assert (settled.words, settled.loop.steps, settled.loop.size) == (500, 3, 4)
