@@ -20,7 +20,7 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 from absl import logging
-from jaxtyping import ArrayLike
+from numpy.typing import ArrayLike  # jaxtyping's imports jax, seconds before a flag is read
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.summary import scalar
