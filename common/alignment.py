@@ -16,9 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
-from common.data import numpy_files
 from common.errors import UserError
-from common.workdir import write_arrays
+from common.workdir import checked_arrays, write_arrays
 
 STEPS = ("unit", "center")
 ARRAYS = ("matrix", "moving_means", "fixed_means")
@@ -158,7 +157,7 @@ def load(path: Path | str) -> Aligner:
     """
     path = Path(path)
     try:
-        found = numpy_files.npz(path)
+        found = checked_arrays(path)
         arrays = [found[name].astype(np.float32) for name in ARRAYS]
         normalise = tuple(str(step) for step in found["normalise"])
         names = [str(found[name]) for name in ("method", "moving", "fixed")]

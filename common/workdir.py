@@ -104,21 +104,33 @@ def write_arrays(path: Path, arrays: Mapping[str, ArrayLike]) -> None:
     write_atomically(path, content)
 
 
+def checked_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Reads all arrays of an .npz, by `write_arrays` or not.
+
+    Raises:
+      OSError: the file can't be opened.
+      ValueError: it is damaged, or no .npz of plain arrays.
+    """
+    content = path.read_bytes()
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            whole = not file.comment or int(content[-8:], 16) == zlib.crc32(content[:-8])
+    except Exception as error:  # of broken bytes zipfile raises about anything
+        raise ValueError(f"no whole .npz ({error})") from error
+    if not whole:
+        raise ValueError("the checksum does not fit")
+    return numpy_files.npz(path)
+
+
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Reads all arrays of an .npz.
+    """As `checked_arrays`, of a file that the project has written itself.
 
     Raises:
       UserError: there is no such file, or it is damaged.
     """
     try:
-        content = path.read_bytes()
-        with zipfile.ZipFile(io.BytesIO(content)) as file:
-            if file.comment and int(content[-8:], 16) != zlib.crc32(content[:-8]):
-                raise ValueError("the checksum does not fit")
-        return numpy_files.npz(path)
-    except MemoryError:
-        raise
-    except Exception as error:  # of broken bytes numpy and zipfile raise about anything
+        return checked_arrays(path)
+    except (OSError, ValueError) as error:
         raise UserError(
             f"The file {path} is damaged ({type(error).__name__}): delete it and run again."
         ) from error

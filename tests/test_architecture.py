@@ -15,6 +15,7 @@ SOURCES = sorted(
 MOST_LINES = 300
 LONG = {
     "common/alignment.py": "an aligner is one object: fit, apply, inverse, save and load",
+    "common/data/vectors.py": "one reader of all forms of vectors, and what is wrong with each",
     "common/ot.py": "small and streamed transport share their cost and their weights",
 }
 # Flags are defined where a command line begins.

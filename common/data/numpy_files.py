@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Shaped
 from numpy.lib import format as npy_format
 
 RATIO = 1032  # deflate packs no tighter
@@ -36,7 +37,7 @@ def npz(path: Path, wanted: Collection[str] | None = None) -> dict[str, np.ndarr
             raise ValueError(f"no whole .npz of plain arrays ({error})") from error
 
 
-def npy(path: Path) -> np.ndarray:
+def npy(path: Path) -> Shaped[np.ndarray, "..."]:
     """Reads the array of a .npy, mapped from the file and read-only.
 
     Raises:

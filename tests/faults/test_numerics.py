@@ -8,8 +8,7 @@ from jax.nn import one_hot
 from scipy.special import logsumexp
 
 from anchor_opt import bootstrap
-from common import alignment, ot, retrieval, sinkhorn
-from embed_match import compare
+from common import alignment, assignment, ot, retrieval, sinkhorn
 from lpl import loss
 
 N, M = 24, 17
@@ -50,7 +49,7 @@ ORDERS = {
     "CSLS": lambda x, y: {"columns": retrieval.csls_top_k(x, y, 1, neighbours=4)[1][:, 0]},
     "transport": transported,
     "Sinkhorn": solved,
-    "assignment": lambda x, y: {"columns": compare.assignment(x, y)},
+    "assignment": lambda x, y: {"columns": assignment.exact(x, y)},
     "LLE": rebuilt,
     "Procrustes": lambda x, y: {"number": alignment.procrustes(x, x[:, ::-1] + 0.1 * x**2)},
 }
