@@ -1,5 +1,6 @@
 """What stands in the generated blocks of RESULTS.md and README.md; the tables are the packages'."""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -114,6 +115,31 @@ def data() -> str:
     return markdown(("Package", "Holds", "Licence"), lines)
 
 
+def speed() -> str:
+    """Each subject of benchmarks/ at its largest sizes: the ratio of each peer's time to ours."""
+    lines = []
+    for path in sorted((ROOT / "benchmarks/results").glob("*.json")):
+        found = json.loads(path.read_text())
+        if not isinstance(found, dict) or "goal" not in found:
+            continue  # vecmap.json: results, not times
+        last: dict[str, str] = {row["family"]: row["case"] for row in found["rows"]}
+        for case in last.values():
+            rows = [row for row in found["rows"] if row["case"] == case]
+            ours = rows[0]
+            ratios = [
+                row["side"]
+                + " "
+                + " / ".join(f"{times[0]:.2f}" for times in row["against"].values())
+                for row in rows
+                if row["against"]
+            ]
+            place = f"[{case}](results/{path.stem}.md)"
+            cells = [found["subject"], place, found["chip"], f"{ours['seconds']:.3g} s"]
+            lines.append([*cells, f"{ours['of_matmul']:.0%}", found["goal"], "; ".join(ratios)])
+    header = ("Subject", "Case", "Machine", "Ours", "Of matmul", "Goal", "Peer / ours")
+    return markdown(header, lines)
+
+
 def kept_runs() -> str:
     """How each kept run was made."""
     lines = []
@@ -185,7 +211,7 @@ TABLES = {
     "correlate": _of(match_tables.correlate),
     "ensemble": _of(match_tables.ensemble),
 }
-OTHERS = {"systems": systems, "data": data, "runs": kept_runs}
+OTHERS = {"systems": systems, "data": data, "runs": kept_runs, "speed": speed}
 
 
 def content(name: str) -> str | None:

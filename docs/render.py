@@ -1,4 +1,4 @@
-r"""Writes RESULTS.md, and the generated blocks of README.md, from the runs kept in docs/results.
+r"""Writes RESULTS.md, and the blocks of both README.md, from the runs that are kept.
 
   python -m docs.render          writes both
   python -m docs.render --check  ends with 1 if either is not what it would write
@@ -87,10 +87,10 @@ def fill(text: str, once: bool = False) -> str:
 def pages() -> dict[Path, str]:
     """Path -> what it should hold."""
     notes = (ROOT / "docs/notes.md").read_text()
-    return {
-        ROOT / "RESULTS.md": fill(notes, once=True),
-        ROOT / "README.md": fill((ROOT / "README.md").read_text()),
-    }
+    filled = {ROOT / "RESULTS.md": fill(notes, once=True)}
+    for path in (ROOT / "README.md", ROOT / "benchmarks/README.md"):
+        filled[path] = fill(path.read_text())
+    return filled
 
 
 def _new(paragraphs: list[str], seen: set[str]) -> list[str]:
