@@ -1,6 +1,5 @@
 """What `python -m anchor_opt.align` reads and writes: spaces, known pairs, and their results."""
 
-import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from tqdm import tqdm
 
 from common.data import numpy_files, vectors
 from common.data.words import Space
-from common.errors import UserError
+from common.errors import UserError, writing
 from common.workdir import replacing, write_arrays, write_atomically
 
 
@@ -105,10 +104,10 @@ def write_space(path: Path, words: Sequence[str], rows: Float[np.ndarray, "n d"]
     """
     rows = np.asarray(rows)
     if path.suffix == ".npz":
-        with _said(path):
+        with writing(path, "--out"):
             write_arrays(path, {"words": np.array(words), "vectors": rows})
         return
-    with _said(path), replacing(path) as file:  # never holds the whole of a large text
+    with writing(path, "--out"), replacing(path) as file:  # never holds the whole of a large text
         file.writelines(_text(words, rows, path.name))
 
 
@@ -123,15 +122,5 @@ def _text(words, rows, title) -> Iterator[bytes]:
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence]) -> None:
     """Writes tab-separated values, a line of names first; atomically."""
     lines = ["\t".join(map(str, row)) + "\n" for row in (header, *rows)]
-    with _said(path):
+    with writing(path, "--out"):
         write_atomically(path, "".join(lines).encode())
-
-
-@contextlib.contextmanager
-def _said(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(
-            f"Cannot write {path} ({error.strerror}): choose another --out or make room."
-        ) from error

@@ -19,9 +19,10 @@ from tqdm import tqdm
 
 from common import bert
 from common.data import encoders, numpy_files
-from common.errors import UserError
+from common.errors import UserError, writing
 from common.workdir import hold, read_arrays, write_arrays, write_atomically
 
+KEPT = ", what has been encoded is kept"
 CHUNK = 2048  # texts: what a kill costs at most, and what is sorted by length at a time
 LARGEST = 4 << 30  # bytes of the array of texts, which holds each at the length of the longest
 
@@ -115,7 +116,7 @@ def encode_file(
         return shape
     with _held(parts, recipe, output):
         vectors = _in_chunks(model, texts, max_length, parts, source, output)
-        with _writing(output):
+        with writing(output, "--output", KEPT):
             whole = parts / "whole.npz"
             with whole.open("wb") as file:  # compressed: the array of texts is mostly padding
                 np.savez_compressed(file, vectors=vectors, words=np.array(texts), recipe=recipe)
@@ -158,7 +159,7 @@ def _in_chunks(
                     f"{source}, line {start + lost.argmax() + 1}: the encoder gives that text no "
                     "vector; remove it, or check the encoder's files."
                 )
-            with _writing(output):
+            with writing(output, "--output", KEPT):
                 write_arrays(path, {"vectors": vectors[rows]})
     return vectors
 
@@ -173,7 +174,7 @@ def _recipe(path: Path) -> str | None:
 @contextlib.contextmanager
 def _held(parts: Path, recipe: str, output: Path) -> Iterator[None]:
     """Keeps the folder of chunks to this process and to this recipe."""
-    with _writing(output):
+    with writing(output, "--output", KEPT):
         parts.mkdir(parents=True, exist_ok=True)
         lock = (parts / ".lock").open("w")
     with lock:
@@ -189,17 +190,6 @@ def _held(parts: Path, recipe: str, output: Path) -> Iterator[None]:
                 f"{parts} holds a broken-off run of other texts, another encoder or max_length: "
                 "delete it or choose another --output."
             )
-        with _writing(output):
+        with writing(output, "--output", KEPT):
             write_atomically(path, recipe.encode())
         yield
-
-
-@contextlib.contextmanager
-def _writing(output: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(
-            f"Cannot write {output} ({error.strerror or error}): choose another --output or make "
-            "room, what has been encoded is kept."
-        ) from error

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import io
-import json
 import struct
 import sys
 import types
@@ -14,18 +13,14 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-import jax
 import networkx as nx
 import numpy as np
-import safetensors.numpy
 import tensorflow_datasets as tfds
-import tokenizers
 from absl import flags
-from flax import nnx
 from ml_collections import config_flags
 
 from anchor_opt import align_files, weights
-from common import alignment, bert, cli
+from common import alignment, cli
 from common.data import (
     corpus,
     dictionary,
@@ -40,6 +35,7 @@ from common.data import (
 )
 from common.errors import UserError
 from lpl import nli_data
+from tests.samples import bert_files, timm_shapes
 from wasserstein_embed import networks
 
 WORDS = ["the", "of", "café", "New York", "\u00a0", "1", "-2", "naïve", "x" * 40]
@@ -107,46 +103,22 @@ def _idx() -> Reader:
     return Reader(files, lambda p: [idx.load(p, split) for split in ("train", "test")])
 
 
-BERT = {
-    "hidden_size": 8,
-    "intermediate_size": 16,
-    "num_attention_heads": 2,
-    "num_hidden_layers": 1,
-    "vocab_size": 4,
-    "max_position_embeddings": 20,
-    "type_vocab_size": 2,
-    "layer_norm_eps": 1e-12,
-    "model_type": "bert",
-}
-
-
 def _bert() -> Reader:
-    state = nnx.state(nnx.eval_shape(lambda: bert.Bert(BERT, nnx.Rngs(0))))
-    parameters = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
-        keys = [str(k.key) for k in path if hasattr(k, "key")]
-        name = ".".join(bert.PARAMETER_NAMES.get(key, key) for key in keys)
-        shape = leaf.shape[::-1] if keys[-1] == "kernel" else leaf.shape
-        parameters[name] = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
-    vocabulary = {word: i for i, word in enumerate(("?", "land", "sea", "bridge"))}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="?"))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    files = bert_files(
+        lambda shape: np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape),
+        model_type="bert",
+    )
 
     def read(folder):
         (folder / "texts").write_text("land sea\nbridge\n")
         return texts.encode_file(str(folder), folder / "texts", folder / "out.npz", folder)
 
-    return Reader(
-        {
-            "config.json": json.dumps(BERT).encode(),
-            "model.safetensors": safetensors.numpy.save(parameters),
-            "tokenizer.json": tokenizer.to_str().encode(),
-            "modules.json": b'[{"type": "sentence_transformers.models.Pooling"}]',
-            "1_Pooling/config.json": b'{"pooling_mode_mean_tokens": true}',
-            "sentence_bert_config.json": b'{"max_seq_length": 10}',
-        },
-        read,
-    )
+    files |= {
+        "modules.json": b'[{"type": "sentence_transformers.models.Pooling"}]',
+        "1_Pooling/config.json": b'{"pooling_mode_mean_tokens": true}',
+        "sentence_bert_config.json": b'{"max_seq_length": 10}',
+    }
+    return Reader(files, read)
 
 
 def _encoded() -> Reader:
@@ -164,23 +136,7 @@ def _encoded() -> Reader:
 
 
 def _timm() -> Reader:
-    width, patch, side = 64, 2, 2
-    shapes = {
-        "cls_token": (1, 1, width),
-        "pos_embed": (1, 1 + side**2, width),
-        "patch_embed.proj.weight": (width, 1, patch, patch),
-    }
-    shapes |= dict.fromkeys(("patch_embed.proj.bias", "norm.weight", "norm.bias"), (width,))
-    for name, out, into in (
-        ("attn.qkv", 3 * width, width),
-        ("attn.proj", width, width),
-        ("mlp.fc1", 4 * width, width),
-        ("mlp.fc2", width, 4 * width),
-    ):
-        shapes[f"blocks.0.{name}.weight"] = (out, into)
-        shapes[f"blocks.0.{name}.bias"] = (out,)
-    for name in ("norm1", "norm2"):
-        shapes[f"blocks.0.{name}.weight"] = shapes[f"blocks.0.{name}.bias"] = (width,)
+    shapes = timm_shapes(width=64, depth=1, patch=2, side=2, channels=1)
     arrays = {name: np.zeros(shape, np.float16) for name, shape in shapes.items()}
     return Reader({"w.npz": members(**arrays)}, lambda p: weights.load(p / "w.npz", (0.5,), (1.0,)))
 
