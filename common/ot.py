@@ -175,7 +175,7 @@ def _solver(iterations: int, tolerance: float) -> dict:
     }
 
 
-@partial(jax.jit, static_argnames=("rows", "cost"))
+@partial(jax.jit, static_argnames=("iterations", "rows", "cost"))
 def match(
     x: Float[Array, "n d"],
     y: Float[Array, "m d"],
@@ -220,16 +220,15 @@ def match(
     """
     _check_cost(cost)
     x, y, factors = lax.stop_gradient((x, y, factors))
-    left, right = factors or (x, y)
-    x, y = _Points(left, jnp.sum(x * x, axis=1)), _Points(right, jnp.sum(y * y, axis=1))
-    n, m = len(left), len(right)
+    n, m = len(x), len(y)
+    x, y = _points(x, y, epsilon, cost, factors)
 
     # Potentials and distances are in units of epsilon from here on. The last change of v is kept
     # apart: (v - M) + change is the same number for entries of a row that tie, v + change - M not.
     def iterate(state):
         count, old, v, change, _, _ = state
         v = v + change
-        u, scores = _iteration(x, y, v, epsilon, cost)
+        u, scores = _iteration(x, y, v, cost)
         # The plan's row sums before this iteration are what its u puts right.
         error = jnp.abs(jnp.exp(old - u) - 1).mean()
         change = jnp.log(n) - jnp.log(m) - scores.best - jnp.log(scores.mass)
@@ -241,10 +240,12 @@ def match(
     zeros = jnp.zeros_like(y.squares)
     start = jnp.zeros_like(x.squares), zeros - jnp.log(m), zeros, jnp.zeros(m, jnp.int32)
     start = 0, *start, jnp.full_like(zeros, jnp.inf, shape=())
-    _, u, v, change, to_x, error = lax.while_loop(goes_on, iterate, start)
+    # Without the loop the compiler leaves out what only a next iteration or a caller of v needs.
+    end = iterate(start) if iterations == 1 else lax.while_loop(goes_on, iterate, start)
+    _, u, v, change, to_x, error = end
     to_y = None
     if rows:
-        to_y = map_rows(partial(_best_keys, epsilon, cost), x, y, v, change, block=block_rows(m))
+        to_y = map_rows(partial(_best_keys, cost), x, y, v, change, block=block_rows(m))
     return Matching(to_y, to_x, epsilon * u, epsilon * (v + change), error)
 
 
@@ -256,20 +257,19 @@ class _Scores(NamedTuple):
     mass: Float[Array, " m"]
 
 
-def _iteration(x, y, v, epsilon, cost):
+def _iteration(x, y, v, cost):
     """New u, and all that the new v and the argmax of the columns need, in one pass."""
 
     def step(carry, index, valid, block, y, v):
-        logits = v - _distance(block, y, cost) / epsilon
-        nearest = logits.max(axis=1)
-        log_mass = jnp.log(jnp.exp(logits - nearest[:, None]).sum(axis=1))
+        # The block's rows come last: CPUs reduce both ways faster than in the plan's own order.
+        logits = v[:, None] - _distance(y, block, cost)
+        nearest = logits.max(axis=0)
+        log_mass = jnp.log(jnp.exp(logits - nearest).sum(axis=0))
         # In this order it is exactly 0 at a neighbour nearest by far, so that such rows tie.
-        score = (logits - nearest[:, None]) - jnp.where(valid, log_mass, -LOW)[:, None]
-        best = score.max(axis=0)
-        # A product, since XLA fuses exp into a column sum at half the speed on CPUs.
-        mass = valid.astype(score.dtype) @ jnp.exp(score - best)
-        found = _Scores(best, index[score.argmax(axis=0)], mass)
-        return merge(carry, found), nearest + log_mass
+        score = (logits - nearest) - jnp.where(valid, log_mass, -LOW)
+        best = score.max(axis=1)
+        mass = jnp.exp(score - best[:, None]).sum(axis=1)
+        return merge(carry, _Scores(best, index[_first(score, best)], mass)), nearest + log_mass
 
     def merge(first, second):
         best = jnp.maximum(first.best, second.best)
@@ -283,8 +283,21 @@ def _iteration(x, y, v, epsilon, cost):
     return -jnp.log(len(x.squares)) - log_sum, scores
 
 
-def _best_keys(epsilon, cost, x, y, v, change):
-    return jnp.argmax((v - _distance(x, y, cost) / epsilon) + change, axis=1).astype(jnp.int32)
+def _best_keys(cost, x, y, v, change):
+    scores = (v - _distance(x, y, cost)) + change
+    return _first(scores, scores.max(axis=1))
+
+
+def _first(scores: Float[Array, "n m"], best: Float[Array, " n"]) -> Int[Array, " n"]:
+    """The first column of each row that has the row's best: argmax, which XLA does not vectorise.
+
+    The compiler may compute `scores` twice, yet equal to the bit: on the way from the products to
+    them are no multiplications, whose rounding depends on what they are joined with. Columns are
+    counted in float32, whose minimum is fast: exact up to 2^24 of them.
+    """
+    m = scores.shape[1]
+    column = jnp.arange(m, dtype=jnp.float32)
+    return jnp.where(scores == best[:, None], column, m - 1).min(axis=1).astype(jnp.int32)
 
 
 @jax.jit
@@ -312,21 +325,30 @@ def barycentric(
 
     @jax.checkpoint  # else the gradient would keep every block of the plan
     def mean(queries, keys, potential, values):
-        queries, keys = (_Points(z, jnp.sum(z * z, axis=1)) for z in (queries, keys))
-        logits = (potential - _distance(queries, keys)) / epsilon
-        return jax.nn.softmax(logits, axis=1) @ values
+        return jax.nn.softmax(potential - _distance(queries, keys), axis=1) @ values
 
-    return map_rows(mean, queries, keys, potential, values, block=block_rows(len(keys)))
+    queries, keys = _points(queries, keys, epsilon)
+    block = block_rows(len(values))
+    return map_rows(mean, queries, keys, potential / epsilon, values, block=block)
 
 
 class _Points(NamedTuple):
-    """Rows whose products are those of the points, and the points' squared lengths."""
+    """Rows whose products, and squared lengths whose sums, give squares in units of epsilon."""
 
     factor: Float[Array, "n r"]
     squares: Float[Array, " n"]
 
 
+def _points(x, y, epsilon, cost="euclidean", factors=None) -> tuple[_Points, _Points]:
+    # Scaled here, not pair by pair: a division takes as long as a square root.
+    unit = epsilon if cost == "sqeuclidean" else epsilon**2
+    left, right = factors or (x, y)
+    return (
+        _Points(left * (2 / unit), jnp.sum(x * x, axis=1) / unit),
+        _Points(right, jnp.sum(y * y, axis=1) / unit),
+    )
+
+
 def _distance(x: _Points, y: _Points, cost: str = "euclidean") -> Float[Array, "n m"]:
-    squares = x.squares[:, None] + y.squares - 2 * x.factor @ y.factor.T
-    squares = jnp.maximum(squares, 0)
+    squares = jnp.maximum(x.squares[:, None] + y.squares - x.factor @ y.factor.T, 0)
     return squares if cost == "sqeuclidean" else jnp.sqrt(squares)
