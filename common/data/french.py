@@ -16,7 +16,7 @@ import tensorflow_datasets as tfds
 from jaxtyping import Float
 from tqdm import tqdm
 
-from common.data.wheels import WHEELS, read_member
+from common.data.wheels import WHEELS, Wheel, read_member
 from common.data.words import Embedded, Space, read
 from common.errors import UserError
 
@@ -33,24 +33,13 @@ class FrenchWords(Embedded):
 
     VERSION = tfds.core.Version("1.0.0")
 
-    def _info(self) -> tfds.core.DatasetInfo:
-        return tfds.core.DatasetInfo(
-            builder=self,
-            description=__doc__,
-            features=tfds.features.FeaturesDict(
-                {
-                    "word": tfds.features.Text(),
-                    "rank": tfds.features.Scalar(dtype=np.int32),
-                    "vector": tfds.features.Tensor(shape=(DIMENSION,), dtype=np.float32),
-                }
-            ),
-            disable_shuffling=True,
-            license=WHEELS["french"].licence,
-        )
-
-    def _split_generators(self, dl_manager) -> dict:
-        del dl_manager  # pip does the downloading, see common/data/wheels.py
-        return {"train": self._generate_examples()}
+    def _holds(self) -> tuple[Wheel, dict]:
+        features = {
+            "word": tfds.features.Text(),
+            "rank": tfds.features.Scalar(dtype=np.int32),
+            "vector": tfds.features.Tensor(shape=(DIMENSION,), dtype=np.float32),
+        }
+        return WHEELS["french"], features
 
     def _generate_examples(self) -> Iterator[tuple[int, dict]]:
         for rank, (word, vector) in enumerate(zip(*_read(self._cache), strict=True)):

@@ -14,7 +14,7 @@ from jaxtyping import Int, UInt8
 from tensorflow_datasets.core import DatasetNotFoundError
 from tqdm import tqdm
 
-from common.data.wheels import WHEELS, read_member
+from common.data.wheels import WHEELS, Wheel, read_member
 from common.data.words import Embedded, forget, prepare, whole
 from common.errors import UserError
 
@@ -36,20 +36,13 @@ class Mnist5k(Embedded):
     name = EMBEDDED
     VERSION = tfds.core.Version("1.0.0")
 
-    def _info(self) -> tfds.core.DatasetInfo:
-        return tfds.core.DatasetInfo(
-            builder=self,
-            description=__doc__,
-            features=tfds.features.FeaturesDict(
-                {
-                    # Not features.Image, whose encoder needs TensorFlow; it reads the same.
-                    "image": tfds.features.Tensor(shape=(28, 28, 1), dtype=np.uint8),
-                    "label": tfds.features.ClassLabel(num_classes=10),
-                }
-            ),
-            disable_shuffling=True,
-            license=WHEELS["mnist_5k"].licence,
-        )
+    def _holds(self) -> tuple[Wheel, dict]:
+        features = {
+            # Not features.Image, whose encoder needs TensorFlow; it reads the same.
+            "image": tfds.features.Tensor(shape=(28, 28, 1), dtype=np.uint8),
+            "label": tfds.features.ClassLabel(num_classes=10),
+        }
+        return WHEELS["mnist_5k"], features
 
     def _split_generators(self, dl_manager) -> dict:
         del dl_manager  # pip does the downloading, see common/data/wheels.py

@@ -17,7 +17,7 @@ from jaxtyping import Int
 from tqdm import tqdm
 
 from common.data import kept
-from common.data.wheels import WHEELS, read_member
+from common.data.wheels import WHEELS, Wheel, read_member
 from common.data.words import Embedded, examples
 from common.errors import UserError
 
@@ -54,24 +54,13 @@ class MovieReviews(Embedded):
         ),
     )
 
-    def _info(self) -> tfds.core.DatasetInfo:
-        return tfds.core.DatasetInfo(
-            builder=self,
-            description=__doc__,
-            features=tfds.features.FeaturesDict(
-                {
-                    "text": tfds.features.Text(),
-                    "label": tfds.features.ClassLabel(names=["negative", "positive"]),
-                    "row": tfds.features.Scalar(dtype=np.int32),
-                }
-            ),
-            disable_shuffling=True,
-            license=WHEELS["reviews"].licence,
-        )
-
-    def _split_generators(self, dl_manager) -> dict:
-        del dl_manager  # pip does the downloading, see common/data/wheels.py
-        return {"train": self._generate_examples()}
+    def _holds(self) -> tuple[Wheel, dict]:
+        features = {
+            "text": tfds.features.Text(),
+            "label": tfds.features.ClassLabel(names=["negative", "positive"]),
+            "row": tfds.features.Scalar(dtype=np.int32),
+        }
+        return WHEELS["reviews"], features
 
     def _generate_examples(self) -> Iterator[tuple[int, dict]]:
         content = read_member(WHEELS["reviews"], self._cache, MEMBER).decode()

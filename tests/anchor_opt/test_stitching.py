@@ -1,8 +1,6 @@
 """Small real runs: whole, killed and resumed, on a user's own files, and given wrong input."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +159,7 @@ def test_test_texts_are_centred_by_the_training_mean():
     ("changes", "says"),
     [
         ({"methods": ("gt", "magic")}, "no method 'magic'"),
+        ({"heads": ("published", "magic")}, "no head 'magic': choose one of published, inductive"),
         ({"texts": "amazon"}, "'amazon': choose one of imdb, rotten_tomatoes"),
         ({"num_anchors": 401}, "do not fit"),
         ({"optimise": ("both",)}, "no space to optimise 'both'"),
@@ -169,16 +168,6 @@ def test_test_texts_are_centred_by_the_training_mean():
 def test_a_mistake_is_one_sentence(tmp_path, changes, says):
     with pytest.raises(UserError, match=says):
         run(tmp_path, **changes)
-
-
-def test_the_command_line(tmp_path):
-    line = [sys.executable, "-m", "anchor_opt.main", f"--workdir={tmp_path}"]
-    line += ["--config=configs/anchor_opt/stitching.py", "--config.heads=published,magic"]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.strip().endswith(
-        "There is no head 'magic': choose one of published, inductive."
-    )
 
 
 def test_published_numbers():

@@ -1,15 +1,13 @@
 """Images through two encoders: trained and cached, exported weights, one's own features; a run."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from anchor_opt import vision, vit
+from anchor_opt.experiments import across_images
 from common import train
 from common.data import images
 from common.data.wheels import cache_dir
@@ -153,19 +151,8 @@ def test_a_mistake_is_one_sentence(seen, cache, tmp_path, vectors, change, says)
 
 
 def test_a_run_leaves_table_rows_and_figure(cache, tmp_path):
-    flags = [f"--config.{name}={value}" for name, value in SMALL.items()]
-    flags += ["--config.methods=gt,seed", "--config.num_anchors=60"]
-    flags += ["--config.random_seeds=0", "--config.optimise=target"]
-    config = "--config=configs/anchor_opt/vision.py"
-    done = subprocess.run(
-        [sys.executable, "-m", "anchor_opt.main", config, f"--workdir={tmp_path}", *flags],
-        cwd=ROOT,
-        env={**os.environ, "ISTHMUS_CACHE": str(cache)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    config = small(methods=("gt", "seed"), num_anchors=60, random_seeds=(0,), optimise=("target",))
+    across_images(config, Workdir(tmp_path, config.to_dict()), cache)
     rows = json.loads((tmp_path / "results.json").read_text())
     assert {row["experiment"] for row in rows} == {"vision"}
     assert all(row["standin"] and row["num_images"] == 150 for row in rows)

@@ -65,7 +65,7 @@ def test_block_rows_bounds_the_buffer():
     assert block_rows(10) == 1024
     assert block_rows(20_000) % 8 == 0
     assert 4 * 20_000 * block_rows(20_000) <= 64 << 20
-    assert block_rows(10_000_000) == 128
+    assert block_rows(10_000_000) == 256
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,7 @@ from common import metrics, ot, parallel, retrieval
 assert jax.device_count() == int(sys.argv[1])
 for module in (ot, retrieval):
     module.block_rows = lambda columns: 16
+retrieval.TILE, retrieval.BLOCK = 50, 16  # three tiles and a rest of one key
 rng = np.random.default_rng(0)
 x, y = (rng.normal(size=(n, 12)).astype(np.float32) for n in (301, 187))
 # 301 rows in blocks of 16: the last of 8 devices has nothing but padding.

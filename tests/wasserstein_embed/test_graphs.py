@@ -1,8 +1,6 @@
-"""The graph experiment: a run through the command line, a killed one, and wrong input."""
+"""The graph experiment: a small run, a killed one, a graph from a file, and wrong input."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -81,15 +79,11 @@ def test_a_killed_run_goes_on_to_the_same_rows(whole, tmp_path, monkeypatch):
         assert (tmp_path / name).read_text() == (expected / name).read_text()
 
 
-def test_the_command_line_and_a_file(tmp_path):
+def test_a_graph_from_a_file(tmp_path):
     (tmp_path / "ring.txt").write_text("a b\nb c\nc d\nd a\n")
-    flags = ["--config.num_graphs=2", "--config.steps.vectors=20", "--config.dimensions=2"]
-    flags += [f"--config.graph={tmp_path / 'ring.txt'}", "--config.methods=hyperbolic,kl"]
-    command = [sys.executable, "-m", "wasserstein_embed.main", f"--workdir={tmp_path / 'run'}"]
-    command += ["--config=configs/wasserstein_embed/graphs.py", *flags]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert "2 random starts" in done.stdout and "| Hyperbolic | tuned " in done.stdout
+    config = small(graph=str(tmp_path / "ring.txt"), methods=("hyperbolic", "kl"), dimensions=(2,))
+    table = graphs(config, Workdir(tmp_path / "run", {}), Path())
+    assert "2 random starts" in table and "| Hyperbolic | tuned " in table
     rows = json.loads((tmp_path / "run/results.json").read_text())
     assert {row["dataset"] for row in rows} == {"ring.txt, 4 nodes"}
 

@@ -1,8 +1,6 @@
 """A real small run over images: whole, killed and resumed; a sweep; wrong input."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -110,14 +108,6 @@ def test_a_mistake_is_one_sentence(change, says):
     with pytest.raises(UserError, match=says):
         images.check(config)
         images.read(config, cache_dir())
-
-
-def test_the_command_line_says_it_in_one_line(tmp_path):
-    line = [sys.executable, "-m", "wasserstein_embed.main", f"--workdir={tmp_path}"]
-    line += ["--config=configs/wasserstein_embed/images.py", "--config.experiment=magic"]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2 and "no experiment 'magic'" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_the_split_is_4000_and_1000():

@@ -1,0 +1,133 @@
+r"""Gives every value of a config an absurd one, one at a time, and sees how the run ends.
+
+  python -m tests.faults.values --config=configs/lpl/nli.py --folder=runs/values
+
+The values: -1 and 0 for an integer; NaN and -1 for another number; 'nonsense' for a name; nothing,
+and the same, for a tuple. Each is tried on the config's quick form, in a process of its own that
+has some seconds. It should end in one sentence, or go on; a traceback is a fault. One line each in
+FOLDER/values.jsonl, where the script goes on when stopped.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from pathlib import Path
+
+from absl import flags
+from ml_collections import ConfigDict
+from tqdm import tqdm
+
+from common import cli
+from common.data.wheels import cache_dir
+from common.errors import UserError
+from common.workdir import Workdir
+
+CONFIG = flags.DEFINE_multi_string("config", None, "Config files.")
+FOLDER = flags.DEFINE_string("folder", None, "Where the lines go.")
+SECONDS = flags.DEFINE_integer("seconds", 10, "Of processor time, that a run has.", lower_bound=1)
+flags.mark_flags_as_required(["config", "folder"])
+NOT_TRIED = ("experiment", "quick", "when_quick")
+
+
+def absurd(value) -> list:
+    """Wrong values of the same type."""
+    match value:
+        case bool():
+            return []
+        case int():
+            return [-1, 0]
+        case float():
+            return [float("nan"), -1.0]
+        case str():
+            return ["nonsense"]
+        case tuple():
+            return [()] + [(wrong,) for item in value[:1] for wrong in absurd(item)]
+    return []
+
+
+def cases(config: ConfigDict) -> list[tuple[str, object]]:
+    """Dotted names and wrong values of all that can be set."""
+    found, names = [], [(name, config) for name in config if name not in NOT_TRIED]
+    while names:
+        path, holder = names.pop(0)
+        value = holder[path.rsplit(".")[-1]]
+        if isinstance(value, ConfigDict):
+            names += [(f"{path}.{name}", value) for name in value]
+        found += [(path, wrong) for wrong in absurd(value)]
+    return found
+
+
+def ending(path: str, name: str, value, folder: str) -> str:
+    """How the quick run of a config with one wrong value ends; called in a process of its own."""
+    config = runpy.run_path(path)["get_config"]()
+    package = importlib.import_module(f"{Path(path).parent.name}.experiments")
+    try:
+        config.update_from_flattened_dict({name: value, "quick": True})
+        config = cli.settle(config, {name: value})
+        work = Workdir(folder, config.to_dict())
+        cli.choose(package.EXPERIMENTS, config.experiment)(config, work, cache_dir())
+    except UserError as error:
+        return f"said: {error}"
+    except Exception:
+        lines = [line.strip() for line in traceback.format_exc().splitlines() if line.strip()]
+        ours = [line for line in lines if "/isthmus/" in line or os.getcwd() in line]
+        return f"FAULT: {lines[-1]} ({ours[-1].replace(os.getcwd() + '/', '') if ours else ''})"
+    return "ran"
+
+
+def attempt(path: str, name: str, value) -> str:
+    """`ending` in a child that may take so many seconds of processor time."""
+    read, write = os.pipe()
+    with tempfile.TemporaryDirectory() as folder:
+        child = os.fork()
+        if not child:
+            with contextlib.suppress(BaseException):
+                signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+                import resource
+
+                resource.setrlimit(resource.RLIMIT_CPU, (SECONDS.value, SECONDS.value))
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                os.dup2(1, 2)
+                os.write(write, ending(path, name, value, folder).encode())
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            said = pipe.read().decode()
+        os.waitpid(child, 0)
+    return said or "went on"
+
+
+def main(argv: list[str]) -> None:
+    """Tries all, and counts."""
+    del argv
+    record = Path(FOLDER.value) / "values.jsonl"
+    record.parent.mkdir(parents=True, exist_ok=True)
+    lines = (
+        [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+    )
+    tried = {(line["config"], line["name"], line["value"]) for line in lines}
+    for path in CONFIG.value:
+        importlib.import_module(f"{Path(path).parent.name}.experiments")  # once, for all children
+        for name, value in tqdm(cases(runpy.run_path(path)["get_config"]()), desc=path):
+            if (path, name, repr(value)) in tried:
+                continue
+            line = {"config": path, "name": name, "value": repr(value)}
+            line["ending"] = attempt(path, name, value)
+            lines.append(line)
+            with record.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+    for line in lines:
+        if line["ending"].startswith("FAULT"):
+            print(line["config"], line["name"], line["value"], line["ending"])
+    print(dict(Counter(line["ending"].split(":")[0] for line in lines)), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    cli.run(main)
