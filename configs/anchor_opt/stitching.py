@@ -60,6 +60,7 @@ def get_config() -> ConfigDict:
     config.when_quick.num_test = 400
     config.when_quick.random_seeds = (0,)
     config.when_quick.methods = ("gt", "seed", "bootstrap")
+    config.when_quick.heads = ("published",)
     for name in WORDS_ONLY:
         del config[name]
     return config

@@ -18,6 +18,7 @@ from configs.anchor_opt.retrieval import get_config
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
+    "--config.quick",  # what it sets and is not set here holds
     "--config.source=glove",
     "--config.target=minilm_input",
     "--config.num_words=600",
