@@ -21,10 +21,14 @@ def block_rows(columns: int) -> int:
     """Rows of a block of a float32 [block, columns] buffer.
 
     On CPUs the buffer should stay near the cache (measured at 4,000 columns); accelerators want few
-    large steps. Below 256 rows the products wait for the columns, which each block reads anew
-    (measured on CPUs at 20,000 to 200,000 columns: 128 rows take up to a tenth longer).
+    large steps: a 256th of their memory (not measured yet). Below 256 rows the products wait for
+    the columns, which each block reads anew (measured on CPUs at 20,000 to 200,000 columns: 128
+    rows take up to a tenth longer).
     """
-    size = (10 if jax.default_backend() == "cpu" else 64) << 20
+    size = 10 << 20
+    if jax.default_backend() != "cpu":
+        told = jax.local_devices()[0].memory_stats() or {}
+        size = told.get("bytes_limit", 16 << 30) // 256
     return max(256, min(1024, size // (4 * columns) // 8 * 8))
 
 

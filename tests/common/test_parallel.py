@@ -2,6 +2,7 @@ import os
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -66,6 +67,15 @@ def test_block_rows_bounds_the_buffer():
     assert block_rows(20_000) % 8 == 0
     assert 4 * 20_000 * block_rows(20_000) <= 64 << 20
     assert block_rows(10_000_000) == 256
+
+
+def test_block_rows_of_an_accelerator_go_by_its_memory(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    for gigabytes, rows in ((None, 256), (16, 256), (80, 416), (141, 736)):
+        told = gigabytes and {"bytes_limit": gigabytes << 30}
+        device = SimpleNamespace(memory_stats=lambda told=told: told)
+        monkeypatch.setattr(jax, "local_devices", lambda device=device: [device])
+        assert block_rows(200_000) == rows
 
 
 @pytest.mark.parametrize(
