@@ -31,10 +31,12 @@ def tables(config: ConfigDict, rows: list[dict], speeds: list[dict]) -> tuple[st
         f"{config.tuned.wasserstein.epsilon[1]}.\n"
     )
     published = _published(config)
-    by_coordinates = (
-        "\nAt equal numbers of coordinates (M k of clouds of M points in R^k, the dimensions of "
-        f"vectors):\n\n{_table(rows, 'dim', least=2)}\n"
-    )
+    by_coordinates = ""
+    if len({row["method"] for row in rows}) > 1:
+        by_coordinates = (
+            "\nAt equal numbers of coordinates (M k of clouds of M points in R^k, the dimensions "
+            f"of vectors):\n\n{_table(rows, 'dim', least=2)}\n"
+        )
     short = "\n".join([title, _table(rows, "size"), published, by_coordinates])
     return short + "\n" + _speeds(speeds), short
 
