@@ -24,6 +24,8 @@ UNWRITABLE = (
     errno.EPERM,
     errno.EAGAIN,
 )
+# Without one of these there is nothing to run; other tuples may be empty, figure_words say.
+NEEDED = ("methods", "recipes", "random_seeds", "sweep_values")
 CHATTY = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record)[/\\]")
 
 
@@ -61,10 +63,16 @@ def settle(config: ConfigDict, given: dict[str, Any] | None = None) -> ConfigDic
     Args:
       config: as the command line left it.
       given: values set there, by dotted name: they hold in a quick run, too.
+
+    Raises:
+      UserError: nothing to run.
     """
     if config.quick:
         config.update(config.when_quick)
         config.update_from_flattened_dict(given or {})
+    for name in NEEDED:
+        if config.get(name) == ():
+            raise UserError(f"{name} is empty: give one value at least.")
     for name, value in config.items():
         if isinstance(value, tuple) and any(isinstance(item, str) for item in value):
             config[name] = tuple(part for item in value for part in item.split(","))

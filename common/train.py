@@ -58,9 +58,11 @@ def run(
         resumed part ends where it would have ended.
 
     Raises:
-      UserError: a checkpoint that can't be written, or a step after which a float of the state or
-        the metrics is NaN or infinite; what it made is not kept.
+      UserError: a chunk of no step, a checkpoint that can't be written, or a step after which a
+        float of the state or the metrics is NaN or infinite; what it made is not kept.
     """
+    if chunk < 1:
+        raise UserError(f"{part} is to be logged every {chunk} steps: give one step or more.")
     most = min(chunk, num_steps)
     folder = (work.path / "checkpoints" / part).absolute()
     # Not in the background: there a full disk would be found out later, or by another thread.

@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 
 import common
 from common import cli
+from common.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +33,12 @@ def test_matrix_products_are_at_full_precision_whichever_is_imported_first():
     with jax.default_matmul_precision("default"):
         importlib.reload(common)
     assert jax.config.jax_default_matmul_precision == "highest"
+
+
+def test_nothing_to_run_is_a_mistake():
+    config = ConfigDict({"quick": False, "methods": (), "figure_words": ()})
+    with pytest.raises(UserError, match="methods is empty: give one value at least"):
+        cli.settle(config)
 
 
 def test_values_given_on_the_command_line_hold_in_a_quick_run():

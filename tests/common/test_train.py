@@ -56,6 +56,13 @@ def test_steps_records_and_tensorboard(tmp_path):
     assert [r["step"] for r in records if "norm" in r] == [0, 4, 8, 12, 16, 20]
 
 
+@pytest.mark.parametrize("chunk", [0, -1])
+def test_a_chunk_of_no_step_is_a_mistake(tmp_path, chunk):
+    options = {"num_steps": 4, "chunk": chunk, "work": Workdir(tmp_path, {}), "part": "fit"}
+    with pytest.raises(UserError, match="give one step or more"):
+        train.run(noisy_step, jnp.zeros(3), jnp.arange(3.0), 0.1, **options)
+
+
 def test_a_last_chunk_that_is_shorter_is_not_compiled_anew(tmp_path):
     before = train._chunk._cache_size()
     work, _ = run(tmp_path / "ten", num_steps=10)
