@@ -62,8 +62,13 @@ def _check(config: ConfigDict) -> None:
         cli.choose(dict.fromkeys((*VECTORS, "wasserstein")), method, "embedding")
     for recipe in config.recipes:
         cli.choose(dict.fromkeys(("reference", "tuned")), recipe, "recipe")
-        for training in config[recipe].values():
+        for method, training in config[recipe].items():
             cli.choose(dict.fromkeys(("constant", "cosine")), training.schedule, "schedule")
+            bounds = training.get("init", (0.0, 1.0))
+            if len(bounds) != 2 or not bounds[0] <= bounds[1]:
+                raise UserError(
+                    f"{recipe}.{method}.init is {bounds}: give two bounds, lower first."
+                )
     for name in ("points", "dimensions", "cloud_dimensions"):
         if not config[name] or min(config[name]) < 1:
             raise UserError(f"{name} is {tuple(config[name])}: give numbers from 1.")
@@ -72,7 +77,8 @@ def _check(config: ConfigDict) -> None:
     if config.num_graphs < 1:
         raise UserError(f"num_graphs is {config.num_graphs}: give at least 1.")
     for recipe in config.recipes:
-        if not min(config[recipe].wasserstein.epsilon) > 0:
+        epsilon = config[recipe].wasserstein.epsilon
+        if len(epsilon) != 2 or not min(epsilon) > 0:
             raise UserError(f"{recipe}.wasserstein.epsilon needs positive numbers, first and last.")
 
 

@@ -98,6 +98,8 @@ def test_a_graph_from_a_file(tmp_path):
         ({"steps.clouds": 15}, "multiples of 10"),
         ({"num_graphs": 0}, "num_graphs is 0"),
         ({"tuned.wasserstein.epsilon": (1.0, 0.0)}, "positive numbers"),
+        ({"tuned.wasserstein.epsilon": ()}, "positive numbers"),
+        ({"reference.euclidean.init": (1.0,)}, "reference.euclidean.init is .* give two bounds"),
         ({"tuned.euclidean.schedule": "linear"}, "no schedule 'linear'"),
     ],
 )
