@@ -50,41 +50,39 @@ def top_k(
     queries: Float[Array, "n d"], keys: Float[Array, "m d"], k: int
 ) -> tuple[Float[Array, "n k"], Int[Array, "n k"]]:
     """The k keys of largest inner product with each query, best first: values and indices."""
-
-    def select(q, keys):
-        return (largest(products(q, keys), min(k, len(keys))),)
-
-    return _over_tiles(select, k, queries, keys)[0]
+    return _over_tiles(lambda q, keys: [products(q, keys)], [k], queries, keys)[0]
 
 
-def _over_tiles(select, k, queries, *keys):
-    """What `select` finds in all of the keys, for blocks of queries and tiles of many keys.
+def _over_tiles(scores, counts, queries, *keys):
+    """The `largest` of each score among all of the keys, by tiles where there are many of them.
 
     A tile's products stay near the cache and are of one size, however many keys there are.
 
     Args:
-      select: `(queries, *tile) -> ((values, index), ...)`, lists of the best in a tile.
-      k: the longest list.
+      scores: `(queries, *tile) -> [[b, size], ...]`, of blocks of queries.
+      counts: how many of the largest, for each score.
       queries: [n, d].
       *keys: arrays with m leading rows, that are cut into tiles together.
     """
     m = len(keys[0])
-    tiles = max(1, m // max(TILE, k))
+    tiles = max(1, m // max(TILE, *counts))
     size = m // tiles
 
-    def tile(start, size, q, keys):
-        part = (lax.dynamic_slice_in_dim(x, start, size) for x in keys)
-        return tuple((values, index + start) for values, index in select(q, *part))
+    def tile(start, size, counts, q, keys):
+        found = scores(q, *(lax.dynamic_slice_in_dim(x, start, size) for x in keys))
+        best = map(largest, found, counts)
+        return tuple((values, index + start) for values, index in best)
 
     def block(q, *keys):
-        best = tile(0, size, q, keys)
+        def add(best, start):
+            return _join(best, tile(start, size, counts, q, keys)), None
+
+        best = tile(0, size, counts, q, keys)
         if tiles > 1:
-            starts = size * jnp.arange(1, tiles)
-            best, _ = lax.scan(
-                lambda best, start: (_join(best, tile(start, size, q, keys)), None), best, starts
-            )
-        if rest := m - tiles * size:
-            best = _join(best, tile(m - rest, rest, q, keys))
+            best, _ = lax.scan(add, best, size * jnp.arange(1, tiles))
+        if rest := m - tiles * size:  # fewer than tiles: maybe fewer than are sought
+            fewer = [min(count, rest) for count in counts]
+            best = _join(best, tile(m - rest, rest, fewer, q, keys))
         return best
 
     return map_rows(block, queries, *keys, block=block_rows(m) if tiles == 1 else BLOCK)
@@ -128,15 +126,12 @@ def csls_top_k(
 
 
 def _penalised_top_k(queries, keys, key_penalty, k, neighbours):
-    def select(q, keys, key_penalty):
+    def scores(q, keys, key_penalty):
         similarity = products(q, keys)
-        return (
-            largest(similarity, min(neighbours, len(keys))),
-            largest(2 * similarity - key_penalty, min(k, len(keys))),
-        )
+        return similarity, 2 * similarity - key_penalty
 
-    longest = max(k, neighbours)
-    (nearest, _), (values, index) = _over_tiles(select, longest, queries, keys, key_penalty)
+    counts = [neighbours, k]
+    (nearest, _), (values, index) = _over_tiles(scores, counts, queries, keys, key_penalty)
     return values - nearest.mean(axis=1, keepdims=True), index
 
 
@@ -169,7 +164,7 @@ def inverted_softmax_top_k(
     if key_mass is None:
         key_mass = log_mass(keys, queries, beta)
 
-    def select(q, keys, key_mass):
-        return (largest(beta * products(q, keys) - key_mass, min(k, len(keys))),)
+    def scores(q, keys, key_mass):
+        return [beta * products(q, keys) - key_mass]
 
-    return _over_tiles(select, k, queries, keys, key_mass)[0]
+    return _over_tiles(scores, [k], queries, keys, key_mass)[0]
