@@ -101,15 +101,15 @@ def attempt(folder: Path, module: str, arguments: Sequence[str], seed: int, dist
     return {"life": life, "phase": "end"}
 
 
-def lines(folder: Path) -> list[dict]:
+def lines(folder: Path, name: str = "kills.jsonl") -> list[dict]:
     """What has been tried so far."""
-    path = folder / "kills.jsonl"
+    path = folder / name
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def tell(folder: Path, found: dict) -> None:
+def tell(folder: Path, found: dict, name: str = "kills.jsonl") -> None:
     """Adds what has been tried."""
-    with (folder / "kills.jsonl").open("a") as file:
+    with (folder / name).open("a") as file:
         file.write(json.dumps(found) + "\n")
 
 

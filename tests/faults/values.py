@@ -10,8 +10,8 @@ FOLDER/values.jsonl, where the script goes on when stopped.
 
 import contextlib
 import importlib
-import json
 import os
+import resource
 import runpy
 import signal
 import sys
@@ -28,12 +28,14 @@ from common import cli
 from common.data.wheels import cache_dir
 from common.errors import UserError
 from common.workdir import Workdir
+from tests.faults.lives import lines, tell
 
 CONFIG = flags.DEFINE_multi_string("config", None, "Config files.")
 FOLDER = flags.DEFINE_string("folder", None, "Where the lines go.")
 SECONDS = flags.DEFINE_integer("seconds", 10, "Of processor time, that a run has.", lower_bound=1)
 flags.mark_flags_as_required(["config", "folder"])
 NOT_TRIED = ("experiment", "quick", "when_quick")
+RECORD = "values.jsonl"
 
 
 def absurd(value) -> list:
@@ -76,9 +78,9 @@ def ending(path: str, name: str, value, folder: str) -> str:
     except UserError as error:
         return f"said: {error}"
     except Exception:
-        lines = [line.strip() for line in traceback.format_exc().splitlines() if line.strip()]
-        ours = [line for line in lines if "/isthmus/" in line or os.getcwd() in line]
-        return f"FAULT: {lines[-1]} ({ours[-1].replace(os.getcwd() + '/', '') if ours else ''})"
+        trace = [line.strip() for line in traceback.format_exc().splitlines() if line.strip()]
+        ours = [line for line in trace if os.getcwd() in line]
+        return f"FAULT: {trace[-1]} ({ours[-1].replace(os.getcwd() + '/', '') if ours else ''})"
     return "ran"
 
 
@@ -90,8 +92,6 @@ def attempt(path: str, name: str, value) -> str:
         if not child:
             with contextlib.suppress(BaseException):
                 signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-                import resource
-
                 resource.setrlimit(resource.RLIMIT_CPU, (SECONDS.value, SECONDS.value))
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
                 os.dup2(1, 2)
@@ -107,12 +107,10 @@ def attempt(path: str, name: str, value) -> str:
 def main(argv: list[str]) -> None:
     """Tries all, and counts."""
     del argv
-    record = Path(FOLDER.value) / "values.jsonl"
-    record.parent.mkdir(parents=True, exist_ok=True)
-    lines = (
-        [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
-    )
-    tried = {(line["config"], line["name"], line["value"]) for line in lines}
+    folder = Path(FOLDER.value)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = lines(folder, RECORD)
+    tried = {(line["config"], line["name"], line["value"]) for line in found}
     for path in CONFIG.value:
         importlib.import_module(f"{Path(path).parent.name}.experiments")  # once, for all children
         for name, value in tqdm(cases(runpy.run_path(path)["get_config"]()), desc=path):
@@ -120,13 +118,12 @@ def main(argv: list[str]) -> None:
                 continue
             line = {"config": path, "name": name, "value": repr(value)}
             line["ending"] = attempt(path, name, value)
-            lines.append(line)
-            with record.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-    for line in lines:
+            found.append(line)
+            tell(folder, line, RECORD)
+    for line in found:
         if line["ending"].startswith("FAULT"):
             print(line["config"], line["name"], line["value"], line["ending"])
-    print(dict(Counter(line["ending"].split(":")[0] for line in lines)), file=sys.stderr)
+    print(dict(Counter(line["ending"].split(":")[0] for line in found)), file=sys.stderr)
 
 
 if __name__ == "__main__":
