@@ -215,6 +215,7 @@ def prepare(source, target, seeds, names, method) -> tuple[Aligner, Array, Array
 
 def _settled(config: ConfigDict | None, ordered: bool) -> ConfigDict:
     config = ConfigDict(config or defaults.config())
+    search.check(config)
     if not ordered:
         config.bootstrap.search_words = ROWS
         config.bootstrap.anneal_words = config.start.words = (MOST_IN_A_PLAN,)

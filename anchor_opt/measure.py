@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import algorithm1, starts
+from anchor_opt import algorithm1, search
 from anchor_opt.methods import FROM_SEEDS, METHODS, Found, Run
 from anchor_opt.problem import Problem
 from common import cli, train
@@ -30,7 +30,11 @@ def check(config: ConfigDict) -> None:
         cli.choose(dict.fromkeys(ROLES), role, "space to optimise")
     cli.choose(dict.fromkeys(("fixed", "moving")), config.algorithm1.permute, "algorithm1.permute")
     cli.choose(dict.fromkeys(("hard", "soft")), config.algorithm1.plan, "algorithm1.plan")
-    cli.choose(starts.STARTS, config.start.name, "start.name")
+    cli.positive(config, "num_anchors", "k", "algorithm1.learning_rate")
+    cli.positive(config, "algorithm1.sinkhorn_epsilon", "algorithm1.sinkhorn_iterations")
+    cli.positive(config, "iterated_procrustes.neighbours", "self_learning.neighbours")
+    cli.positive(config, "self_learning.keep", "self_learning.patience")
+    search.check(config)
     if not config.num_seeds:
         config.methods = tuple(method for method in config.methods if method not in FROM_SEEDS)
 

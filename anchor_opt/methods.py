@@ -59,7 +59,7 @@ def run_algorithm1(problem: Problem, run: Run) -> Found:
         data,
         settings,
         num_steps=config.steps,
-        chunk=min(25, config.steps),
+        chunk=25,
         work=run.work,
         part=run.part,
         evaluate=lambda state: search.mrr_of(problem, state.anchors, run.config.k),

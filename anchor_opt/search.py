@@ -10,13 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from absl import logging
 from jaxtyping import Array, Float, Int
+from ml_collections import ConfigDict
 
 from anchor_opt import bootstrap, starts
 from anchor_opt.bootstrap import Data, State
 from anchor_opt.problem import Found, Problem, Run
 from anchor_opt.refine import refine
 from anchor_opt.relative import unit
-from common import train
+from common import cli, train
+from common.errors import UserError
 from common.metrics import mrr
 from common.retrieval import top_k
 
@@ -35,6 +37,25 @@ class Converged(NamedTuple):
     data: Data
     maps: tuple[Float[Array, "d_fixed r"], Float[Array, "d_moving r"]]
     notes: dict
+
+
+def check(config: ConfigDict) -> None:
+    """Values of config.bootstrap and config.start that can't be meant are said at the start.
+
+    Raises:
+      UserError: there is one.
+    """
+    cli.choose(starts.STARTS, config.start.name, "start.name")
+    cli.positive(config, *(f"start.{name}" for name in config.start if name != "name"))
+    positive = ("neighbours", "search_words", "patience", "successes")
+    positive += ("anneal_epsilon", "anneal_steps", "anneal_iterations")
+    cli.positive(config, *(f"bootstrap.{name}" for name in positive))
+    if config.bootstrap.anneal_words:
+        cli.positive(config, "bootstrap.anneal_words")
+    if len(config.bootstrap.anneal_epsilon) != 2:
+        raise UserError(
+            f"bootstrap.anneal_epsilon is {config.bootstrap.anneal_epsilon}: give two numbers."
+        )
 
 
 def run(problem: Problem, run: Run) -> Found:

@@ -54,6 +54,7 @@ def load(config: ConfigDict, work: Workdir, cache: Path) -> Seen:
       UserError: an unknown encoder or image set, files that can't be read, spaces of different
         numbers of images, or sizes that do not fit.
     """
+    _check(config)
     held_out = None
     if not (config.source_features and config.target_features):
         held_out = images.load(config.dataset, config.test_split, cache)
@@ -80,6 +81,16 @@ def load(config: ConfigDict, work: Workdir, cache: Path) -> Seen:
     split, labels = (held_out.split, held_out.labels) if held_out else ("row", None)
     rows = [f"{split} {i}" for i in range(len(spaces[0]))]
     return Seen(Pair(rows, *spaces), tuple(names), labels, " ".join(notes))
+
+
+def _check(config: ConfigDict) -> None:
+    cli.choose(dict.fromkeys(("mean", "token")), config.pool, "pool")
+    cli.positive(config, "patch", "weights_std")
+    for name in config.encoders:
+        cli.positive(config, *(f"encoders.{name}.{size}" for size in ("width", "depth", "heads")))
+    positive = ("steps", "batch", "learning_rate", "temperature")
+    cli.positive(config, *(f"training.{name}" for name in positive))
+    cli.share(config, "training.warmup")
 
 
 def _by_weights(

@@ -1,7 +1,9 @@
 """What the command lines of all packages share: one sentence for a user's mistake."""
 
 import errno
+import functools
 import logging as py_logging
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -25,7 +27,10 @@ UNWRITABLE = (
     errno.EAGAIN,
 )
 # Without one of these there is nothing to run; other tuples may be empty, figure_words say.
-NEEDED = ("methods", "recipes", "random_seeds", "sweep_values")
+NEEDED = ("methods", "optimise", "heads", "sources", "sizes", "recipes", "geometries", "datasets")
+NEEDED += ("pairs", "tasks", "random_seeds", "sweep_values")
+# Numbers that may be below zero, a loss's weights say; no other one may.
+SIGNED = ("delta", "floor", "init", "mean", "weights_mean")
 CHATTY = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record)[/\\]")
 
 
@@ -65,7 +70,7 @@ def settle(config: ConfigDict, given: dict[str, Any] | None = None) -> ConfigDic
       given: values set there, by dotted name: they hold in a quick run, too.
 
     Raises:
-      UserError: nothing to run.
+      UserError: nothing to run, or a number that is not finite or has the wrong sign.
     """
     if config.quick:
         config.update(config.when_quick)
@@ -76,7 +81,36 @@ def settle(config: ConfigDict, given: dict[str, Any] | None = None) -> ConfigDic
     for name, value in config.items():
         if isinstance(value, tuple) and any(isinstance(item, str) for item in value):
             config[name] = tuple(part for item in value for part in item.split(","))
+    _see_to_numbers(config)
     return config
+
+
+def require(config: ConfigDict, holds: Callable[[Any], bool], what: str, *names: str) -> None:
+    """Says at the start which value can't be meant.
+
+    Args:
+      config: of the experiment, or a part of it.
+      holds: whether a value may be; of a tuple, which may not be empty, each of its values.
+      what: the values that may be, as in "give a positive number".
+      names: dotted, of the values.
+
+    Raises:
+      UserError: a value that may not be.
+    """
+    for name in names:
+        value = functools.reduce(getattr, name.split("."), config)
+        if value == () or not all(map(holds, value if isinstance(value, tuple) else (value,))):
+            raise UserError(f"{name} is {value}: give {what}.")
+
+
+def positive(config: ConfigDict, *names: str) -> None:
+    """`require` of numbers above zero."""
+    require(config, lambda value: value > 0, "a positive number", *names)
+
+
+def share(config: ConfigDict, *names: str) -> None:
+    """`require` of numbers from 0 to 1."""
+    require(config, lambda value: 0 <= value <= 1, "a share from 0 to 1", *names)
 
 
 def choose(known: dict[str, Any], name: str, what: str = "experiment") -> Any:
@@ -88,6 +122,21 @@ def choose(known: dict[str, Any], name: str, what: str = "experiment") -> Any:
     if name not in known:
         raise UserError(f"There is no {what} '{name}': choose one of {', '.join(known)}.")
     return known[name]
+
+
+def _see_to_numbers(config: ConfigDict, path: tuple[str, ...] = ()) -> None:
+    for name, value in config.items():
+        place = (*path, name)
+        if isinstance(value, ConfigDict):
+            _see_to_numbers(value, place)
+            continue
+        for item in value if isinstance(value, tuple) else (value,):
+            if not isinstance(item, int | float):
+                continue
+            if not math.isfinite(item):
+                raise UserError(f"{'.'.join(place)} is {value}: give a number.")
+            if item < 0 and not set(place) & set(SIGNED):
+                raise UserError(f"{'.'.join(place)} is {value}: give a number from 0 up.")
 
 
 def _parse(argv: list[str]) -> list[str]:

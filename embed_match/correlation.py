@@ -101,8 +101,7 @@ def check(config: ConfigDict) -> None:
     embeddings.check(config, config.embeddings)
     for name in config.tasks:
         cli.choose(tasks.TASKS, name, "task")
-    if not config.inverse_penalty > 0:
-        raise UserError(f"inverse_penalty is {config.inverse_penalty}: give a positive number.")
+    cli.positive(config, "inverse_penalty")
 
 
 def _points(task: str, rows: list[dict], distance: dict, config: ConfigDict) -> list[dict]:

@@ -57,9 +57,7 @@ def read(config: ConfigDict, cache: Path) -> Text:
     Raises:
       UserError: an unknown data set, or too little text.
     """
-    for name in ("num_texts", "num_words"):
-        if config[name] < 8:
-            raise UserError(f"{name} is {config[name]}: give at least 8.")
+    cli.require(config, lambda count: count >= 8, "8 or more", "num_texts", "num_words")
     gap = max(_values(name, config).get("window", 1) for name in config.models)
     recipe = [VERSION, config.dataset, config.num_texts, config.num_words, gap]
 

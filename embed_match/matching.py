@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ml_collections import ConfigDict
 
-from common import report
+from common import cli, report
 from common.errors import UserError
 from common.workdir import Workdir, write_atomically, write_json
 from embed_match import compare, embeddings, figures, paper, tables
@@ -28,8 +28,7 @@ def match(config: ConfigDict, work: Workdir, cache: Path) -> str:
     pairs = [tuple(pair.split("-")) for pair in config.pairs]
     if wrong := [pair for pair in pairs if len(set(pair)) != 2]:
         raise UserError(f"The pair '{'-'.join(wrong[0])}' is not two names: give it as C1-C2.")
-    if not config.epsilon > 0:
-        raise UserError(f"epsilon is {config.epsilon}: give a positive number.")
+    cli.positive(config, "epsilon", "iterations", "tolerance")
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     embeddings.check(config, names)
     text = embeddings.read(config, cache)

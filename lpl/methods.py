@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
-from common import train
+from common import cli, train
 from common.errors import UserError
 from common.workdir import Workdir
 from lpl import baselines, loss, maps, training, transforms
@@ -127,9 +127,7 @@ def check(config: ConfigDict, num_words: int) -> None:
             f"updates={config.updates}, batch={config.batch} do not fit: updates has to be a "
             f"multiple of {STEPS}, batch at least 1."
         )
-    for name in ("learning_rate", "momentum", "beta", "orthogonality", "regularisation"):
-        if config[name] < 0:
-            raise UserError(f"{name} is {config[name]}: give a number from 0 up.")
+    cli.positive(config, "learning_rate", "hidden")
 
 
 METHODS = {

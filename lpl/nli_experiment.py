@@ -196,8 +196,7 @@ def _check(config: ConfigDict) -> None:
         cli.choose(nli.METHODS, method, "method")
     for name in config.datasets:
         cli.choose(nli_data.CORPORA, name, "set of sentence pairs")
-    if not config.sizes or min(config.sizes) < 1:
-        raise UserError(f"sizes is {config.sizes}: give numbers of training pairs from 1 up.")
+    cli.positive(config, "sizes", "hidden", "map_hidden", "num_neighbours")
     if config.split not in ("test", "validation"):
         raise UserError(f"split is '{config.split}': choose test or validation.")
     if config.updates < STEPS or config.updates % STEPS or config.batch < 1:
@@ -209,15 +208,9 @@ def _check(config: ConfigDict) -> None:
         raise UserError(
             f"floor is {config.floor}: a divergence is negative, give a number below 0."
         )
-    at_least = {"regularisation": 0, "hidden": 1, "map_hidden": 1}
-    at_least |= {"num_neighbours": 1, "max_pieces": 3}
-    for name, least in at_least.items():
-        if config[name] < least:
-            raise UserError(f"{name} is {config[name]}: give a number from {least} up.")
+    cli.require(config, lambda pieces: pieces > 2, "3 or more", "max_pieces")
     for method in config.methods:
-        for name, value in config[method].items():
-            if value < 0:
-                raise UserError(f"{method}.{name} is {value}: give a number from 0 up.")
+        cli.positive(config, f"{method}.learning_rate")
 
 
 def _row(row: dict, config: ConfigDict) -> dict:

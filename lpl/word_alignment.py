@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from ml_collections import ConfigDict
 
 from common import cli, report
-from common.errors import UserError
 from common.workdir import Workdir, write_atomically, write_json
 from lpl import cases, figures, paper, tables, translation
 from lpl.cases import Case
@@ -100,12 +99,12 @@ def _words(case: Case, common, config: ConfigDict) -> dict[str, dict]:
 def _check(config: ConfigDict) -> None:
     for method in config.methods:
         cli.choose(METHODS, method, "method")
-        for name in config[method].retrieval:
-            if name not in translation.RETRIEVALS:
-                known = ", ".join(translation.RETRIEVALS)
-                raise UserError(f"There is no retrieval '{name}': choose {known}.")
-    if not config.sizes or min(config.sizes) < 1:
-        raise UserError(f"sizes is {config.sizes}: give numbers of training pairs from 1 up.")
+        if "keep" in config[method]:
+            cli.positive(config, f"{method}.keep")
+        known = f"some of {', '.join(translation.RETRIEVALS)}"
+        cli.require(config, translation.RETRIEVALS.__contains__, known, f"{method}.retrieval")
+    cli.positive(config, "sizes", "max_rows", "num_validation", "num_test", "neighbours")
+    cli.positive(config, "inverse_temperature", "hubness_words", "num_neighbours")
 
 
 def _coverage(case: Case) -> dict:

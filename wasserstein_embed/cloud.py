@@ -19,7 +19,6 @@ from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
 from common import cli, sinkhorn
-from common.errors import UserError
 from common.parallel import map_rows
 
 HELD = 1 << 17  # entries of plans at once, near the cache
@@ -65,11 +64,8 @@ def distance_of(config: ConfigDict) -> Distance:
     """
     cli.choose(dict.fromkeys(("euclidean", "manhattan")), config.ground, "ground distance")
     cli.choose(dict.fromkeys(("cost", "regularised", "divergence")), config.value, "value")
-    for name, least in (("p", 1), ("iterations", 1)):
-        if config[name] < least:
-            raise UserError(f"The distance's {name} is {config[name]}: give at least {least}.")
-    if not config.epsilon > 0:
-        raise UserError(f"The distance's epsilon is {config.epsilon}: give a positive number.")
+    cli.require(config, lambda number: number >= 1, "1 or more", "p", "iterations")
+    cli.positive(config, "epsilon")
     return Distance(**{name: config[name] for name in Distance._fields})
 
 

@@ -64,22 +64,26 @@ def _check(config: ConfigDict) -> None:
         cli.choose(dict.fromkeys(("reference", "tuned")), recipe, "recipe")
         for method, training in config[recipe].items():
             cli.choose(dict.fromkeys(("constant", "cosine")), training.schedule, "schedule")
-            bounds = training.get("init", (0.0, 1.0))
-            if len(bounds) != 2 or not bounds[0] <= bounds[1]:
-                raise UserError(
-                    f"{recipe}.{method}.init is {bounds}: give two bounds, lower first."
-                )
-    for name in ("points", "dimensions", "cloud_dimensions"):
-        if not config[name] or min(config[name]) < 1:
-            raise UserError(f"{name} is {tuple(config[name])}: give numbers from 1.")
-    if any(steps < 1 or steps % metric_embed.UPDATES for steps in config.steps.values()):
-        raise UserError(f"steps have to be multiples of {metric_embed.UPDATES}.")
-    if config.num_graphs < 1:
-        raise UserError(f"num_graphs is {config.num_graphs}: give at least 1.")
-    for recipe in config.recipes:
-        epsilon = config[recipe].wasserstein.epsilon
-        if len(epsilon) != 2 or not min(epsilon) > 0:
-            raise UserError(f"{recipe}.wasserstein.epsilon needs positive numbers, first and last.")
+            low, high = _two(f"{recipe}.{method}.init", training.init)
+            if not low <= high:
+                raise UserError(f"{recipe}.{method}.init is {low, high}: give the lower one first.")
+            cli.positive(config, f"{recipe}.{method}.learning_rate")
+        _two(f"{recipe}.wasserstein.epsilon", config[recipe].wasserstein.epsilon)
+        for name in ("wasserstein.epsilon", "wasserstein.iterations"):
+            cli.positive(config, f"{recipe}.{name}")
+        cli.positive(config, f"measure_iterations.{recipe}")
+    cli.positive(config, "num_graphs", "num_nodes", "blocks", "chunk")
+    cli.positive(config, "points", "dimensions", "cloud_dimensions")
+    cli.share(config, "rewire", "within", "between")
+    of_steps = f"a multiple of {metric_embed.UPDATES}"
+    several = lambda steps: steps > 0 and steps % metric_embed.UPDATES == 0  # noqa: E731
+    cli.require(config, several, of_steps, "steps.vectors", "steps.clouds")
+
+
+def _two(name: str, values: tuple) -> tuple:
+    if len(values) != 2:
+        raise UserError(f"{name} is {values}: give two numbers.")
+    return values
 
 
 def _sizes(config: ConfigDict, method: str) -> list[tuple[str, int, int]]:

@@ -81,15 +81,11 @@ def check(config: ConfigDict) -> None:
         cli.choose(dict.fromkeys(METHODS), method, "method")
     cli.choose(dict.fromkeys(("uniform", "learned")), config.weights, "way to weight points")
     cloud.distance_of(config.distance)
-    for name in ("points", "dimensions", "steps", "evaluate_every", "neighbours", "batch"):
-        if config[name] < 1:
-            raise UserError(f"The config's {name} is {config[name]}: give at least 1.")
-    for name in ("batch", "test_pairs"):
-        if config[name] % 2 or not config[name]:
-            raise UserError(
-                f"The config's {name} is {config[name]}: give an even number, half of the pairs "
-                "are of one class."
-            )
+    cli.positive(config, "std", "points", "dimensions", "margin", "neighbours")
+    cli.positive(config, "steps", "evaluate_every", "learning_rate")
+    cli.share(config, "decay_after")
+    even = "an even number of pairs, half of them are of one class"
+    cli.require(config, lambda pairs: pairs > 0 and pairs % 2 == 0, even, "batch", "test_pairs")
 
 
 def read(config: ConfigDict, cache: Path) -> Sets:

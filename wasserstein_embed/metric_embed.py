@@ -59,7 +59,7 @@ class Carried(NamedTuple):
 class State(NamedTuple):
     """A training: embedded objects, the optimiser's state, what is carried."""
 
-    x: Float[Array, "n *shape"]
+    x: Float[Array, "n ..."]
     optimiser: Any
     carried: Carried | None
 
@@ -99,7 +99,7 @@ VECTORS = {"euclidean": euclidean, "hyperbolic": hyperbolic, "kl": kl}
 
 
 def distances(
-    x: Float[Array, "n *shape"],
+    x: Float[Array, "n ..."],
     first: Int[Array, " b"],
     second: Int[Array, " b"],
     carried: Carried | None,

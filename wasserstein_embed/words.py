@@ -68,12 +68,10 @@ def _check(config: ConfigDict) -> None:
     for geometry in config.geometries:
         cli.choose(dict.fromkeys(("wasserstein", "euclidean")), geometry, "geometry")
     cli.choose(spaces.SPACES, config.reference, "reference space")
-    least = {"num_texts": 1, "num_words": 2, "window": 1, "points": 1, "hidden": 1, "batch": 1}
-    for name, value in least.items():
-        if config[name] < value:
-            raise UserError(f"{name} is {config[name]}: give at least {value}.")
-    if not config.epsilon > 0:
-        raise UserError(f"epsilon is {config.epsilon}: give a positive number.")
+    cli.require(config, lambda words: words > 1, "two or more", "num_words")
+    cli.positive(config, "num_texts", "window", "points", "dimensions", "hidden")
+    cli.positive(config, "margin", "epsilon", "iterations", "learning_rate")
+    cli.positive(config, "batch", "updates", "steps", "chunk", "compared_pairs", "neighbours")
 
 
 def _size(config: ConfigDict, geometry: str, dimension: int) -> str:

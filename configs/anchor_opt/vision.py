@@ -60,7 +60,7 @@ def get_config() -> ConfigDict:
 
     config.methods = ("gt", "seed", "algorithm1", "bootstrap", "oracle")
     config.when_quick.test_split = "test[:1000]"
-    config.when_quick.training = ConfigDict({"steps": 100})
+    config.when_quick.training = ConfigDict({"steps": 40})
     return config
 
 

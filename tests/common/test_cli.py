@@ -41,6 +41,37 @@ def test_nothing_to_run_is_a_mistake():
         cli.settle(config)
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"rate": float("nan")}, "rate is nan: give a number"),
+        ({"rate": float("-inf")}, "rate is -inf: give a number"),
+        ({"loop": {"steps": -1}}, "loop.steps is -1: give a number from 0 up"),
+        ({"sizes": (3, -1)}, r"sizes is \(3, -1\): give a number from 0 up"),
+        ({"delta": {"neutral": float("nan")}}, "delta.neutral is nan"),
+    ],
+)
+def test_numbers_that_nobody_means(values, said):
+    with pytest.raises(UserError, match=said):
+        cli.settle(ConfigDict({"quick": False} | values))
+
+
+def test_numbers_that_may_be_negative_and_values_that_are_none():
+    values = {"delta": {"neutral": -5.0}, "init": (-1e-3, 1e-3), "name": "-1", "on": True}
+    cli.settle(ConfigDict({"quick": False} | values))
+
+
+def test_required_values():
+    config = ConfigDict({"steps": 0, "loop": {"rate": 0.5, "sizes": (4, 0), "none": ()}})
+    cli.positive(config, "loop.rate")
+    cli.share(config, "loop.rate", "steps")
+    for name in ("steps", "loop.sizes", "loop.none"):
+        with pytest.raises(UserError, match=f"{name} is .*: give a positive number"):
+            cli.positive(config, name)
+    with pytest.raises(UserError, match="a share from 0 to 1"):
+        cli.share(config, "loop.sizes")
+
+
 def test_values_given_on_the_command_line_hold_in_a_quick_run():
     config = ConfigDict({"quick": True, "words": 4_000, "loop": {"steps": 60, "size": 8}})
     config.when_quick = ConfigDict({"words": 800, "loop": {"steps": 2, "size": 4}})

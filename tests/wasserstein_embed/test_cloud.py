@@ -157,7 +157,7 @@ def test_convergence_is_known():
     [
         ({"ground": "cosine"}, "no ground distance 'cosine'"),
         ({"value": "squared"}, "no value 'squared'"),
-        ({"p": 0.5}, "p is 0.5: give at least 1"),
+        ({"p": 0.5}, "p is 0.5: give 1 or more"),
         ({"iterations": 0}, "iterations is 0"),
         ({"epsilon": 0.0}, "epsilon is 0.0: give a positive"),
     ],

@@ -95,7 +95,7 @@ def test_a_run_killed_in_each_training_ends_in_the_same_table(whole, tmp_path, m
         ({"methods": ("sinkhorn", "magic")}, "no method 'magic': choose one of sinkhorn, eucl"),
         ({"weights": "heavy"}, "no way to weight points 'heavy'"),
         ({"distance.value": "magic"}, "no value 'magic'"),
-        ({"points": 0}, "points is 0: give at least 1"),
+        ({"points": 0}, "points is 0: give a positive number"),
         ({"batch": 33}, "batch is 33: give an even number"),
         ({"batch": 302}, "has 300 images, a batch 302 pairs"),
         ({"train_split": "train[:10]", "batch": 4}, "the smallest of 1 images: pairs need two"),
