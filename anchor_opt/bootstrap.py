@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 from anchor_opt.relative import unit
 from common import ot
 from common.parallel import block_rows, scan_rows
-from common.retrieval import largest
+from common.retrieval import largest, products
 
 # Below every score 2 s - r of unit rows, and finite: a column may lose all of them.
 DROPPED = -4.0
@@ -108,7 +108,7 @@ def _best(rows, columns, neighbours, keep, salt):
 
     def step(carry, index, valid, block, columns):
         best, choice = carry
-        similarity = block @ columns.T
+        similarity = products(block, columns)
         hubness = largest(similarity, neighbours)[0].mean(axis=1)
         penalty = jnp.where(valid, hubness, jnp.inf)[:, None]
         score = lax.cond(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from common.parallel import block_rows, scan_rows
-from common.retrieval import largest, mean_top_k
+from common.retrieval import largest, mean_top_k, products
 
 
 class Dictionary(NamedTuple):
@@ -61,7 +61,7 @@ def induce(
 
     def step(carry, index, valid, block, target, target_hubness):
         best, choice, mass = carry
-        similarity = block @ target.T
+        similarity = products(block, target)
         hubness = largest(similarity[:, :frequent], near)[0].mean(axis=1)
         score = 2 * similarity - target_hubness
         to_target = score.argmax(axis=1)

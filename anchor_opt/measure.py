@@ -30,6 +30,7 @@ def check(config: ConfigDict) -> None:
         cli.choose(dict.fromkeys(ROLES), role, "space to optimise")
     cli.choose(dict.fromkeys(("fixed", "moving")), config.algorithm1.permute, "algorithm1.permute")
     cli.choose(dict.fromkeys(("hard", "soft")), config.algorithm1.plan, "algorithm1.plan")
+    cli.positive(config, *(name for name in ("num_words", "max_rows") if name in config))
     cli.positive(config, "num_anchors", "k", "algorithm1.learning_rate")
     cli.positive(config, "algorithm1.sinkhorn_epsilon", "algorithm1.sinkhorn_iterations")
     cli.positive(config, "iterated_procrustes.neighbours", "self_learning.neighbours")

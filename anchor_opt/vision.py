@@ -5,6 +5,7 @@ everything they depend on.
 """
 
 import hashlib
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,8 +63,6 @@ def load(config: ConfigDict, work: Workdir, cache: Path) -> Seen:
     notes = [f"Images: {config.dataset}, {held_out.split}."] if held_out else []
     for role in ("source", "target"):
         features, exported = config[f"{role}_features"], config[f"{role}_weights"]
-        if features and exported:
-            raise UserError(f"Give {role}_features or {role}_weights, not both.")
         if features:
             spaces.append(vectors.read_array(Path(features)))
         elif exported:
@@ -84,7 +83,18 @@ def load(config: ConfigDict, work: Workdir, cache: Path) -> Seen:
 
 
 def _check(config: ConfigDict) -> None:
+    """Wrong names, values and paths are said before an encoder is trained."""
+    for role in ("source", "target"):
+        features, exported = config[f"{role}_features"], config[f"{role}_weights"]
+        if features and exported:
+            raise UserError(f"Give {role}_features or {role}_weights, not both.")
+        for path in filter(None, (features, exported)):
+            if not Path(path).exists():
+                raise UserError(f"There is no file {path}: correct the path.")
+        if not (features or exported):
+            cli.choose(config.encoders, config[role], "encoder")
     cli.choose(dict.fromkeys(("mean", "token")), config.pool, "pool")
+    cli.require(config, math.isfinite, "a number for each channel, or one", "weights_mean")
     cli.positive(config, "patch", "weights_std")
     for name in config.encoders:
         cli.positive(config, *(f"encoders.{name}.{size}" for size in ("width", "depth", "heads")))
@@ -111,7 +121,7 @@ def _by_weights(
 def _by_trained(
     name: str, config: ConfigDict, held_out: Images, work: Workdir, cache: Path
 ) -> tuple[Float[np.ndarray, "n d"], str]:
-    encoder = cli.choose(config.encoders, name, "encoder")
+    encoder = config.encoders[name]
     seen = images.load(config.dataset, config.train_split, cache)
     settings = _settings(name, encoder, config, seen)
     recipe = {

@@ -101,7 +101,8 @@ def check(config: ConfigDict) -> None:
     embeddings.check(config, config.embeddings)
     for name in config.tasks:
         cli.choose(tasks.TASKS, name, "task")
-    cli.positive(config, "inverse_penalty")
+    positive = {"inverse_penalty", "resamples"} & set(config)  # ensembles have no interval
+    cli.positive(config, *positive)
 
 
 def _points(task: str, rows: list[dict], distance: dict, config: ConfigDict) -> list[dict]:

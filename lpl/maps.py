@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
-from common.errors import UserError
+from common import cli
 
 Parameters = Any
 Apply = Callable[[Parameters, Float[Array, "... d_in"]], Float[Array, "... d_out"]]
@@ -60,9 +60,17 @@ def init(name: str, d_in: int, d_out: int, hidden: int, key: Array) -> tuple[Par
     Raises:
       UserError: an unknown name.
     """
-    if name == "linear":
-        return jax.nn.initializers.orthogonal()(key, (d_in, d_out)), linear
-    if name == "mlp":
-        graph, parameters = nnx.split(Perceptron(d_in, hidden, d_out, nnx.Rngs(key)))
-        return parameters, Module(graph)
-    raise UserError(f"There is no map '{name}': choose linear or mlp.")
+    return cli.choose(MAPS, name, "map")(d_in, d_out, hidden, key)
+
+
+def _linear(d_in, d_out, hidden, key):
+    del hidden
+    return jax.nn.initializers.orthogonal()(key, (d_in, d_out)), linear
+
+
+def _perceptron(d_in, d_out, hidden, key):
+    graph, parameters = nnx.split(Perceptron(d_in, hidden, d_out, nnx.Rngs(key)))
+    return parameters, Module(graph)
+
+
+MAPS = {"linear": _linear, "mlp": _perceptron}

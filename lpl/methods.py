@@ -15,6 +15,7 @@ from common.workdir import Workdir
 from lpl import baselines, loss, maps, training, transforms
 from lpl.baselines import Common
 
+WEIGHTS = {"closed": loss.lle_weights, "gradient": loss.lle_weights_by_gradient}
 STEPS = 10  # compiled at once; as many records and two checkpoints are left of a training
 
 
@@ -54,9 +55,10 @@ def descent(problem: Problem, config: ConfigDict, work: Workdir, part: str) -> C
       part: their name.
 
     Raises:
-      UserError: values that do not fit.
+      UserError: more neighbours than there are words, or a training that diverged.
     """
-    check(config, len(problem.source))
+    if config.k >= (words := len(problem.source)):
+        raise UserError(f"k is {config.k}: of {words} words each has {words - 1} neighbours.")
     x = transforms.normalise(problem.source, config.normalise)
     z = transforms.normalise(problem.target, config.normalise)
     start, draws = jax.random.split(problem.key)
@@ -108,26 +110,32 @@ def _neighbourhoods(x, rows, config) -> tuple[Float[Array, "n k d"], Float[Array
     if not config.beta:
         return jnp.zeros((len(rows), 0, x.shape[1])), jnp.zeros((len(rows), 0))
     index = loss.neighbours(x, rows, config.k)
-    solve = {"closed": loss.lle_weights, "gradient": loss.lle_weights_by_gradient}
-    return x[index], solve[config.weights](x, rows, index, config.regularisation)
+    return x[index], WEIGHTS[config.weights](x, rows, index, config.regularisation)
 
 
-def check(config: ConfigDict, num_words: int) -> None:
-    """Refuses the values of a gradient method that can't be meant.
+def check(config: ConfigDict, method: str) -> None:
+    """Refuses the values of a method that can't be meant.
+
+    Args:
+      config: of the experiment.
+      method: name of the method, and of the part of the config with its values.
 
     Raises:
       UserError: a value out of its range.
     """
-    if config.weights not in ("closed", "gradient"):
-        raise UserError(f"weights is '{config.weights}': choose closed or gradient.")
-    if not 1 <= config.k < num_words:
-        raise UserError(f"k is {config.k}: a space of {num_words} words has 1 to {num_words - 1}.")
-    if config.updates < STEPS or config.updates % STEPS or config.batch < 1:
-        raise UserError(
-            f"updates={config.updates}, batch={config.batch} do not fit: updates has to be a "
-            f"multiple of {STEPS}, batch at least 1."
-        )
-    cli.positive(config, "learning_rate", "hidden")
+    own = config[method]
+    for step in own.normalise:
+        cli.choose(transforms.NORMALISATIONS, step, f"step of {method}.normalise")
+    if "keep" in own:
+        cli.positive(config, f"{method}.keep")
+    if "map" not in own:
+        return
+    cli.choose(maps.MAPS, own.map, f"{method}.map")
+    cli.choose(WEIGHTS, own.weights, f"{method}.weights")
+    names = ("hidden", "learning_rate", "batch", "updates", "k")
+    cli.positive(config, *(f"{method}.{name}" for name in names))
+    several = f"a multiple of {STEPS}"
+    cli.require(config, lambda updates: updates % STEPS == 0, several, f"{method}.updates")
 
 
 METHODS = {

@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 from common import cli, report, train
 from common.errors import UserError
 from common.workdir import Workdir, write_atomically, write_json
-from lpl import loss, nli, nli_data, nli_report, paper
+from lpl import loss, maps, nli, nli_data, nli_report, paper
 from lpl.nli_data import Corpus, Part
 
 STEPS = 10  # compiled at once; as many records and two checkpoints are left of a training
@@ -88,7 +88,7 @@ def nli_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
 def _task(corpus: Corpus, config: ConfigDict, cache: Path) -> Task:
     table, parts = nli_data.encode(corpus, config, cache)
     premises = np.unique(parts["train"].premises)
-    if not 1 <= config.k < len(premises):
+    if config.k >= len(premises):
         raise UserError(
             f"k is {config.k}: {corpus.title} has {len(premises)} training premises, each of which "
             f"has 1 to {len(premises) - 1} neighbours."
@@ -196,14 +196,12 @@ def _check(config: ConfigDict) -> None:
         cli.choose(nli.METHODS, method, "method")
     for name in config.datasets:
         cli.choose(nli_data.CORPORA, name, "set of sentence pairs")
-    cli.positive(config, "sizes", "hidden", "map_hidden", "num_neighbours")
-    if config.split not in ("test", "validation"):
-        raise UserError(f"split is '{config.split}': choose test or validation.")
-    if config.updates < STEPS or config.updates % STEPS or config.batch < 1:
-        raise UserError(
-            f"updates={config.updates}, batch={config.batch} do not fit: updates has to be a "
-            f"multiple of {STEPS}, batch at least 1."
-        )
+    names = ("sizes", "hidden", "map_hidden", "num_neighbours", "batch", "updates", "k")
+    cli.positive(config, *names)
+    several = f"a multiple of {STEPS}"
+    cli.require(config, lambda updates: updates % STEPS == 0, several, "updates")
+    cli.choose(dict.fromkeys(("test", "validation")), config.split, "split")
+    cli.choose(maps.MAPS, config.map, "map")
     if config.floor > 0:
         raise UserError(
             f"floor is {config.floor}: a divergence is negative, give a number below 0."

@@ -20,11 +20,14 @@ class Whitening(NamedTuple):
     inverse: Float[Array, "d d"]
 
 
+NORMALISATIONS = {"unit": to_spheres, "center": lambda x: x - x.mean(axis=0)}
+
+
 @partial(jax.jit, static_argnames="steps")
 def normalise(x: Float[Array, "n d"], steps: tuple[str, ...]) -> Float[Array, "n d"]:
     """S0: 'unit' and 'center' in their order, over all words of a space; backpropagates."""
     for step in steps:
-        x = to_spheres(x) if step == "unit" else x - x.mean(axis=0)
+        x = NORMALISATIONS[step](x)
     return x
 
 

@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 
 from common import cli, report
 from common.workdir import Workdir, write_atomically, write_json
-from lpl import cases, figures, paper, tables, translation
+from lpl import cases, figures, methods, paper, tables, translation
 from lpl.cases import Case
 from lpl.methods import METHODS, Problem
 
@@ -99,10 +99,10 @@ def _words(case: Case, common, config: ConfigDict) -> dict[str, dict]:
 def _check(config: ConfigDict) -> None:
     for method in config.methods:
         cli.choose(METHODS, method, "method")
-        if "keep" in config[method]:
-            cli.positive(config, f"{method}.keep")
+        methods.check(config, method)
         known = f"some of {', '.join(translation.RETRIEVALS)}"
         cli.require(config, translation.RETRIEVALS.__contains__, known, f"{method}.retrieval")
+    cli.choose(dict.fromkeys(("test", "validation")), config.split, "split")
     cli.positive(config, "sizes", "max_rows", "num_validation", "num_test", "neighbours")
     cli.positive(config, "inverse_temperature", "hubness_words", "num_neighbours")
 

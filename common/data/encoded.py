@@ -71,7 +71,7 @@ def load(
         else:
             raise UserError(
                 f"'{name}' is neither an .npz file nor an encoder ({', '.join(encoders.ENCODERS)}):"
-                " correct config.source or config.target."
+                " correct the name or the path."
             )
         _check(views[-1], name)
     _check_pair(*views, source, target)

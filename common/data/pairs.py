@@ -72,8 +72,11 @@ def space(name: str, word_list: str, cache: Path, max_rows: int) -> words.Space:
     """Reads one space, by the name of an embedded one or the path of a file of vectors.
 
     Raises:
-      UserError: an unknown space, or a file that can't be read.
+      UserError: an unknown space, a word list for one that has its words, or a file that can't be
+        read.
     """
+    if word_list and name in (*words.SPACES, french.NAME):
+        raise UserError(f"'{name}' has words of its own: leave out the list {word_list}.")
     if name in words.SPACES:
         return words.load(name, words.NUM_WORDS, cache)
     if name == french.NAME:
@@ -81,6 +84,6 @@ def space(name: str, word_list: str, cache: Path, max_rows: int) -> words.Space:
     if not Path(name).exists():
         raise UserError(
             f"'{name}' is neither a file of vectors nor an embedded space "
-            f"({', '.join(words.SPACES)}, {french.NAME}): correct config.source or config.target."
+            f"({', '.join(words.SPACES)}, {french.NAME}): correct the name or the path."
         )
     return vectors.read(Path(name), Path(word_list) if word_list else None, max_rows)

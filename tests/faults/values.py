@@ -14,7 +14,6 @@ import os
 import resource
 import runpy
 import signal
-import sys
 import tempfile
 import traceback
 from collections import Counter
@@ -24,7 +23,7 @@ from absl import flags
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from common import cli
+from common import cli, report
 from common.data.wheels import cache_dir
 from common.errors import UserError
 from common.workdir import Workdir
@@ -36,6 +35,7 @@ SECONDS = flags.DEFINE_integer("seconds", 10, "Of processor time, that a run has
 flags.mark_flags_as_required(["config", "folder"])
 NOT_TRIED = ("experiment", "quick", "when_quick")
 RECORD = "values.jsonl"
+ENDINGS = {"said": "one sentence", "ran": "ran", "went on": "went on", "FAULT": "traceback"}
 
 
 def absurd(value) -> list:
@@ -68,7 +68,7 @@ def cases(config: ConfigDict) -> list[tuple[str, object]]:
 
 def ending(path: str, name: str, value, folder: str) -> str:
     """How the quick run of a config with one wrong value ends; called in a process of its own."""
-    config = runpy.run_path(path)["get_config"]()
+    config = runpy.run_path(path)["get_config"]().lock()  # as flags have it
     package = importlib.import_module(f"{Path(path).parent.name}.experiments")
     try:
         config.update_from_flattened_dict({name: value, "quick": True})
@@ -77,10 +77,11 @@ def ending(path: str, name: str, value, folder: str) -> str:
         cli.choose(package.EXPERIMENTS, config.experiment)(config, work, cache_dir())
     except UserError as error:
         return f"said: {error}"
-    except Exception:
-        trace = [line.strip() for line in traceback.format_exc().splitlines() if line.strip()]
-        ours = [line for line in trace if os.getcwd() in line]
-        return f"FAULT: {trace[-1]} ({ours[-1].replace(os.getcwd() + '/', '') if ours else ''})"
+    except Exception as error:
+        what = traceback.format_exception_only(error)[-1].strip()
+        ours = [f for f in traceback.extract_tb(error.__traceback__) if os.getcwd() in f.filename]
+        where = f"{os.path.relpath(ours[-1].filename)}:{ours[-1].lineno}" if ours else ""
+        return f"FAULT: {what} ({where})"
     return "ran"
 
 
@@ -120,10 +121,16 @@ def main(argv: list[str]) -> None:
             line["ending"] = attempt(path, name, value)
             found.append(line)
             tell(folder, line, RECORD)
+    ends = {path: Counter() for path in dict.fromkeys(line["config"] for line in found)}
     for line in found:
+        ends[line["config"]][line["ending"].split(":")[0]] += 1
         if line["ending"].startswith("FAULT"):
             print(line["config"], line["name"], line["value"], line["ending"])
-    print(dict(Counter(line["ending"].split(":")[0] for line in found)), file=sys.stderr)
+    rows = [
+        [path, *map(str, (count.total(), *map(count.__getitem__, ENDINGS)))]
+        for path, count in ends.items()
+    ]
+    print(report.markdown(["config", "values", *ENDINGS.values()], rows))
 
 
 if __name__ == "__main__":

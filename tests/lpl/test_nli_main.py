@@ -129,7 +129,7 @@ def test_the_paper_stands_beside_snli_alone(dataset, method, size, published):
         ({"datasets": ("mnli",)}, "no set of sentence pairs 'mnli'"),
         ({"sizes": (0,)}, "give a positive number"),
         ({"sizes": (61,)}, "synthetic NLI has 60: lower sizes or raise max_train"),
-        ({"split": "train"}, "choose test or validation"),
+        ({"split": "train"}, "choose one of test, validation"),
         ({"updates": 5}, "multiple of 10"),
         ({"floor": 1.0}, "floor is 1.0"),
         ({"k": 50}, r"k is 50: synthetic NLI has \d\d training premises"),

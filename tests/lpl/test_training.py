@@ -93,5 +93,5 @@ def test_a_perceptron_learns_too_and_maps_each_neighbour(data):
 
 
 def test_an_unknown_map():
-    with pytest.raises(UserError, match="no map 'cubic': choose linear or mlp"):
+    with pytest.raises(UserError, match="no map 'cubic': choose one of linear, mlp"):
         maps.init("cubic", 2, 2, 2, jax.random.key(0))
