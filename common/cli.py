@@ -29,8 +29,6 @@ UNWRITABLE = (
 # Without one of these there is nothing to run; other tuples may be empty, figure_words say.
 NEEDED = ("methods", "optimise", "heads", "sources", "sizes", "recipes", "geometries", "datasets")
 NEEDED += ("pairs", "tasks", "random_seeds", "sweep_values")
-# Numbers that may be below zero, a loss's weights say; no other one may.
-SIGNED = ("delta", "floor", "init", "mean", "weights_mean")
 CHATTY = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record)[/\\]")
 
 
@@ -66,7 +64,8 @@ def settle(config: ConfigDict, given: dict[str, Any] | None = None) -> ConfigDic
     """The config as it is meant: `quick` applied, `--config.names=a,b` a tuple of two names.
 
     Args:
-      config: as the command line left it.
+      config: as the command line left it. Its value `signed`, where there is one, names those that
+        may be below zero; it is taken out.
       given: values set there, by dotted name: they hold in a quick run, too.
 
     Raises:
@@ -81,7 +80,10 @@ def settle(config: ConfigDict, given: dict[str, Any] | None = None) -> ConfigDic
     for name, value in config.items():
         if isinstance(value, tuple) and any(isinstance(item, str) for item in value):
             config[name] = tuple(part for item in value for part in item.split(","))
-    _see_to_numbers(config)
+    _see_to_numbers(config, config.get("signed", ()))
+    if "signed" in config:
+        with config.unlocked():
+            del config.signed
     return config
 
 
@@ -124,19 +126,19 @@ def choose(known: dict[str, Any], name: str, what: str = "experiment") -> Any:
     return known[name]
 
 
-def _see_to_numbers(config: ConfigDict, path: tuple[str, ...] = ()) -> None:
+def _see_to_numbers(config: ConfigDict, signed: tuple[str, ...], prefix="", below=False) -> None:
     for name, value in config.items():
-        place = (*path, name)
+        may_be_below = below or name in signed
         if isinstance(value, ConfigDict):
-            _see_to_numbers(value, place)
+            _see_to_numbers(value, signed, f"{prefix}{name}.", may_be_below)
             continue
         for item in value if isinstance(value, tuple) else (value,):
             if not isinstance(item, int | float):
                 continue
             if not math.isfinite(item):
-                raise UserError(f"{'.'.join(place)} is {value}: give a number.")
-            if item < 0 and not set(place) & set(SIGNED):
-                raise UserError(f"{'.'.join(place)} is {value}: give a number from 0 up.")
+                raise UserError(f"{prefix}{name} is {value}: give a number.")
+            if item < 0 and not may_be_below:
+                raise UserError(f"{prefix}{name} is {value}: give a number from 0 up.")
 
 
 def _parse(argv: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ def get_config() -> ConfigDict:
     """Values of the retrieval experiment but for those below."""
     config = retrieval.get_config()
     config.experiment = "vision"
+    config.signed = ("weights_mean",)  # values that may be negative
     for name in ("source_words", "target_words", "num_words", "drop_first", "min_letters"):
         del config[name]
     for name in ("max_rows", "figure_words"):

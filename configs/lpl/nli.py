@@ -12,6 +12,7 @@ def get_config() -> ConfigDict:
     """
     config = ConfigDict()
     config.experiment = "nli"  # the function of lpl/experiments.py
+    config.signed = ("delta", "floor")  # values that may be negative
 
     # Data. Stand-ins: bbc_pairs, synthetic; the paper's: snli, multi_nli, which TFDS has to have
     # prepared as array_record. See lpl/nli_data.py.

@@ -7,6 +7,7 @@ def get_config() -> ConfigDict:
     """Values with their source; "reference" is the public code whose table ours stands beside."""
     config = ConfigDict()
     config.experiment = "graphs"  # a name of wasserstein_embed/experiments.py
+    config.signed = ("init",)  # values that may be negative
 
     # Graphs: scale_free, small_world, block, tree, cycle, or a path: a list of edges, or .gml,
     # .graphml, .gexf, .net, .adjlist, .g6. Of a file the random starts alone differ.

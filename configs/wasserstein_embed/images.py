@@ -7,6 +7,7 @@ def get_config() -> ConfigDict:
     """Values with their source: "report", its text; "code", what was published with it."""
     config = ConfigDict()
     config.experiment = "images"  # the function of wasserstein_embed/experiments.py
+    config.signed = ("mean",)  # values that may be negative
 
     # Data: mnist_5k (comes along), or an image set of the TFDS catalogue: mnist, fashion_mnist
     config.dataset = "mnist_5k"

@@ -48,7 +48,7 @@ def test_nothing_to_run_is_a_mistake():
         ({"rate": float("-inf")}, "rate is -inf: give a number"),
         ({"loop": {"steps": -1}}, "loop.steps is -1: give a number from 0 up"),
         ({"sizes": (3, -1)}, r"sizes is \(3, -1\): give a number from 0 up"),
-        ({"delta": {"neutral": float("nan")}}, "delta.neutral is nan"),
+        ({"delta": {"neutral": float("nan")}, "signed": ("delta",)}, "delta.neutral is nan"),
     ],
 )
 def test_numbers_that_nobody_means(values, said):
@@ -57,8 +57,9 @@ def test_numbers_that_nobody_means(values, said):
 
 
 def test_numbers_that_may_be_negative_and_values_that_are_none():
-    values = {"delta": {"neutral": -5.0}, "init": (-1e-3, 1e-3), "name": "-1", "on": True}
-    cli.settle(ConfigDict({"quick": False} | values))
+    values = {"delta": {"neutral": -5.0}, "loop": {"init": (-1e-3, 1e-3)}, "name": "-1", "on": True}
+    config = ConfigDict({"quick": False, "signed": ("delta", "init")} | values).lock()
+    assert cli.settle(config).to_dict() == {"quick": False} | values
 
 
 def test_required_values():

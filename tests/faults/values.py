@@ -33,7 +33,7 @@ CONFIG = flags.DEFINE_multi_string("config", None, "Config files.")
 FOLDER = flags.DEFINE_string("folder", None, "Where the lines go.")
 SECONDS = flags.DEFINE_integer("seconds", 10, "Of processor time, that a run has.", lower_bound=1)
 flags.mark_flags_as_required(["config", "folder"])
-NOT_TRIED = ("experiment", "quick", "when_quick")
+NOT_TRIED = ("experiment", "signed", "quick", "when_quick")
 RECORD = "values.jsonl"
 ENDINGS = {"said": "one sentence", "ran": "ran", "went on": "went on", "FAULT": "traceback"}
 
