@@ -60,8 +60,8 @@ def get_config() -> ConfigDict:
     config.start.epsilon = (0.02,)  # of .02 and .03 the lower cost: .19 against .30, measured
 
     config.methods = ("gt", "seed", "algorithm1", "bootstrap", "oracle")
-    config.when_quick.test_split = "test[:1000]"
-    config.when_quick.training = ConfigDict({"steps": 40})
+    config.when_quick.test_split = "test[:600]"
+    config.when_quick.training = ConfigDict({"steps": 20})
     return config
 
 

@@ -76,7 +76,7 @@ def test_a_failure_is_said_after_its_restarts(problem, tmp_path):
     """Unrelated spaces: nothing to find, and the objective tells."""
     other = np.random.default_rng(9).normal(size=(500, 30))
     unrelated = problem._replace(moving=preprocess(jnp.asarray(other)))
-    found = run_method("bootstrap", unrelated, tmp_path, anneal_words=(300, 500), anneal_steps=20)
+    found = run_method("bootstrap", unrelated, tmp_path, anneal_words=(300, 500), anneal_steps=10)
     assert found.notes["failed"] is True
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     searches = {}
