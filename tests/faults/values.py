@@ -2,10 +2,9 @@ r"""Gives every value of a config an absurd one, one at a time, and sees how the
 
   python -m tests.faults.values --config=configs/lpl/nli.py --folder=runs/values
 
-The values: -1 and 0 for an integer; NaN and -1 for another number; 'nonsense' for a name; nothing,
-and the same, for a tuple. Each is tried on the config's quick form, in a process of its own that
-has some seconds. It should end in one sentence, or go on; a traceback is a fault. One line each in
-FOLDER/values.jsonl, where the script goes on when stopped.
+Which values: tests/faults/absurd.py. Each is tried on the config's quick form, in a process of its
+own that has some seconds. It should end in one sentence, or go on; a traceback is a fault. One line
+each in FOLDER/values.jsonl, where the script goes on when stopped.
 """
 
 import contextlib
@@ -20,50 +19,21 @@ from collections import Counter
 from pathlib import Path
 
 from absl import flags
-from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from common import cli, report
 from common.data.wheels import cache_dir
 from common.errors import UserError
 from common.workdir import Workdir
+from tests.faults.absurd import cases
 from tests.faults.lives import lines, tell
 
 CONFIG = flags.DEFINE_multi_string("config", None, "Config files.")
 FOLDER = flags.DEFINE_string("folder", None, "Where the lines go.")
 SECONDS = flags.DEFINE_integer("seconds", 10, "Of processor time, that a run has.", lower_bound=1)
 flags.mark_flags_as_required(["config", "folder"])
-NOT_TRIED = ("experiment", "signed", "quick", "when_quick")
 RECORD = "values.jsonl"
 ENDINGS = {"said": "one sentence", "ran": "ran", "went on": "went on", "FAULT": "traceback"}
-
-
-def absurd(value) -> list:
-    """Wrong values of the same type."""
-    match value:
-        case bool():
-            return []
-        case int():
-            return [-1, 0]
-        case float():
-            return [float("nan"), -1.0]
-        case str():
-            return ["nonsense"]
-        case tuple():
-            return [()] + [(wrong,) for item in value[:1] for wrong in absurd(item)]
-    return []
-
-
-def cases(config: ConfigDict) -> list[tuple[str, object]]:
-    """Dotted names and wrong values of all that can be set."""
-    found, names = [], [(name, config) for name in config if name not in NOT_TRIED]
-    while names:
-        path, holder = names.pop(0)
-        value = holder[path.rsplit(".")[-1]]
-        if isinstance(value, ConfigDict):
-            names += [(f"{path}.{name}", value) for name in value]
-        found += [(path, wrong) for wrong in absurd(value)]
-    return found
 
 
 def ending(path: str, name: str, value, folder: str) -> str:
