@@ -18,7 +18,6 @@ from anchor_opt.problem import Found, Problem, Run
 from anchor_opt.refine import refine
 from anchor_opt.relative import unit
 from common import cli, train
-from common.errors import UserError
 from common.metrics import mrr
 from common.retrieval import top_k
 
@@ -52,10 +51,7 @@ def check(config: ConfigDict) -> None:
     cli.positive(config, *(f"bootstrap.{name}" for name in positive))
     if config.bootstrap.anneal_words:
         cli.positive(config, "bootstrap.anneal_words")
-    if len(config.bootstrap.anneal_epsilon) != 2:
-        raise UserError(
-            f"bootstrap.anneal_epsilon is {config.bootstrap.anneal_epsilon}: give two numbers."
-        )
+    cli.two(config, "bootstrap.anneal_epsilon")
 
 
 def run(problem: Problem, run: Run) -> Found:

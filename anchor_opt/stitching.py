@@ -46,7 +46,7 @@ def stitching(config: ConfigDict, work: Workdir, cache: Path) -> str:
     for name in config.heads:
         cli.choose(dict.fromkeys(head.HEADS), name, "head")
     cli.positive(config, "num_train", "num_test", "smoothing")
-    cli.require(config, lambda pieces: pieces > 2, "3 or more", "max_pieces")
+    cli.at_least(config, 3, "max_pieces")
     cli.positive(config, "head.epochs", "head.batch_size", "head.learning_rate")
     pair = encoded.load(
         config.source,

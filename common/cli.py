@@ -115,6 +115,27 @@ def share(config: ConfigDict, *names: str) -> None:
     require(config, lambda value: 0 <= value <= 1, "a share from 0 to 1", *names)
 
 
+def at_least(config: ConfigDict, least: int, *names: str) -> None:
+    """`require` of numbers from `least` up."""
+    require(config, lambda value: value >= least, f"{least} or more", *names)
+
+
+def multiple(config: ConfigDict, unit: int, *names: str) -> None:
+    """`require` of `unit` times 1, 2, 3 and so on."""
+    require(config, lambda value: value > 0 and value % unit == 0, f"a multiple of {unit}", *names)
+
+
+def two(config: ConfigDict, name: str) -> None:
+    """Says at the start which tuple is no pair of numbers.
+
+    Raises:
+      UserError: another number of them.
+    """
+    values = functools.reduce(getattr, name.split("."), config)
+    if len(values) != 2:
+        raise UserError(f"{name} is {values}: give two numbers.")
+
+
 def choose(known: dict[str, Any], name: str, what: str = "experiment") -> Any:
     """`known[name]`, or the one sentence that lists the names.
 

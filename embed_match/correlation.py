@@ -30,6 +30,7 @@ def correlate(config: ConfigDict, work: Workdir, cache: Path) -> str:
       UserError: values that do not fit, or data that can't be read.
     """
     check(config)
+    cli.positive(config, "resamples")
     if len(config.embeddings) < 4:
         raise UserError("Pairs of fewer than four embeddings say nothing: give more.")
     text = embeddings.read(config, cache)
@@ -101,8 +102,7 @@ def check(config: ConfigDict) -> None:
     embeddings.check(config, config.embeddings)
     for name in config.tasks:
         cli.choose(tasks.TASKS, name, "task")
-    positive = {"inverse_penalty", "resamples"} & set(config)  # ensembles have no interval
-    cli.positive(config, *positive)
+    cli.positive(config, "inverse_penalty")
 
 
 def _points(task: str, rows: list[dict], distance: dict, config: ConfigDict) -> list[dict]:

@@ -57,7 +57,7 @@ def read(config: ConfigDict, cache: Path) -> Text:
     Raises:
       UserError: an unknown data set, or too little text.
     """
-    cli.require(config, lambda count: count >= 8, "8 or more", "num_texts", "num_words")
+    cli.at_least(config, 8, "num_texts", "num_words")
     gap = max(_values(name, config).get("window", 1) for name in config.models)
     recipe = [VERSION, config.dataset, config.num_texts, config.num_words, gap]
 

@@ -134,8 +134,7 @@ def check(config: ConfigDict, method: str) -> None:
     cli.choose(WEIGHTS, own.weights, f"{method}.weights")
     names = ("hidden", "learning_rate", "batch", "updates", "k")
     cli.positive(config, *(f"{method}.{name}" for name in names))
-    several = f"a multiple of {STEPS}"
-    cli.require(config, lambda updates: updates % STEPS == 0, several, f"{method}.updates")
+    cli.multiple(config, STEPS, f"{method}.updates")
 
 
 METHODS = {

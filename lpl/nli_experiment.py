@@ -198,15 +198,14 @@ def _check(config: ConfigDict) -> None:
         cli.choose(nli_data.CORPORA, name, "set of sentence pairs")
     names = ("sizes", "hidden", "map_hidden", "num_neighbours", "batch", "updates", "k")
     cli.positive(config, *names)
-    several = f"a multiple of {STEPS}"
-    cli.require(config, lambda updates: updates % STEPS == 0, several, "updates")
+    cli.multiple(config, STEPS, "updates")
     cli.choose(dict.fromkeys(("test", "validation")), config.split, "split")
     cli.choose(maps.MAPS, config.map, "map")
     if config.floor > 0:
         raise UserError(
             f"floor is {config.floor}: a divergence is negative, give a number below 0."
         )
-    cli.require(config, lambda pieces: pieces > 2, "3 or more", "max_pieces")
+    cli.at_least(config, 3, "max_pieces")
     for method in config.methods:
         cli.positive(config, f"{method}.learning_rate")
 

@@ -64,7 +64,7 @@ def distance_of(config: ConfigDict) -> Distance:
     """
     cli.choose(dict.fromkeys(("euclidean", "manhattan")), config.ground, "ground distance")
     cli.choose(dict.fromkeys(("cost", "regularised", "divergence")), config.value, "value")
-    cli.require(config, lambda number: number >= 1, "1 or more", "p", "iterations")
+    cli.at_least(config, 1, "p", "iterations")
     cli.positive(config, "epsilon")
     return Distance(**{name: config[name] for name in Distance._fields})
 

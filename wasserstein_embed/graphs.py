@@ -64,26 +64,19 @@ def _check(config: ConfigDict) -> None:
         cli.choose(dict.fromkeys(("reference", "tuned")), recipe, "recipe")
         for method, training in config[recipe].items():
             cli.choose(dict.fromkeys(("constant", "cosine")), training.schedule, "schedule")
-            low, high = _two(f"{recipe}.{method}.init", training.init)
+            cli.two(config, f"{recipe}.{method}.init")
+            low, high = training.init
             if not low <= high:
                 raise UserError(f"{recipe}.{method}.init is {low, high}: give the lower one first.")
             cli.positive(config, f"{recipe}.{method}.learning_rate")
-        _two(f"{recipe}.wasserstein.epsilon", config[recipe].wasserstein.epsilon)
+        cli.two(config, f"{recipe}.wasserstein.epsilon")
         for name in ("wasserstein.epsilon", "wasserstein.iterations"):
             cli.positive(config, f"{recipe}.{name}")
         cli.positive(config, f"measure_iterations.{recipe}")
     cli.positive(config, "num_graphs", "num_nodes", "blocks", "chunk")
     cli.positive(config, "points", "dimensions", "cloud_dimensions")
     cli.share(config, "rewire", "within", "between")
-    of_steps = f"a multiple of {metric_embed.UPDATES}"
-    several = lambda steps: steps > 0 and steps % metric_embed.UPDATES == 0  # noqa: E731
-    cli.require(config, several, of_steps, "steps.vectors", "steps.clouds")
-
-
-def _two(name: str, values: tuple) -> tuple:
-    if len(values) != 2:
-        raise UserError(f"{name} is {values}: give two numbers.")
-    return values
+    cli.multiple(config, metric_embed.UPDATES, "steps.vectors", "steps.clouds")
 
 
 def _sizes(config: ConfigDict, method: str) -> list[tuple[str, int, int]]:

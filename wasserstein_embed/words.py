@@ -68,7 +68,7 @@ def _check(config: ConfigDict) -> None:
     for geometry in config.geometries:
         cli.choose(dict.fromkeys(("wasserstein", "euclidean")), geometry, "geometry")
     cli.choose(spaces.SPACES, config.reference, "reference space")
-    cli.require(config, lambda words: words > 1, "two or more", "num_words")
+    cli.at_least(config, 2, "num_words")
     cli.positive(config, "num_texts", "window", "points", "dimensions", "hidden")
     cli.positive(config, "margin", "epsilon", "iterations", "learning_rate")
     cli.positive(config, "batch", "updates", "steps", "chunk", "compared_pairs", "neighbours")

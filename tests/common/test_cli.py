@@ -71,6 +71,15 @@ def test_required_values():
             cli.positive(config, name)
     with pytest.raises(UserError, match="a share from 0 to 1"):
         cli.share(config, "loop.sizes")
+    cli.at_least(config, 0, "steps", "loop.sizes")
+    with pytest.raises(UserError, match=r"loop.sizes is \(4, 0\): give 4 or more"):
+        cli.at_least(config, 4, "loop.sizes")
+    for name in ("steps", "loop.sizes"):
+        with pytest.raises(UserError, match="give a multiple of 2"):
+            cli.multiple(config, 2, name)
+    cli.two(config, "loop.sizes")
+    with pytest.raises(UserError, match=r"loop.none is .*: give two numbers"):
+        cli.two(config, "loop.none")
 
 
 def test_values_given_on_the_command_line_hold_in_a_quick_run():

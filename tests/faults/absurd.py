@@ -24,13 +24,12 @@ def absurd(value) -> list:
     return []
 
 
-def cases(config: ConfigDict) -> list[tuple[str, object]]:
+def cases(config: ConfigDict, prefix: str = "") -> list[tuple[str, object]]:
     """Dotted names and wrong values of all that can be set."""
-    found, names = [], [(name, config) for name in config if name not in NOT_TRIED]
-    while names:
-        path, holder = names.pop(0)
-        value = holder[path.rsplit(".")[-1]]
-        if isinstance(value, ConfigDict):
-            names += [(f"{path}.{name}", value) for name in value]
-        found += [(path, wrong) for wrong in absurd(value)]
+    found = []
+    for name, value in config.items():
+        if isinstance(value, ConfigDict) and name not in NOT_TRIED:
+            found += cases(value, f"{prefix}{name}.")
+        elif name not in NOT_TRIED:
+            found += [(f"{prefix}{name}", wrong) for wrong in absurd(value)]
     return found
