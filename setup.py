@@ -38,7 +38,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=find_packages(exclude=["tests*", "benchmarks*"]),
+    packages=find_packages(exclude=["tests*", "benchmarks*", "template*"]),
     install_requires=REQUIREMENTS,
     extras_require={
         "test": [

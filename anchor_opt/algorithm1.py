@@ -1,5 +1,6 @@
 """Algorithm 1 of the paper as printed: Sinkhorn, permute, one Adam step on the sphere, repeat."""
 
+import dataclasses
 from functools import partial
 from typing import NamedTuple
 
@@ -8,37 +9,46 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
-from anchor_opt.relative import relative, unit
+from anchor_opt.relative import relative
 from common import manifold, ot
+from common.errors import UserError
+from common.linear import unit
 from common.retrieval import top_k
 
 
-class Settings(NamedTuple):
-    """Table 3, and what the paper leaves open (`permute`, `plan`, `freeze_seeds`)."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Values of the paper's Table 3, and what the paper leaves open.
 
-    learning_rate: float
-    epsilon: float
-    sinkhorn_iterations: int
-    permute: str  # 'fixed': each moving row takes a fixed row, Π: Y -> X (eq. 1); or 'moving'
-    plan: str  # 'hard': the argmax of the plan; 'soft': its weighted mean
-    freeze_seeds: bool
+    `permute` 'source' compares each target row with the source row that the permutation from target
+    to source gives it (eq. 1), 'target' the other way round (line 6). With `plan` 'hard' that row
+    is the argmax of the plan, with 'soft' the plan's weighted mean of all rows.
+    """
+
+    steps: int
+    learning_rate: float  # of Adam
+    sinkhorn_epsilon: float  # in the unit of the distance
+    sinkhorn_iterations: int  # in each step
+    permute: str
+    plan: str
+    freeze_pairs: bool  # whether the anchors in known pairs are held constant
 
 
 class State(NamedTuple):
-    """Anchors of the moving space, unit rows, and the state of the optimiser."""
+    """Anchors of the target space, unit rows, and the state of the optimiser."""
 
-    anchors: Float[Array, "k d_moving"]
+    anchors: Float[Array, "k d_target"]
     optimiser: optax.OptState
 
 
 class Data(NamedTuple):
-    """What the steps read: all unit rows but for those of `fixed_relative`."""
+    """What the steps read; all rows are unit rows except those of `source_relative`."""
 
-    fixed: Float[Array, "n d_fixed"]
-    fixed_anchors: Float[Array, "k d_fixed"]
-    fixed_relative: Float[Array, "n k"]
-    moving: Float[Array, "m d_moving"]
-    num_seeds: Int[Array, ""]
+    source: Float[Array, "n d_source"]
+    source_anchors: Float[Array, "k d_source"]
+    source_relative: Float[Array, "n k"]
+    target: Float[Array, "m d_target"]
+    num_pairs: Int[Array, ""]
 
 
 def optimiser(settings: Settings) -> optax.GradientTransformation:
@@ -49,81 +59,91 @@ def optimiser(settings: Settings) -> optax.GradientTransformation:
 @partial(jax.jit, static_argnames=("num_anchors", "settings"))
 def init(
     key: jax.Array,
-    moving: Float[Array, "m d_moving"],
-    seeds: Int[Array, " s"],
+    target: Float[Array, "m d_target"],
+    target_pairs: Int[Array, " p"],
     num_anchors: int,
     settings: Settings,
 ) -> State:
-    """Line 1: the seeds, and N(0, I) for the rest, put on the sphere."""
-    noise = jax.random.normal(key, (num_anchors - len(seeds), moving.shape[1]))
-    anchors = unit(jnp.concatenate([moving[jnp.asarray(seeds)], noise]))
+    """Line 1: the target rows of the known pairs, and N(0, I) for the rest, normalised."""
+    noise = jax.random.normal(key, (num_anchors - len(target_pairs), target.shape[1]))
+    anchors = unit(jnp.concatenate([target[jnp.asarray(target_pairs)], noise]))
     return State(anchors, optimiser(settings).init(anchors))
 
 
-def data(
-    fixed: Float[Array, "n d_fixed"],
-    fixed_anchors: Float[Array, "k d_fixed"],
-    moving: Float[Array, "m d_moving"],
-    num_seeds: int,
+def prepare(
+    source: Float[Array, "n d_source"],
+    source_anchors: Float[Array, "k d_source"],
+    target: Float[Array, "m d_target"],
+    num_pairs: int,
 ) -> Data:
-    """What the steps read of two spaces and the anchors of the fixed one."""
-    return Data(fixed, fixed_anchors, relative(fixed, fixed_anchors), moving, jnp.int32(num_seeds))
+    """What the steps read of two spaces and the anchors of the source space."""
+    return Data(
+        source=source,
+        source_anchors=source_anchors,
+        source_relative=relative(source, source_anchors),
+        target=target,
+        num_pairs=jnp.int32(num_pairs),
+    )
 
 
-def match(
-    data: Data, anchors: Float[Array, "k d_moving"], epsilon: float, **options
+def sinkhorn_matching(
+    data: Data, anchors: Float[Array, "k d_target"], epsilon: float, **options
 ) -> ot.Matching:
-    """Line 5: the relative spaces' matching; x is the fixed one.
+    """Line 5: the matching of the relative spaces; x is the source.
 
-    The relative rows R_X = X A_X' and R_Y = Y A_Y' have k columns, yet R_X R_Y' has no higher rank
-    than either space: where one has fewer dimensions than there are anchors, its own rows are
-    multiplied instead.
+    Distances need the products R_X R_Y' of the relative rows R_X = X A_X' and R_Y = Y A_Y', which
+    have k columns. If a space has fewer than k dimensions, the same products are computed with its
+    own rows on one side, X (R_Y A_X)' for instance, which is cheaper.
 
     Args:
       data: both spaces.
-      anchors: of the moving one.
-      epsilon: of the plan.
+      anchors: of the target.
+      epsilon: regularisation of the plan.
       **options: of `common.ot.match`.
     """
-    moving = relative(data.moving, anchors)
-    k, (d_fixed, d_moving) = len(anchors), (x.shape[1] for x in (data.fixed, data.moving))
+    target = relative(data.target, anchors)
+    k, (d_source, d_target) = len(anchors), (x.shape[1] for x in (data.source, data.target))
     factors = None
-    if d_fixed < min(k, d_moving):
-        factors = data.fixed, moving @ data.fixed_anchors
-    elif d_moving < k:
-        factors = data.fixed_relative @ anchors, data.moving
-    return ot.match(data.fixed_relative, moving, epsilon, factors=factors, **options)
+    if d_source < min(k, d_target):
+        factors = data.source, target @ data.source_anchors
+    elif d_target < k:
+        factors = data.source_relative @ anchors, data.target
+    return ot.match(data.source_relative, target, epsilon, factors=factors, **options)
 
 
 def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
-    """Lines 4 to 8: one estimate of the permutation, one optimiser step."""
-    del index
-    fixed, moving = data.fixed_relative, relative(data.moving, state.anchors)
-    found = match(
-        data,
-        state.anchors,
-        settings.epsilon,
-        iterations=settings.sinkhorn_iterations,
-        rows=settings.permute == "moving" and settings.plan == "hard",
-    )
+    """Lines 4 to 8: one estimate of the permutation, one optimiser step.
+
+    Raises:
+      UserError: an unknown value of `permute` or `plan`.
+    """
+    source, target = data.source_relative, relative(data.target, state.anchors)
+    epsilon = settings.sinkhorn_epsilon
+    rows = settings.permute == "target" and settings.plan == "hard"
+    options = {"iterations": settings.sinkhorn_iterations, "rows": rows}
+    found = sinkhorn_matching(data, state.anchors, epsilon, **options)
 
     def mse(anchors):
-        mine = relative(data.moving, anchors)
+        moved = relative(data.target, anchors)
         match settings.permute, settings.plan:
-            case "fixed", "hard":
-                return jnp.mean((fixed[found.to_x] - mine) ** 2)
-            case "fixed", "soft":
-                mean = ot.barycentric(moving, fixed, found.u, fixed, settings.epsilon)
-                return jnp.mean((mean - mine) ** 2)
-            case "moving", "hard":
-                return jnp.mean((fixed - mine[found.to_y]) ** 2)
-            case "moving", "soft":
-                mean = ot.barycentric(fixed, moving, found.v, mine, settings.epsilon)
-                return jnp.mean((fixed - mean) ** 2)
+            case "source", "hard":
+                residual = source[found.to_x] - moved
+            case "source", "soft":
+                residual = ot.barycentric(target, source, found.u, source, epsilon) - moved
+            case "target", "hard":
+                residual = source - moved[found.to_y]
+            case "target", "soft":
+                residual = source - ot.barycentric(source, target, found.v, moved, epsilon)
+            case other:
+                raise UserError(
+                    f"algorithm1 permutes the '{other[0]}' with the plan '{other[1]}': choose "
+                    "permute 'source' or 'target', and plan 'hard' or 'soft'."
+                )
+        return jnp.mean(residual**2)
 
     loss, gradient = jax.value_and_grad(mse)(state.anchors)
-    if settings.freeze_seeds:
-        gradient = jnp.where(jnp.arange(len(gradient))[:, None] < data.num_seeds, 0.0, gradient)
+    if settings.freeze_pairs:
+        gradient = jnp.where(jnp.arange(len(gradient))[:, None] < data.num_pairs, 0.0, gradient)
     updates, optimiser_state = optimiser(settings).update(gradient, state.optimiser, state.anchors)
     return State(optax.apply_updates(state.anchors, updates), optimiser_state), {"loss": loss}
 

@@ -1,126 +1,134 @@
-"""The bootstrap: from a few seeds to a whole correspondence, by matching and re-mapping in turn.
+"""The bootstrap: from few known pairs to a correspondence, by matching and mapping in turn.
 
-Both spaces are mapped into common coordinates (first: coordinates in the seeds), rows are matched
-there by hubness-corrected similarity, and the matches give the next pair of maps by one SVD. Each
-anchor is so tied to one map between the spaces; Algorithm 1, which moves 285 anchors freely from
-random starts, matches on noise instead. At the end the anchors are freed again (refine.py).
+Both spaces are mapped into common coordinates (at first: coordinates in the span of the known
+pairs), rows are matched there by hubness-corrected similarity (CSLS), and the matches give the next
+pair of maps by one singular value decomposition. All anchors are thus tied to one map between the
+spaces, whereas Algorithm 1 moves each anchor freely from a random start, so that its first matching
+depends mostly on noise. At the end the anchors are freed and fitted one by one (`fit_anchors`).
 
 Related: self-learning and symmetric re-weighting (Artetxe et al. 2018), CSLS (Lample et al. 2018).
 """
 
+import dataclasses
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from anchor_opt.relative import unit
 from common import ot
+from common.linear import unit
 from common.parallel import block_rows, scan_rows
 from common.retrieval import largest, products
 
-# Below every score 2 s - r of unit rows, and finite: a column may lose all of them.
+# Score of a dropped pair: below every score 2 s - r of unit rows, and finite, since all entries of
+# a column may be dropped.
 DROPPED = -4.0
+LOWEST = -1e30  # initial best objective; finite, as `train.run` requires of a state
 
 
-class Settings(NamedTuple):
-    """Static choices of the loop; see defaults.py for what was measured."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Loop:
+    """Static values of `step`; "measured" is discussed in docs/results/anchor_opt.md."""
 
-    neighbours: int  # of the hubness correction
-    reweight: float  # power of the singular values in the common coordinates; 0: orthogonal map
-    seed_weight: float  # of each seed pair against a match
-    patience: int  # steps without gain before the share doubles or, at 1, the loop ends
-    tolerance: float  # smallest gain of the objective that counts
+    neighbours: int = 10  # of CSLS (Lample et al. 2018)
+    reweight: float = 0.5  # power of the singular values: the most robust start, measured
+    pair_weight: float = 10.0  # weight of a known pair; a match has weight 1
+    patience: int = 10  # steps without gain before keep_prob is doubled or, at 1, the loop ends
+    tolerance: float = 1e-5  # smallest gain of the objective that counts
 
 
-class Annealing(NamedTuple):
-    """Static choices of `soft_step`."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Annealing(Loop):
+    """Static values of `annealed_step`, of which epsilon is in the unit of the cosine."""
 
-    epsilon: tuple[float, ...]  # of each step, in the unit of the cosine
-    iterations: int  # of Sinkhorn in each step
-    reweight: float  # as in Settings
-    seed_weight: float  # as in Settings
+    anneal_epsilon: tuple[float, float] = (0.1, 0.05)  # first and last, measured
+    anneal_steps: int = 60  # from the first to the last epsilon, measured
+    anneal_iterations: int = 8  # of Sinkhorn in each step
+    anneal_reweight: float = 0.25  # as `reweight`, measured
 
 
 class State(NamedTuple):
-    """Maps into the common coordinates, and where the annealing stands."""
+    """Maps into the common coordinates, and the progress of the loop."""
 
-    from_fixed: Float[Array, "d_fixed r"]
-    from_moving: Float[Array, "d_moving r"]
-    keep: Float[Array, ""]  # share of similarities that a matching sees
-    best: Float[Array, ""]  # objective so far, at this share
+    source_map: Float[Array, "d_source r"]
+    target_map: Float[Array, "d_target r"]
+    keep_prob: Float[Array, ""]  # probability that a similarity takes part in a matching
+    best: Float[Array, ""]  # highest objective at this keep_prob
     stalled: Int[Array, ""]  # steps since the last gain
-    salt: Int[Array, ""]  # of the random drop
+    draw: Int[Array, ""]  # number of the next random draw of dropped similarities
 
 
 class Data(NamedTuple):
-    """What the steps read: unit rows; rows `fixed_seeds` and `moving_seeds` are known pairs."""
+    """Unit rows of both spaces; rows `source_pairs` and `target_pairs` are the known pairs."""
 
-    fixed: Float[Array, "n d_fixed"]
-    moving: Float[Array, "m d_moving"]
-    fixed_seeds: Int[Array, " s"]
-    moving_seeds: Int[Array, " s"]
+    source: Float[Array, "n d_source"]
+    target: Float[Array, "m d_target"]
+    source_pairs: Int[Array, " p"]
+    target_pairs: Int[Array, " p"]
 
 
 class Matches(NamedTuple):
-    """Hubness-corrected nearest neighbours in both directions."""
+    """Nearest neighbours by CSLS in both directions."""
 
-    to_moving: Int[Array, " n"]
-    to_fixed: Int[Array, " m"]
-    mutual: Bool[Array, " n"]  # row i of `fixed` is the choice of its own choice
-    objective: Float[Array, ""]  # mean best CSLS of both directions: high if the maps are right
+    to_target: Int[Array, " n"]  # target row of each source row
+    to_source: Int[Array, " m"]  # source row of each target row
+    mutual: Bool[Array, " n"]  # whether a source row is the nearest one of its target row, too
+    objective: Float[Array, ""]  # mean CSLS of both directions; high if the maps are right
 
 
 @partial(jax.jit, static_argnames="neighbours")
-def match(
-    fixed: Float[Array, "n r"],
-    moving: Float[Array, "m r"],
+def csls_matches(
+    source: Float[Array, "n r"],
+    target: Float[Array, "m r"],
     *,
     neighbours: int = 10,
-    keep: Float[Array, ""] | float = 1.0,
-    salt: Int[Array, ""] | int = 0,
+    keep_prob: Float[Array, ""] | float = 1.0,
+    draw: Int[Array, ""] | int = 0,
 ) -> Matches:
-    """Matches unit rows by CSLS = 2 cos - r(fixed row) - r(moving row), in two streamed passes.
+    """Matches unit rows by CSLS = 2 cos - r(source row) - r(target row), in two streamed passes.
 
     Args:
-      fixed: unit rows.
-      moving: unit rows.
-      neighbours: rows that r averages over (cut to the rows there are).
-      keep: share of the similarities that may be chosen, the rest dropped at random.
-      salt: changes which are dropped.
+      source: unit rows.
+      target: unit rows.
+      neighbours: rows that r averages over, cut to the rows there are.
+      keep_prob: probability that a pair may be matched; the others are dropped at random.
+      draw: number of the random draw; another number drops other pairs.
     """
-    to_fixed, best_moving, fixed_hubness = _best(fixed, moving, neighbours, keep, salt)
-    to_moving, best_fixed, moving_hubness = _best(moving, fixed, neighbours, keep, salt + 1)
-    mutual = to_fixed[to_moving] == jnp.arange(fixed.shape[0])
-    objective = (best_moving - moving_hubness).mean() + (best_fixed - fixed_hubness).mean()
-    return Matches(to_moving, to_fixed, mutual, objective / 2)
+    nearest = partial(_nearest, neighbours=neighbours, keep_prob=keep_prob)
+    to_source, target_score, source_hubness = nearest(source, target, draw=draw)
+    to_target, source_score, target_hubness = nearest(target, source, draw=draw + 1)
+    mutual = to_source[to_target] == jnp.arange(source.shape[0])
+    objective = (target_score - target_hubness).mean() + (source_score - source_hubness).mean()
+    return Matches(to_target=to_target, to_source=to_source, mutual=mutual, objective=objective / 2)
 
 
-def _best(rows, columns, neighbours, keep, salt):
-    """For every column its best row under 2 s - r(row), that score, and r of the rows.
+def _nearest(rows, columns, neighbours, keep_prob, draw):
+    """For every column the row with the largest 2 s - r(row), that score, and r of the rows.
 
-    r of a block's rows is known once the block is, so one pass gives hubness and choice together.
+    r of a block's rows is known once the block is, so one pass gives hubness and argmax together.
     """
     num_columns = columns.shape[0]
     neighbours = min(neighbours, num_columns)
 
     def step(carry, index, valid, block, columns):
-        best, choice = carry
+        best, argmax = carry
         similarity = products(block, columns)
         hubness = largest(similarity, neighbours)[0].mean(axis=1)
         penalty = jnp.where(valid, hubness, jnp.inf)[:, None]
         score = lax.cond(
-            keep < 1,
-            lambda s: jnp.where(_kept(index, num_columns, keep, salt), s, DROPPED),
+            keep_prob < 1,
+            lambda s: jnp.where(_kept(index, num_columns, keep_prob, draw), s, DROPPED),
             lambda s: s,
             2 * similarity - penalty,
         )
         winner = score.argmax(axis=0)
         value = jnp.take_along_axis(score, winner[None], axis=0)[0]
-        better = value > best  # strict: ties stay with the lower row
-        carry = jnp.where(better, value, best), jnp.where(better, index[winner], choice)
+        better = value > best  # strict: of equal scores the lower row is taken
+        carry = jnp.where(better, value, best), jnp.where(better, index[winner], argmax)
         return carry, hubness
 
     def merge(first, second):
@@ -129,77 +137,79 @@ def _best(rows, columns, neighbours, keep, salt):
 
     init = jnp.full(num_columns, -jnp.inf), jnp.zeros(num_columns, jnp.int32)
     block = block_rows(num_columns)
-    (best, choice), hubness = scan_rows(step, init, merge, rows, columns, block=block)
-    return choice, best, hubness
+    (best, argmax), hubness = scan_rows(step, init, merge, rows, columns, block=block)
+    return argmax, best, hubness
 
 
-def _kept(index, num_columns, keep, salt):
-    """A hash of (row, column, salt) as the random draw: the same on any number of devices."""
+def _kept(index, num_columns, keep_prob, draw):
+    """Whether each pair of rows is kept: a hash of (row, column, draw) below keep_prob.
+
+    It does not depend on the number of devices. Neither does `jax.random.bernoulli` with a key
+    folded with each row's index, but with it a step at 4,000 rows of 384 numbers took .82 s instead
+    of .54 s on one core.
+    """
     column = jnp.arange(num_columns, dtype=jnp.uint32)[None]
     h = index.astype(jnp.uint32)[:, None] * jnp.uint32(0x9E3779B1)
-    h = h ^ (column * jnp.uint32(0x85EBCA77) + jnp.uint32(salt) * jnp.uint32(0xC2B2AE3D))
+    h = h ^ (column * jnp.uint32(0x85EBCA77) + jnp.uint32(draw) * jnp.uint32(0xC2B2AE3D))
     h = (h ^ (h >> 15)) * jnp.uint32(0x2C1B3C6D)
     h = (h ^ (h >> 12)) * jnp.uint32(0x297A2D39)
-    return (h ^ (h >> 15)).astype(jnp.float32) * 2.0**-32 < keep
+    return (h ^ (h >> 15)).astype(jnp.float32) * 2.0**-32 < keep_prob
 
 
-def at(
-    from_fixed: Float[Array, "d_fixed r"],
-    from_moving: Float[Array, "d_moving r"],
-    keep: float = 1.0,
-    salt: int = 0,
+def from_maps(
+    source_map: Float[Array, "d_source r"],
+    target_map: Float[Array, "d_target r"],
+    keep_prob: float = 1.0,
+    draw: int = 0,
 ) -> State:
-    """The state at the start of a loop from the given maps.
-
-    Args:
-      from_fixed: map of the fixed space into the common coordinates.
-      from_moving: that of the moving space.
-      keep: share of similarities that the first matchings see; it doubles as the objective stalls.
-      salt: changes what is dropped.
-    """
-    best = jnp.float32(ot.LOW)
-    return State(from_fixed, from_moving, jnp.float32(keep), best, jnp.int32(0), jnp.int32(salt))
+    """The state at the start of a loop from the given maps."""
+    return State(
+        source_map=source_map,
+        target_map=target_map,
+        keep_prob=jnp.float32(keep_prob),
+        best=jnp.float32(LOWEST),
+        stalled=jnp.int32(0),
+        draw=jnp.int32(draw),
+    )
 
 
 @jax.jit
-def init(data: Data, keep: float = 1.0, salt: int = 0) -> State:
-    """Whitened coordinates in the seeds: x -> x S' (S S')^(-1/2), S the seed rows of each space.
+def from_pairs(data: Data) -> State:
+    """The state at the start of a loop from the known pairs.
 
-    Least squares on the seeds alone says nothing off their span; these coordinates leave it out
-    (an orthogonal map fitted on the seeds fills it with an arbitrary rotation, and fails). Seeds
-    that span a whole space leave nothing to fill: there it is the orthogonal map.
+    The common coordinates of x are x S' (S S')^(-1/2), where the rows of S are the space's rows in
+    known pairs. They leave out the orthogonal complement of the span of S, about which the pairs
+    say nothing; an orthogonal map fitted on few pairs would fill it with an arbitrary rotation. If
+    there are more pairs than dimensions it is the orthogonal map that is taken.
     """
-    rank = min(data.fixed.shape[1], data.moving.shape[1])
-    if len(data.fixed_seeds) > rank:
-        seeds = data.fixed[data.fixed_seeds].T @ data.moving[data.moving_seeds]
-        return at(*maps(seeds, 0.0), keep, salt)
+    rank = min(data.source.shape[1], data.target.shape[1])
+    if len(data.source_pairs) > rank:
+        return from_maps(*common_maps(pair_covariance(data), 0.0))
 
-    def coordinates(seeds):
-        values, vectors = jnp.linalg.eigh(seeds @ seeds.T)
-        # Seeds that repeat a direction add none: their eigenvalues are rounding error.
+    def whitened(pairs):
+        values, vectors = jnp.linalg.eigh(pairs @ pairs.T)
+        # The eigenvalues of linearly dependent rows are rounding errors.
         scale = jnp.where(values > 1e-3 * values[-1], 1 / jnp.sqrt(jnp.abs(values)), 0.0)
-        whitened = seeds.T @ (vectors * scale) @ vectors.T
-        return jnp.pad(whitened, [(0, 0), (0, rank - len(seeds))])
+        transform = pairs.T @ (vectors * scale) @ vectors.T
+        return jnp.pad(transform, [(0, 0), (0, rank - len(pairs))])
 
-    return at(
-        coordinates(data.fixed[data.fixed_seeds]),
-        coordinates(data.moving[data.moving_seeds]),
-        keep,
-        salt,
-    )
+    pairs = data.source[data.source_pairs], data.target[data.target_pairs]
+    return from_maps(*map(whitened, pairs))
 
 
 @jax.jit
 def coordinates(state: State, data: Data) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
     """Both spaces in the common coordinates, unit rows."""
-    return unit(data.fixed @ state.from_fixed), unit(data.moving @ state.from_moving)
+    return unit(data.source @ state.source_map), unit(data.target @ state.target_map)
 
 
 @jax.jit
-def maps(
-    covariance: Float[Array, "d_fixed d_moving"], reweight: float
-) -> tuple[Float[Array, "d_fixed r"], Float[Array, "d_moving r"]]:
-    """Both spaces' maps into common coordinates: singular vectors, re-weighted by the values.
+def common_maps(
+    covariance: Float[Array, "d_source d_target"], reweight: float
+) -> tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]:
+    """Maps of both spaces into common coordinates: U s^(reweight/2) and V s^(reweight/2).
+
+    U s V' is the singular value decomposition of the covariance, s divided by its largest entry.
 
     Args:
       covariance: sum of x_i y_j' over matched rows.
@@ -210,70 +220,114 @@ def maps(
     return left * scale, right.T * scale
 
 
-def _remapped(covariance, data: Data, settings):
-    """`maps` of the matches and the weighted seed pairs; Settings and Annealing both have both."""
-    seeds = data.fixed[data.fixed_seeds].T @ data.moving[data.moving_seeds]
-    return maps(covariance + settings.seed_weight * seeds, settings.reweight)
+def pair_covariance(data: Data) -> Float[Array, "d_source d_target"]:
+    """Sum of x_i y_j' over the known pairs."""
+    return data.source[data.source_pairs].T @ data.target[data.target_pairs]
 
 
-def matches(state: State, data: Data, neighbours: int, **drop) -> Matches:
-    """`match` in the common coordinates; `drop` are its keep and salt."""
-    return match(*coordinates(state, data), neighbours=neighbours, **drop)
+def current_matches(state: State, data: Data, neighbours: int, **drop) -> Matches:
+    """`csls_matches` in the common coordinates; `drop` are its keep_prob and draw."""
+    return csls_matches(*coordinates(state, data), neighbours=neighbours, **drop)
 
 
-def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
-    """Matches in the common coordinates, then maps by one SVD of the matches' cross-covariance."""
-    found = matches(state, data, settings.neighbours, keep=state.keep, salt=state.salt)
-    del index
-    # Matches of both directions, not the mutual ones alone: from weak starts those are few and
-    # agree with the map that made them.
-    covariance = data.fixed.T @ data.moving[found.to_moving]
-    covariance += data.fixed[found.to_fixed].T @ data.moving
-    from_fixed, from_moving = _remapped(covariance, data, settings)
-
+def step(state: State, index, data: Data, settings: Loop) -> tuple[State, dict]:
+    """Matches in the common coordinates, then maps by the matches' cross-covariance."""
+    drop = {"keep_prob": state.keep_prob, "draw": state.draw}
+    found = current_matches(state, data, settings.neighbours, **drop)
+    # The matches of both directions, not the mutual ones alone: from a weak start those are few,
+    # and mostly confirm the map that produced them.
+    covariance = data.source.T @ data.target[found.to_target]
+    covariance += data.source[found.to_source].T @ data.target
+    covariance += settings.pair_weight * pair_covariance(data)
+    source_map, target_map = common_maps(covariance, settings.reweight)
     gained = found.objective > state.best + settings.tolerance
     stalled = jnp.where(gained, 0, state.stalled + 1)
-    doubles = (stalled >= settings.patience) & (state.keep < 1)
+    doubles = (stalled >= settings.patience) & (state.keep_prob < 1)
     new = State(
-        from_fixed,
-        from_moving,
-        jnp.where(doubles, jnp.minimum(1.0, 2 * state.keep), state.keep),
-        # Objectives at different shares kept do not compare.
-        jnp.where(doubles, ot.LOW, jnp.maximum(state.best, found.objective)),
-        jnp.where(doubles, 0, stalled),
-        state.salt + 2,  # a matching draws twice
+        source_map=source_map,
+        target_map=target_map,
+        keep_prob=jnp.where(doubles, jnp.minimum(1.0, 2 * state.keep_prob), state.keep_prob),
+        # Objectives at different probabilities are not comparable.
+        best=jnp.where(doubles, LOWEST, jnp.maximum(state.best, found.objective)),
+        stalled=jnp.where(doubles, 0, stalled),
+        draw=state.draw + 2,  # one draw for each direction
     )
-    metrics = {"objective": found.objective, "mutual": found.mutual.mean(), "keep": state.keep}
-    return new, metrics
+    metrics = {"objective": found.objective, "mutual": found.mutual.mean()}
+    return new, metrics | {"keep_prob": state.keep_prob}
 
 
-def soft_step(state: State, index, data: Data, settings: Annealing) -> tuple[State, dict]:
-    """As `step`, but the matching is an entropic plan, epsilon by the step's number.
+def annealed_step(state: State, index, data: Data, settings: Annealing) -> tuple[State, dict]:
+    """As `step`, but the rows are matched by an entropic plan, whose epsilon falls over the steps.
 
-    Where few seeds leave the first coordinates too poor for hard matches, an average over many
-    keeps what little they say (deterministic annealing; Grave et al. 2019 anneal the same plans).
-    The plan is held: for some thousands of rows.
+    If there are few known pairs, the first coordinates are too poor for one-to-one matches, and an
+    average over many candidates keeps the little information they have (deterministic annealing;
+    Grave et al. 2019 anneal the same plans). The plan is held in memory.
     """
-    fixed, moving = coordinates(state, data)
-    similarity = fixed @ moving.T
-    epsilon = jnp.asarray(settings.epsilon)[index]
-    plan = len(fixed) * ot.plan(1 - similarity, epsilon, iterations=settings.iterations)
-    covariance = data.fixed.T @ (plan @ data.moving)
-    from_fixed, from_moving = _remapped(covariance, data, settings)
-    metrics = {"epsilon": epsilon, "similarity": jnp.sum(plan * similarity) / len(fixed)}
-    return state._replace(from_fixed=from_fixed, from_moving=from_moving), metrics
+    source, target = coordinates(state, data)
+    similarity = source @ target.T
+    epsilon = jnp.asarray(np.geomspace(*settings.anneal_epsilon, settings.anneal_steps))[index]
+    plan = len(source) * ot.plan(1 - similarity, epsilon, iterations=settings.anneal_iterations)
+    covariance = data.source.T @ (plan @ data.target)
+    covariance += settings.pair_weight * pair_covariance(data)
+    source_map, target_map = common_maps(covariance, settings.anneal_reweight)
+    metrics = {"epsilon": epsilon, "similarity": jnp.sum(plan * similarity) / len(source)}
+    return state._replace(source_map=source_map, target_map=target_map), metrics
 
 
-def done(state: State, settings: Settings) -> bool:
+def done(state: State, settings: Loop) -> bool:
     """Whether nothing is dropped and the objective has not gained for `patience` steps."""
-    keep, stalled = jax.device_get((state.keep, state.stalled))
-    return bool(keep >= 1 and stalled >= settings.patience)
+    return bool((state.keep_prob >= 1) & (state.stalled >= settings.patience))
 
 
-@jax.jit
-def whitening(x: Float[Array, "n d"], power: float) -> Float[Array, "d d"]:
-    """C^(-power/2), C the second moment of the rows: power 0 does nothing, 1 whitens."""
-    values, vectors = jnp.linalg.eigh(x.T @ x / x.shape[0])
-    # Directions without variance would be blown up to noise.
-    values = jnp.maximum(values, 1e-6 * values[-1])
-    return (vectors * values ** (-power / 2)) @ vectors.T
+@partial(jax.jit, static_argnames="unit_anchors")
+def fit_anchors(
+    source: Float[Array, "n d_source"],
+    target: Float[Array, "m d_target"],
+    anchors: Float[Array, "k d_source"],
+    to_target: Int[Array, " n"],
+    weight: Float[Array, " n"] | Bool[Array, " n"],
+    *,
+    unit_anchors: bool = True,
+) -> Float[Array, "k d_target"]:
+    """Anchors of the target that fit the matched pairs best: eq. 1 with the permutation fixed.
+
+    Minimises sum_i weight_i |rr(x_i, A_X) / |rr(x_i, A_X)| - y_match(i) A_Y'|^2 over A_Y. The first
+    term is the unit relative row, which the metrics compare.
+
+    Args:
+      source: unit rows.
+      target: unit rows.
+      anchors: of the source.
+      to_target: the row of `target` matched with each row of `source`.
+      weight: of each row of `source`; 0 leaves it out.
+      unit_anchors: whether |a| = 1 for each anchor, as in the paper. The problem is then solved
+        exactly, anchor by anchor, by its secular equation (G + l I) a = c, |a| = 1, in the
+        eigenbasis of the Gram matrix G. Otherwise it is least squares.
+    """
+    wanted = unit(source @ anchors.T) * weight[:, None]
+    matched = target[to_target]
+    total = jnp.maximum(weight.sum(), 1)
+    gram = (matched * weight[:, None]).T @ matched / total
+    cross = wanted.T @ matched / total
+    values, vectors = jnp.linalg.eigh(gram)
+    cross = cross @ vectors
+    floor = 1e-7 * values[-1]
+    regular = values > floor
+    free = jnp.where(regular, cross / jnp.where(regular, values, 1.0), 0.0)
+    if not unit_anchors:
+        return free @ vectors.T
+    # The metrics normalise rows, so the common scale of the relative rows is arbitrary. It is set
+    # so that the least-squares anchors have mean length one, which changes them least.
+    cross = cross / jnp.linalg.norm(free, axis=1).mean()
+    # |a(l)| falls from infinity to below one between these two bounds: bisection.
+    low = jnp.full(len(cross), floor - values[0])
+    high = jnp.linalg.norm(cross, axis=1) - values[0] + floor
+
+    def halve(_, bounds):
+        low, high = bounds
+        middle = (low + high) / 2
+        long = jnp.sum((cross / (values + middle[:, None])) ** 2, axis=1) > 1
+        return jnp.where(long, middle, low), jnp.where(long, high, middle)
+
+    low, high = lax.fori_loop(0, 60, halve, (low, high))
+    return unit(cross / (values + high[:, None])) @ vectors.T

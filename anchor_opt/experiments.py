@@ -1,219 +1,227 @@
-"""The experiments: data, method, metrics, report. Each returns the table for the terminal."""
+"""The experiments: data, methods, metrics, report. Each returns the table for the terminal."""
 
+import dataclasses
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
-from anchor_opt import bootstrap, figures, paper, tables, vision
-from anchor_opt.measure import ROLES, check, collect, fixed_role, forms
-from anchor_opt.methods import METHODS, Run
-from anchor_opt.problem import Problem, sample
-from anchor_opt.relative import preprocess
-from anchor_opt.stitching import stitching
-from common import report, sweeps
-from common.data import pairs, words
+from anchor_opt import bootstrap, retrieval_report, runner, stitching, stitching_report, vision
+from anchor_opt.methods import METHODS
+from anchor_opt.relative import Problem, Run, sample
+from anchor_opt.retrieval_report import joined
+from anchor_opt.runner import ROLES, Grid, other
+from common import report
+from common.data import english, paired_spaces
+from common.data.paired_spaces import PairedSpaces
+from common.linear import preprocess
 from common.metrics import correspondence
-from common.workdir import Workdir, write_atomically, write_json
+from common.report import Row
+from common.settings import settings, sweep
+from common.workdir import Workdir
+
+Spaces = Mapping[str, Float[Array, "n d"]]  # role -> preprocessed rows
 
 
 def retrieval(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Retrieval across two word spaces (Tables 1, 4, 5): every method, both directions."""
-    check(config)
-    data = _load(config, cache)
-    return _across(config, work, data, figures.word_groups(config.figure_words, data))
+    data = _words(config, config.num_words, cache)
+    groups = retrieval_report.word_groups(config.figure_words, data.names, data.source)
+    return _retrieval(config.experiment, runner.grid(config), work, data, groups, english.SPACES)
 
 
 def across_images(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Retrieval across two encoders of the same images (Table 7)."""
-    check(config)
-    seen = vision.load(config, work, cache)
-    named = ConfigDict(config)  # the table names the file of one's own features or weights
-    named.source, named.target = seen.encoders
-    known = seen.labels is not None
-    groups = figures.class_groups(seen.labels, seen.pair) if known else {}
-    return _across(named, work, seen.pair, groups, seen.notes)
+    encoders = {name: settings(vision.Encoder, one) for name, one in config.encoders.items()}
+    encoded = vision.load(settings(vision.Settings, config, encoders=encoders), work, cache)
+    # The tables name the files that took the place of encoders.
+    source, target = encoded.encoders
+    grid = dataclasses.replace(runner.grid(config), source=source, target=target)
+    pair, labels, notes = encoded.pair, encoded.labels, encoded.notes
+    groups = {} if labels is None else retrieval_report.class_groups(labels, pair.source)
+    return _retrieval(config.experiment, grid, work, pair, groups, encoders, notes)
 
 
-def _across(
-    config: ConfigDict, work: Workdir, data: pairs.Pair, groups: dict, notes: str = ""
-) -> str:
-    """Retrieval across two spaces: every method, both directions; tables and figures.
-
-    Args:
-      config: of the experiment.
-      work: the run's folder.
-      data: the spaces.
-      groups: label -> rows coloured in the figure.
-      notes: on the data, to stand below the tables.
-    """
-    rows, failed = _collect(config, work, data)
-    full, short = tables.retrieval(config, rows, failed, notes)
-    write_json(work.path / "results.json", rows)
-    write_atomically(work.path / "table.md", full.encode())
-    figures.retrieval(config, work, data.names, _spaces(data), groups, rows)
-    return short
+def stitch(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Zero-shot stitching of two text encoders (Tables 2 and 6)."""
+    grid = runner.grid(config)
+    values = settings(stitching.Settings, config)
+    spaces, rows, failed = stitching.run(grid, values, work, cache)
+    rows = [stitching_report.named(row, grid, spaces) for row in rows]
+    means = stitching_report.tables(rows, num_anchors=grid.num_anchors, failed=failed)
+    tables = means | stitching_report.tables_by_direction(rows)
+    figures = stitching_report.figures(rows, grid, work, spaces)
+    end = f"\n\n{stitching_report.NOTES}"
+    report.finish(work, rows, joined(tables) + end, figures)
+    return joined(means) + end
 
 
-def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """The same with one value of the config varied: config.sweep_over through config.sweep_values.
-
-    Ends with a table and the figure sweep.png: MRR and Jaccard of each method over the values.
-    """
-    points = sweeps.points(config, check)
-    most = max(point.num_words for _, point in points)
-    with_most = ConfigDict(config)
-    with_most.num_words = most
-    data = _load(with_most, cache)
+def sweep_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Retrieval with one value of the config varied: a table and the figure sweep.png."""
+    points = sweep(config)
+    data = _words(config, max(point.num_words for _, point in points), cache)
     rows, failed = [], []
     for value, point in points:
-        first = pairs.Pair(*(part[: point.num_words] for part in data))
-        found, broken = _collect(point, work, first, f"{config.sweep_over}={value}-")
-        swept = {"sweep_over": config.sweep_over, "sweep_value": value}
-        rows += [row | swept for row in found]
+        _, found, broken = _measured(
+            runner.grid(point),
+            work,
+            PairedSpaces(*(part[: point.num_words] for part in data)),
+            english.SPACES,
+            prefix=f"{config.sweep_over}-{value}-",
+            experiment=config.experiment,
+            sweep_over=config.sweep_over,
+            sweep_value=value,
+        )
+        rows += found
         failed += broken
-    table = tables.sweep(config, rows, failed)
-    write_json(work.path / "results.json", rows)
-    write_atomically(work.path / "table.md", table.encode())
-    figures.sweep(config, work, rows)
-    return table
+    tables = retrieval_report.sweep_table(rows, num_anchors=config.num_anchors, failed=failed)
+    figures = {"sweep": retrieval_report.sweep_figure(rows, config.methods)}
+    return report.finish(work, rows, joined(tables), figures)
 
 
-def _spaces(data: pairs.Pair) -> dict:
-    return {role: preprocess(jnp.asarray(getattr(data, role))) for role in ROLES}
+def _words(config: ConfigDict, num_words: int, cache: Path) -> PairedSpaces:
+    files = ("source", "target", "source_words", "target_words", "max_rows")
+    given = {name: config[name] for name in (*files, "drop_first", "min_letters")}
+    return paired_spaces.load(**given, num_words=num_words, cache=cache)
+
+
+def _retrieval(
+    experiment: str,
+    grid: Grid,
+    work: Workdir,
+    data: PairedSpaces,
+    groups: Mapping[str, list[int]],
+    proxies: Collection[str],
+    notes: str = "",
+) -> str:
+    """Measures and reports; `groups` are coloured in the figure, `notes` say what the data are."""
+    spaces, rows, failed = _measured(grid, work, data, proxies, experiment=experiment)
+    across = retrieval_report.tables(rows, num_anchors=grid.num_anchors, failed=failed)
+    end = f"\n\n{retrieval_report.NOTES} {notes}"
+    figures = retrieval_report.retrieval_figures(grid, work, spaces, groups, rows)
+    report.finish(work, rows, joined(across | retrieval_report.tables_within(rows)) + end, figures)
+    return joined(across) + end
+
+
+def _measured(
+    grid: Grid,
+    work: Workdir,
+    data: PairedSpaces,
+    proxies: Collection[str],
+    *,
+    prefix: str = "",
+    **shared,
+) -> tuple[Spaces, list[Row], list[str]]:
+    """The preprocessed spaces, the rows of results.json, and the parts that failed.
+
+    `proxies` are names of spaces that take the place of the paper's; `shared` are fields of `Row`.
+    """
+    spaces = {role: preprocess(jnp.asarray(getattr(data, role))) for role in ROLES}
+    measured, failed = _collect(grid, work, spaces, data.names, prefix)
+    rows = report.summarise(
+        measured,
+        dataset=f"{grid.source} -> {grid.target}",
+        num_items=len(data.names),
+        num_pairs=grid.num_pairs,
+        proxy=any(name in proxies for name in (grid.source, grid.target)),
+        **shared,
+    )
+    return spaces, [_named(row, grid, spaces) for row in rows], failed
 
 
 def _collect(
-    config: ConfigDict, work: Workdir, data: pairs.Pair, prefix: str = ""
+    grid: Grid, work: Workdir, spaces: Spaces, names: list[str], prefix: str
 ) -> tuple[list[dict], list[str]]:
-    """Measures every method, direction and random seed: the rows, and the parts that failed."""
-    spaces = _spaces(data)
-    absolute = work.part(f"{prefix}absolute", lambda: _absolute(spaces, config.k))
+    """Measurements, whose spaces are named by their roles, and the parts that failed."""
+    k = grid.settings.k
+    absolute = work.part(f"{prefix}absolute", lambda: _metrics(spaces, k, "absolute"))
 
-    def pose(role, random_seed):
+    def problem(role: str, random_seed: int) -> Problem:
         return sample(
-            spaces[fixed_role(role)],
+            spaces[other(role)],
             spaces[role],
-            num_anchors=config.num_anchors,
-            num_seeds=config.num_seeds,
+            num_anchors=grid.num_anchors,
+            num_pairs=grid.num_pairs,
             random_seed=random_seed,
-            noise=config.seed_noise,
+            wrong_pair_fraction=grid.wrong_pair_fraction,
         )
 
-    def measure(problem, role, run, method):
-        return _measure(problem, role, run, method, data.names)
+    def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
+        result = METHODS[method](problem, run)
+        rows = []
+        for form, anchors in runner.keep_anchors(problem, result, method, run, names):
+            relative = dict(zip((other(role), role), problem.relative(anchors), strict=True))
+            in_order = {name: relative[name] for name in ROLES}
+            rows += [row | {"anchors": form} for row in _metrics(in_order, k, "relative")]
+        if result.coordinates:
+            rows += _mapped_precision(problem, result.coordinates, role, k)
+        notes = dict(result.notes)
+        if "rejected_pairs" in notes:
+            pairs = problem.source_pairs[notes["rejected_pairs"]]
+            notes["rejected_pairs"] = [names[row] for row in pairs]
+        return {"rows": rows, "notes": notes}
 
-    measured, failed = collect(config, work, pose, measure, prefix)
-    # The same for every method, shown beside each as the paper does.
-    for run in dict.fromkeys((r["method"], r["optimised"], r["random_seed"]) for r in measured):
-        shared = dict(zip(("method", "optimised", "random_seed"), run, strict=True))
-        measured += [shared | row for row in absolute]
-    return [_row(row, config, spaces) for row in report.summarise(measured)], failed
-
-
-def _load(config: ConfigDict, cache: Path) -> pairs.Pair:
-    return pairs.load(
-        config.source,
-        config.target,
-        num_words=config.num_words,
-        cache=cache,
-        source_words=config.source_words,
-        target_words=config.target_words,
-        drop_first=config.drop_first,
-        min_letters=config.min_letters,
-        max_rows=config.max_rows,
-    )
-
-
-def _measure(problem: Problem, role: str, run: Run, method: str, names: list[str]) -> dict:
-    """Runs one method and measures its anchors."""
-    found = METHODS[method](problem, run)
-    rows = []
-    for kind, anchors in forms(problem, found, method, run, names):
-        rows += _compare(problem, anchors, role, run.config.k, kind)
-    if found.coordinates:
-        rows += _own_precision(problem, found.coordinates, role, run.config.k)
-    notes = dict(found.notes)
-    if "disbelieved" in notes:  # seeds by number: by name
-        notes["disbelieved"] = [names[problem.anchors[i]] for i in notes["disbelieved"]]
-    return {"rows": rows, "notes": notes}
+    measured, failed = runner.collect(grid, work, problem, measure, prefix)
+    # The metrics of the absolute vectors stand beside every method's, as in the paper.
+    runs = {(r["method"], r["labels"]["optimised"], r["random_seed"]): None for r in measured}
+    for method, role, random_seed in runs:
+        for row in absolute:
+            labels = {"optimised": role} | row["labels"]
+            measured.append(row | {"method": method, "random_seed": random_seed, "labels": labels})
+    return measured, failed
 
 
-def _own_precision(problem: Problem, coordinates: tuple, role: str, k: int) -> list[dict]:
-    """P@1 under CSLS in the method's own coordinates, both ways: two passes give no more."""
-    found = jax.device_get(bootstrap.match(*coordinates, neighbours=k))
-    shares = _by_role(
-        role,
-        (found.to_fixed[problem.truth] == np.arange(len(problem.truth))).mean(),
-        (found.to_moving == problem.truth).mean(),
-    )
-    shared = {"metric": "p_at_1", "representation": "mapped", "anchors": None}
+def _metrics(spaces: Spaces, k: int, representation: str) -> list[dict]:
+    """All metrics of each space with each, itself included."""
     return [
-        shared | {"source": source, "target": target, "value": float(shares[source])}
-        for source, target in (ROLES, ROLES[::-1])
-    ]
-
-
-def _compare(problem: Problem, moving_anchors, role: str, k: int, anchors: str | None) -> list:
-    """All metrics between the relative spaces, each also against itself."""
-    fixed, moving = problem.relative(moving_anchors)
-    spaces = _by_role(role, moving, fixed)
-    return [row | {"representation": "relative", "anchors": anchors} for row in _metrics(spaces, k)]
-
-
-def _by_role(role: str, moving, fixed) -> dict:
-    """Source first: the order of the table."""
-    return {name: moving if name == role else fixed for name in ROLES}
-
-
-def _metrics(spaces: dict, k: int) -> list[dict]:
-    return [
-        {"source": source, "target": target, "metric": name, "value": float(value)}
+        _measurement(source, target, metric, value, representation)
         for (source, target), values in correspondence(spaces, k).items()
-        for name, value in values.items()
+        for metric, value in values.items()
     ]
 
 
-def _absolute(spaces: dict, k: int) -> list[dict]:
-    """The same metrics without anchors."""
-    return [row | {"representation": "absolute", "anchors": None} for row in _metrics(spaces, k)]
+def _mapped_precision(problem: Problem, coordinates: tuple, role: str, k: int) -> list[dict]:
+    """P@1 under CSLS in the method's own common coordinates, in both directions."""
+    found = jax.device_get(bootstrap.csls_matches(*coordinates, neighbours=k))
+    to_source = (found.to_source[problem.truth] == np.arange(len(problem.truth))).mean()
+    right = {role: to_source, other(role): (found.to_target == problem.truth).mean()}
+    return [_measurement(one, other(one), "p_at_1", right[one], "mapped") for one in ROLES]
 
 
-def _row(row: dict, config: ConfigDict, spaces: dict) -> dict:
-    """A summarised row in the form of results.json, the paper's value beside it."""
-    names = {role: getattr(config, role) for role in ROLES}
-    standins = (*words.SPACES, *config.get("encoders", ()))
-    table = tables.published(config)
-    published = None
-    if row["representation"] == "relative" and config.experiment in ("retrieval", "vision"):
-        published = paper.value(
-            table, row["method"], row["optimised"], row["source"], row["target"], row["metric"]
-        )
-    return row | {
-        "experiment": config.experiment,
-        "dataset": f"{config.source} -> {config.target}",
-        "source": names[row["source"]],
-        "target": names[row["target"]],
-        "optimised": names[row["optimised"]],
-        "paper_value": published[0] if published else None,
-        "paper_std": published[1] if published else None,
-        "paper_dataset": table.dataset if published else None,
-        "standin": any(name in standins for name in (config.source, config.target)),
-        f"num_{table.items}": len(spaces["source"]),
-        "num_pairs": config.num_seeds,
-        "dim": spaces[row["source"]].shape[1],
-    }
+def _measurement(source: str, target: str, metric: str, value, representation: str) -> dict:
+    row = {"source": source, "target": target, "metric": metric, "value": float(value)}
+    return row | {"anchors": None, "labels": {"representation": representation}}
+
+
+def _named(row: Row, grid: Grid, spaces: Spaces) -> Row:
+    """A row with names of spaces in the place of roles, and the paper's value beside it."""
+    paper, optimised, value = retrieval_report.published(row.experiment), row.get("optimised"), None
+    if row.matches(representation="relative", sweep_over=None):
+        value = paper.value(row.method, optimised, row.source, row.target, row.metric)
+    mean, std = value or (None, None)
+    return dataclasses.replace(
+        row,
+        source=grid.name(row.source),
+        target=grid.name(row.target),
+        dim=spaces[row.source].shape[1],
+        paper_value=mean,
+        paper_std=std,
+        paper_dataset=paper.dataset if value else None,
+        labels=row.labels | {"optimised": grid.name(optimised)},
+    )
 
 
 EXPERIMENTS = {
     "retrieval": retrieval,
     "vision": across_images,
-    "sweep_seeds": sweep,
-    "sweep_anchors": sweep,
-    "sweep_words": sweep,
-    "sweep_noise": sweep,
-    "starts": sweep,
-    "stitching": stitching,
+    "sweep_pairs": sweep_experiment,
+    "sweep_anchors": sweep_experiment,
+    "sweep_words": sweep_experiment,
+    "sweep_wrong_pairs": sweep_experiment,
+    "starts": sweep_experiment,
+    "stitching": stitch,
 }

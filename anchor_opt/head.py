@@ -1,12 +1,15 @@
-"""The classifier on relative representations that zero-shot stitching trains once and reuses.
+"""The classifier that zero-shot stitching trains on one space and tests on another.
 
-Published form (code of Moschella et al. 2023): LayerNorm, then twice Linear, SiLU and a norm of
-each feature over the batch, then Linear and ReLU. That norm looks at the whole batch, in testing at
-the whole test set: the prediction for a text depends on the other texts (transductive).
+Published form (code of Moschella et al. 2023): LayerNorm; twice Linear, SiLU and a normalisation of
+each feature over the batch; Linear and ReLU. The feature normalisation computes its mean and
+variance on the batch in training and on the whole test set in testing, so the prediction for a text
+depends on the other texts (transductive). The inductive form has a LayerNorm in its place.
 """
 
+import dataclasses
 import itertools
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -15,40 +18,42 @@ import numpy as np
 import optax
 from flax import nnx
 from jaxtyping import Array, Float, Int
-from ml_collections import ConfigDict
+from sklearn.metrics import f1_score, mean_absolute_error
 
 from common import train
+from common.data.labelled_vectors import LabelledVectors
+from common.errors import UserError
 from common.workdir import Workdir
 
-EPSILON = 1e-5  # of all norms, as in PyTorch
-HEADS = ("published", "inductive")
+EPSILON = 1e-5  # added to each variance, as in PyTorch
+FORMS = ("published", "inductive")
 
 
-class Settings(NamedTuple):
-    """Static choices of the training; see configs/anchor_opt/stitching.py."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """Values of config.head in configs/anchor_opt/stitching.py."""
 
-    head: str  # 'published', or 'inductive': a LayerNorm in the place of each feature norm
+    epochs: int
+    batch_size: int
+    learning_rate: float  # of Adam
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Static settings of a head: its form, its sizes and its training."""
+
+    form: str  # one of `FORMS`
     width: int  # of the relative vectors and of the hidden layers
     num_classes: int
-    learning_rate: float
-    batch_size: int
-
-
-class Texts(NamedTuple):
-    """What a head reads of one encoder's texts, and the class index of each."""
-
-    train: Float[Array, "n k"]  # unit rows
-    test: Float[Array, "m k"]
-    train_labels: Int[np.ndarray, " n"]
-    test_labels: Int[np.ndarray, " m"]
+    training: Training
 
 
 class Data(NamedTuple):
-    """What the epochs read."""
+    """The training set."""
 
     relative: Float[Array, "n k"]  # unit rows
     labels: Int[Array, " n"]
-    key: jax.Array  # of the order of the batches
+    key: jax.Array  # determines the order of the batches
 
 
 class State(NamedTuple):
@@ -59,27 +64,29 @@ class State(NamedTuple):
 
 
 def feature_norm(x: Float[Array, "b f"]) -> Float[Array, "b f"]:
-    """Each feature with mean 0 and variance 1 over the batch, no statistics kept."""
+    """Each feature normalised to mean 0 and variance 1 over the batch, without running averages."""
     return (x - x.mean(axis=0)) / jnp.sqrt(x.var(axis=0) + EPSILON)
 
 
 class Head(nnx.Module):
-    """Unit relative vectors to scores of the classes, none below zero.
+    """Maps unit relative vectors to non-negative scores of the classes.
 
-    Args:
-      settings: its form and sizes.
-      rngs: of the initial parameters, uniform within 1 / sqrt(inputs) as in PyTorch.
+    The initial parameters are uniform within 1 / sqrt(inputs), as in PyTorch.
     """
 
     def __init__(self, settings: Settings, rngs: nnx.Rngs):
         width = settings.width
         norm = partial(nnx.LayerNorm, width, epsilon=EPSILON, rngs=rngs)
         bound = width**-0.5
-        linear = partial(nnx.Linear, width, kernel_init=_within(bound), bias_init=_within(bound))
+
+        def uniform(key, shape, dtype):
+            return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+        linear = partial(nnx.Linear, width, kernel_init=uniform, bias_init=uniform)
         self.input_norm = norm()
         self.first, self.second = (linear(width, rngs=rngs) for _ in range(2))
         self.out = linear(settings.num_classes, rngs=rngs)
-        if settings.head == "published":
+        if settings.form == "published":
             self.first_norm = self.second_norm = feature_norm
         else:
             self.first_norm, self.second_norm = norm(), norm()
@@ -90,31 +97,35 @@ class Head(nnx.Module):
         return jax.nn.relu(self.out(x))
 
 
-def _within(bound: float):
-    return lambda key, shape, dtype: jax.random.uniform(key, shape, dtype, -bound, bound)
-
-
 @partial(jax.jit, static_argnames="settings")
 def init(settings: Settings, random_seed: int) -> State:
     """The state before the first epoch."""
     parameters = nnx.state(Head(settings, nnx.Rngs(jax.random.key(random_seed))))
-    return State(parameters, _optimiser(settings).init(parameters))
+    return State(parameters, optax.adam(settings.training.learning_rate).init(parameters))
+
+
+def with_parameters(settings: Settings, parameters: nnx.State) -> Head:
+    """The head with the given settings and parameters."""
+    graph = nnx.graphdef(nnx.eval_shape(lambda: Head(settings, nnx.Rngs(0))))
+    return nnx.merge(graph, parameters)
 
 
 def epoch(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
-    """One pass over the training set in random batches; what fills no batch is left out of it."""
-    num_rows, size = len(data.labels), min(settings.batch_size, len(data.labels))
+    """One pass over the training set in random batches; an incomplete last batch is skipped."""
+    num_rows = len(data.labels)
+    size = min(settings.training.batch_size, num_rows)
+    adam = optax.adam(settings.training.learning_rate)
     order = jax.random.permutation(jax.random.fold_in(data.key, index), num_rows)
     batches = order[: num_rows // size * size].reshape(-1, size)
 
     def update(state, rows):
         def loss(parameters):
-            scores = _scores(parameters, data.relative[rows], settings)
+            scores = with_parameters(settings, parameters)(data.relative[rows])
             losses = optax.softmax_cross_entropy_with_integer_labels(scores, data.labels[rows])
             return losses.mean()
 
         value, gradient = jax.value_and_grad(loss)(state.parameters)
-        updates, optimiser = _optimiser(settings).update(gradient, state.optimiser)
+        updates, optimiser = adam.update(gradient, state.optimiser)
         return State(optax.apply_updates(state.parameters, updates), optimiser), value
 
     state, losses = jax.lax.scan(update, state, batches)
@@ -125,75 +136,64 @@ def epoch(state: State, index, data: Data, settings: Settings) -> tuple[State, d
 def predict(
     parameters: nnx.State, relative: Float[Array, "n k"], settings: Settings
 ) -> Int[Array, " n"]:
-    """The class of largest score of each row; for the published head all rows are one batch."""
-    return _scores(parameters, relative, settings).argmax(axis=1)
-
-
-def _scores(parameters, relative, settings):
-    return nnx.merge(_graph(settings), parameters)(relative)
-
-
-@cache
-def _graph(settings: Settings) -> nnx.GraphDef:
-    return nnx.split(nnx.eval_shape(lambda: Head(settings, nnx.Rngs(0))))[0]
-
-
-def _optimiser(settings: Settings) -> optax.GradientTransformation:
-    return optax.adam(settings.learning_rate)
+    """The class with the largest score of each row; all rows form one batch."""
+    return with_parameters(settings, parameters)(relative).argmax(axis=1)
 
 
 def train_and_test(
-    texts: dict[str, Texts],
-    parts: dict[str, str],
-    config: ConfigDict,
+    spaces: Mapping[str, LabelledVectors],
+    parts: Mapping[str, str],
+    training: Training,
     *,
-    forms: tuple[str, ...],
+    forms: Sequence[str],
     num_classes: int,
     random_seed: int,
     work: Workdir,
 ) -> list[dict]:
-    """Trains every head on every space and tests it on every space of its dimension.
+    """Trains a head of each form on each space and tests it on every space of its dimension.
 
     Args:
-      texts: name of a space -> its texts.
-      parts: name of a space -> name of the part in which its heads are trained; a part that is
-        there already is not trained again.
-      config: config.head.
-      forms: names of `HEADS`.
+      spaces: name -> unit training and test vectors of the same texts, with their class indices.
+      parts: name -> part of the run in which the heads of that space are checkpointed.
+      training: of each head.
+      forms: some of `FORMS`.
       num_classes: c.
-      random_seed: of the initial parameters and of the batches.
+      random_seed: determines the initial parameters and the batches.
       work: the run's folder.
 
     Returns:
-      Rows with `source` (the encoder: the space tested on), `target` (the decoder: that trained
-      on), `head`, `metric` (`f1`, weighted by class size, and `mae` of the class index), `value`.
-    """
-    from sklearn.metrics import f1_score, mean_absolute_error  # takes a second
+      Measurements for `report.summarise`: `source` is the encoder, on whose test vectors the head
+      is tested, `target` the decoder, on whose training vectors it was trained; `metric` is `f1`,
+      weighted by class size, or `mae`, the mean absolute error of the class index.
 
-    rows = []
-    for name, (decoder, mine) in itertools.product(forms, texts.items()):
-        settings = Settings(
-            name, mine.train.shape[1], num_classes, config.learning_rate, config.batch_size
-        )
-        key = jax.random.key(random_seed)
+    Raises:
+      UserError: an unknown form.
+    """
+    measurements = []
+    key = jax.random.key(random_seed)
+    for form, (decoder, trained) in itertools.product(forms, spaces.items()):
+        if form not in FORMS:
+            raise UserError(f"There is no head '{form}': choose one of {', '.join(FORMS)}.")
+        width = trained.train.shape[1]
+        settings = Settings(form=form, width=width, num_classes=num_classes, training=training)
         state = train.run(
             epoch,
             init(settings, random_seed),
-            Data(mine.train, jnp.asarray(mine.train_labels), key),
+            Data(jnp.asarray(trained.train), jnp.asarray(trained.train_labels), key),
             settings,
-            num_steps=config.epochs,
-            chunk=config.epochs,
+            num_steps=training.epochs,
+            chunk=training.epochs,
             work=work,
-            part=f"{parts[decoder]}/{name}",
+            part=f"{parts[decoder]}/{form}",
         )
-        for encoder, tested in texts.items():
-            if tested.test.shape[1] != settings.width:
+        for encoder, tested in spaces.items():
+            if tested.test.shape[1] != width:
                 continue
-            found = np.asarray(predict(state.parameters, tested.test, settings))
+            predicted = np.asarray(predict(state.parameters, jnp.asarray(tested.test), settings))
             values = {
-                "f1": f1_score(tested.test_labels, found, average="weighted"),
-                "mae": mean_absolute_error(tested.test_labels, found),
+                "f1": f1_score(tested.test_labels, predicted, average="weighted"),
+                "mae": mean_absolute_error(tested.test_labels, predicted),
             }
-            shared = {"source": encoder, "target": decoder, "head": name}
-            rows += [shared | {"metric": m, "value": float(v)} for m, v in values.items()]
-    return rows
+            shared = {"source": encoder, "target": decoder, "labels": {"head": form}}
+            measurements += [shared | {"metric": m, "value": float(v)} for m, v in values.items()]
+    return measurements

@@ -1,43 +1,16 @@
-r"""Runs an experiment of anchor optimisation: from few known pairs to many parallel anchors.
+r"""Runs an experiment of anchor optimisation: from a few known pairs to many parallel anchors.
 
   python -m anchor_opt.main --config=configs/anchor_opt/retrieval.py --workdir=runs/ao
 
-Every value of the config file can be set from here, --config.num_words=4000 or
---config.methods=gt,seed,bootstrap say; the file has a comment for each. --config.quick runs the
-whole path on less. The workdir gets config.json, metrics.jsonl, TensorBoard events, results.json,
-table.md, figures and the anchors found; a run that was stopped goes on from there.
+Every value of the config file can be set from here, as in --config.num_words=4000 or
+--config.methods=gt,seed,bootstrap; the file explains each of them. --config.quick runs the whole
+experiment on less data. The workdir receives config.json, metrics.jsonl, TensorBoard events,
+results.json, table.md, figures and the anchors that were found. A killed run resumes when the same
+command is given again.
 """
 
-from absl import flags
-from ml_collections import config_flags
-
+from anchor_opt.experiments import EXPERIMENTS
 from common import cli
-from common.data.wheels import cache_dir
-from common.workdir import Workdir
-
-CONFIG = config_flags.DEFINE_config_file(
-    "config", None, "The experiment: a file of configs/anchor_opt.", lock_config=True
-)
-WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made if need be.")
-DISTRIBUTED = flags.DEFINE_bool(
-    "distributed", False, "Join the other hosts (jax.distributed) before touching a device."
-)
-flags.mark_flags_as_required(["config", "workdir"])
-
-
-def main(argv: list[str]) -> None:
-    """Runs the experiment that the config names."""
-    del argv
-    if DISTRIBUTED.value:
-        import jax
-
-        jax.distributed.initialize()
-    config = cli.settle(CONFIG.value, flags.FLAGS["config"].override_values)
-    work = Workdir(WORKDIR.value, config.to_dict())
-    from anchor_opt import experiments  # takes seconds: once the flags are known to be right
-
-    print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))
-
 
 if __name__ == "__main__":
-    cli.run(main)
+    cli.launch(EXPERIMENTS)

@@ -1,8 +1,11 @@
-"""Each method as one function: a problem and a config in, anchors of the moving space out.
+"""Every method as one function: a problem and a run in, anchors of the target space out.
 
 `METHODS` maps the names of config.methods to them; a new method is a function and a line there.
+Maps between the spaces act on the right of rows; a parallel anchor is the image of the source
+space's anchor.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -10,120 +13,146 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from anchor_opt import algorithm1, baselines, bootstrap, search
-from anchor_opt.problem import Found, Problem, Run
-from anchor_opt.refine import refine
-from anchor_opt.relative import unit
-from common import train
-from common.alignment import procrustes
+from anchor_opt import algorithm1, bootstrap, search, starts
+from anchor_opt.algorithm1 import Settings as Algorithm1
+from anchor_opt.bootstrap import Data, Matches
+from anchor_opt.relative import Problem, Result, Run
+from common.linear import procrustes, unit, whitening
 
 
-def gt(problem: Problem, run: Run) -> Found:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IteratedProcrustes:
+    """Values of `iterated_procrustes`."""
+
+    iterations: int  # fits after the first one, which is on the known pairs
+    neighbours: int  # of CSLS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SelfLearning(bootstrap.Loop):
+    """Values of `run_self_learning`: an orthogonal map, known pairs at the start alone."""
+
+    reweight: float = 0.0
+    pair_weight: float = 0.0
+    keep_prob: float  # probability at first that a similarity takes part; doubled on stall
+    steps: int  # at most
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Values of every method; None for methods that are not run."""
+
+    k: int = 10  # list length of the MRR that is logged over the steps
+    bootstrap: search.Settings = dataclasses.field(default_factory=search.Settings)
+    start: starts.Settings = dataclasses.field(default_factory=starts.Settings)
+    algorithm1: Algorithm1 | None = None
+    iterated_procrustes: IteratedProcrustes | None = None
+    self_learning: SelfLearning | None = None
+
+
+def gt(problem: Problem, run: Run) -> Result:
     """All true parallel anchors (paper: GT)."""
-    del run
-    return Found(jnp.take(problem.moving, problem.truth[problem.anchors], axis=0))
+    return Result(jnp.take(problem.target, problem.truth[problem.anchors], axis=0))
 
 
-def seed(problem: Problem, run: Run) -> Found:
-    """The seeds alone (paper: Seed)."""
-    del run
-    return Found(jnp.take(problem.moving, problem.seeds, axis=0))
+def seed(problem: Problem, run: Run) -> Result:
+    """The anchors of the known pairs alone (paper: Seed)."""
+    return Result(jnp.take(problem.target, problem.target_pairs, axis=0))
 
 
-def oracle(problem: Problem, run: Run) -> Found:
-    """Least squares on the true pairing: the ceiling of anchors that may be any vector."""
-    del run
-    everyone = np.ones(len(problem.truth), bool)
-    anchors = _given(problem)
-    found = refine(problem.fixed, problem.moving, anchors, problem.truth, everyone, sphere=False)
-    return Found(found)
+def lstsq_truth(problem: Problem, run: Run) -> Result:
+    """Least squares on the true pairing: a strong reference, not a bound."""
+    spaces, anchors = (problem.source, problem.target), problem.source_anchors
+    weight = np.ones(len(problem.truth), bool)
+    found = bootstrap.fit_anchors(*spaces, anchors, problem.truth, weight, unit_anchors=False)
+    return Result(found)
 
 
-def run_algorithm1(problem: Problem, run: Run) -> Found:
+def run_algorithm1(problem: Problem, run: Run) -> Result:
     """Algorithm 1 as printed."""
-    config = run.config.algorithm1
-    settings = algorithm1.Settings(
-        config.learning_rate,
-        config.sinkhorn_epsilon,
-        config.sinkhorn_iterations,
-        config.permute,
-        config.plan,
-        config.freeze_seeds,
-    )
-    anchors = _given(problem)
-    data = algorithm1.data(problem.fixed, anchors, problem.moving, len(problem.seeds))
+    settings = run.settings.algorithm1
+    anchors = problem.source_anchors
     key = jax.random.key(run.random_seed)
-    state = train.run(
+    state = run.train(
         algorithm1.step,
-        algorithm1.init(key, problem.moving, problem.seeds, len(anchors), settings),
-        data,
+        algorithm1.init(key, problem.target, problem.target_pairs, len(anchors), settings),
+        algorithm1.prepare(problem.source, anchors, problem.target, len(problem.target_pairs)),
         settings,
-        num_steps=config.steps,
+        num_steps=settings.steps,
         chunk=25,
-        work=run.work,
-        part=run.part,
-        evaluate=lambda state: search.mrr_of(problem, state.anchors, run.config.k),
+        evaluate=lambda state: search.relative_mrr(problem, state.anchors, run.settings.k),
     )
-    return Found(state.anchors)
+    return Result(state.anchors)
 
 
-def run_procrustes(problem: Problem, run: Run) -> Found:
-    """The orthogonal map of the seeds, applied to the anchors."""
-    del run
-    seeds = (problem.fixed, problem.fixed_seeds), (problem.moving, problem.seeds)
-    transform = procrustes(*(jnp.take(space, rows, axis=0) for space, rows in seeds))
-    return _through(problem, transform)
+def run_procrustes(problem: Problem, run: Run) -> Result:
+    """The orthogonal map fitted on the known pairs, applied to the anchors."""
+    source, target = problem.source[problem.source_pairs], problem.target[problem.target_pairs]
+    return _mapped(problem, procrustes(source, target))
 
 
-def run_iterated_procrustes(problem: Problem, run: Run) -> Found:
-    """Procrustes re-fitted on its own mutual matches."""
-    config = run.config.iterated_procrustes
-    transform = baselines.iterated_procrustes(
-        search.whole(problem), iterations=config.iterations, neighbours=config.neighbours
+def run_iterated_procrustes(problem: Problem, run: Run) -> Result:
+    """The orthogonal map fitted in turn with its own mutual matches (Lample et al. 2018)."""
+    settings, found = run.settings.iterated_procrustes, run_procrustes(problem, run)
+    for _ in range(settings.iterations):
+        matches = bootstrap.csls_matches(*found.coordinates, neighbours=settings.neighbours)
+        mutual = problem.source * matches.mutual[:, None]
+        found = _mapped(problem, procrustes(mutual, problem.target[matches.to_target]))
+    return found
+
+
+def run_self_learning(problem: Problem, run: Run) -> Result:
+    """Semi-supervised self-learning (Artetxe et al. 2018): `bootstrap.step` without re-weighting.
+
+    Similarities are dropped at random, ever fewer; at the end the advanced map is fitted once.
+    """
+    settings = run.settings.self_learning
+    data = search.all_rows(problem)
+    maps = bootstrap.common_maps(bootstrap.pair_covariance(data), 0.0)
+    start = bootstrap.from_maps(*maps, settings.keep_prob, run.random_seed)
+    state = search.run_loop(run, start, data, settings, num_steps=settings.steps, chunk=25)
+    found = bootstrap.current_matches(state, data, settings.neighbours)
+    source_map, target_map = advanced_maps(data, found)
+    # The target vectors of least norm whose coordinates are nearest to those of the anchors.
+    anchors = unit(problem.source_anchors @ source_map @ jnp.linalg.pinv(target_map))
+    return Result(anchors, (unit(data.source @ source_map), unit(data.target @ target_map)))
+
+
+def _mapped(problem: Problem, transform) -> Result:
+    anchors = unit(problem.source_anchors @ transform)
+    return Result(anchors, (unit(problem.source @ transform), problem.target))
+
+
+@jax.jit
+def advanced_maps(
+    data: Data, found: Matches
+) -> tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]:
+    """Whiten, orthogonal map, re-weight by .5 / .5, de-whiten (Artetxe et al. 2018, steps 1 to 4).
+
+    The dictionary is the union of both directions of `found`. Returns maps into common coordinates.
+    """
+    source = jnp.concatenate([data.source, data.source[found.to_source]])
+    target = jnp.concatenate([data.target[found.to_target], data.target])
+
+    whiten_source, dewhiten_source = whitening(source), whitening(source, -1.0)
+    whiten_target, dewhiten_target = whitening(target), whitening(target, -1.0)
+    covariance = whiten_source @ (source.T @ target) @ whiten_target
+    left, values, right = jnp.linalg.svd(covariance, full_matrices=False)
+    scale = jnp.sqrt(values)
+    return (
+        (whiten_source @ left * scale) @ (left.T @ dewhiten_source @ left),
+        (whiten_target @ right.T * scale) @ (right @ dewhiten_target @ right.T),
     )
-    return _through(problem, transform)
 
 
-def run_self_learning(problem: Problem, run: Run) -> Found:
-    """Semi-supervised self-learning (Artetxe et al. 2018): the public peer's loop, in ours."""
-    config = run.config.self_learning
-    data = search.whole(problem)
-    settings = bootstrap.Settings(config.neighbours, 0.0, 0.0, config.patience, config.tolerance)
-    state = train.run(
-        bootstrap.step,
-        baselines.self_learning_start(data, config.keep, run.random_seed),
-        data,
-        settings,
-        num_steps=config.steps,
-        chunk=25,
-        work=run.work,
-        part=run.part,
-        done=lambda state: bootstrap.done(state, settings),
-    )
-    found = bootstrap.matches(state, data, config.neighbours)
-    maps = baselines.advanced_maps(data, found)
-    anchors = baselines.parallel_through(_given(problem), *maps)
-    return Found(anchors, (unit(data.fixed @ maps[0]), unit(data.moving @ maps[1])))
-
-
-def _given(problem: Problem) -> Float[Array, "k d_fixed"]:
-    """The anchors of the fixed space."""
-    return jnp.take(problem.fixed, problem.anchors, axis=0)
-
-
-def _through(problem: Problem, transform) -> Found:
-    anchors = unit(_given(problem) @ transform)
-    return Found(anchors, baselines.map_with(transform, search.whole(problem)))
-
-
-METHODS: dict[str, Callable[[Problem, Run], Found]] = {
+METHODS: dict[str, Callable[[Problem, Run], Result]] = {
     "gt": gt,
     "seed": seed,
     "algorithm1": run_algorithm1,
     "bootstrap": search.run,
-    "oracle": oracle,
+    "lstsq_truth": lstsq_truth,
     "procrustes": run_procrustes,
     "iterated_procrustes": run_iterated_procrustes,
     "self_learning": run_self_learning,
 }
-FROM_SEEDS = ("seed", "procrustes", "iterated_procrustes", "self_learning")  # nothing without
+NEED_PAIRS = ("seed", "procrustes", "iterated_procrustes", "self_learning")

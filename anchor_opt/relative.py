@@ -1,40 +1,30 @@
-"""Relative representations (Moschella et al. 2023): a vector as its similarities to the anchors."""
+"""Relative representations, and the problem that is solved: finding parallel anchors.
+
+The relative representation of a vector is the list of its similarities to the anchors of its space
+(Moschella et al. 2023). Two spaces are comparable if their anchors are parallel: anchor j of both
+spaces is the same item. Here the anchors of a source space are given, those of a target space are
+sought, and a few pairs of parallel anchors are known.
+"""
+
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-
-@jax.jit
-def unit(x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """Rows divided by their Euclidean norm; rows must not be zero."""
-    return x / jnp.linalg.norm(x, axis=-1, keepdims=True)
-
-
-@jax.jit
-def preprocess(
-    x: Float[Array, "n d"], centre_of: Float[Array, "m d"] | None = None
-) -> Float[Array, "n d"]:
-    """Unit rows, centred, unit rows again.
-
-    Without the centring the relative spaces of two encoders do not correspond: each has one common
-    direction of its own, which every similarity then carries.
-
-    Args:
-      x: rows, none zero.
-      centre_of: rows whose mean, once they are of unit length, is the centre: the training rows
-        when x are those of a test; None: x itself.
-    """
-    centre = unit(x if centre_of is None else centre_of).mean(axis=0)
-    return unit(unit(x) - centre)
+from common import train
+from common.errors import UserError
+from common.linear import unit
+from common.workdir import Workdir
 
 
 def relative(x: Float[Array, "n d"], anchors: Float[Array, "k d"]) -> Float[Array, "n k"]:
-    """rr(x, A): the cosine of each row with each anchor (paper, section 2).
+    """rr(x, A) = x A': the cosine of each row with each anchor (paper, section 2).
 
     Args:
       x: unit rows.
-      anchors: rows of any length; it counts (unit for the cosine).
+      anchors: rows, not normalised here: an anchor's length scales its column.
     """
     return x @ anchors.T
 
@@ -45,21 +35,148 @@ def unit_relative(x: Float[Array, "n d"], anchors: Float[Array, "k d"]) -> Float
     return unit(relative(x, anchors))
 
 
-@jax.jit
-def relative_pair(
-    fixed: Float[Array, "n d_fixed"],
-    moving: Float[Array, "m d_moving"],
-    truth: Int[Array, " n"],
-    rows: Int[Array, " k"],
-    anchors: Float[Array, "k d_moving"],
-) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
-    """`unit_relative` rows of both spaces, row i of both the same item.
+class Problem(NamedTuple):
+    """Find the anchors of the target space that are parallel to those of the source space.
+
+    Attributes:
+      source: [n, d_source] preprocessed vectors of the space whose anchors are given.
+      target: [m, d_target] those of the space whose anchors are sought, rows shuffled.
+      anchors: [k] rows of `source` that are its anchors; the first p are in known pairs.
+      target_pairs: [p] rows of `target` that are paired with the first p anchors.
+      truth: [n] row of `target` that is the same item as each row of `source`. It is read by the
+        methods `gt` and `lstsq_truth`, by the evaluation, and to rank the shuffled rows of `target`
+        by frequency. None if unknown; the spaces may then be of different sizes, and the rows of
+        each are ordered by frequency.
+    """
+
+    source: Float[Array, "n d_source"]
+    target: Float[Array, "m d_target"]
+    anchors: Int[np.ndarray, " k"]
+    target_pairs: Int[np.ndarray, " p"]
+    truth: Int[np.ndarray, " n"] | None = None
+
+    @property
+    def source_pairs(self) -> Int[np.ndarray, " p"]:
+        """Rows of `source` that are in known pairs."""
+        return self.anchors[: len(self.target_pairs)]
+
+    @property
+    def source_anchors(self) -> Float[Array, "k d_source"]:
+        """The given anchors."""
+        return jnp.take(self.source, self.anchors, axis=0)
+
+    def most_frequent(self, count: int) -> tuple[Int[np.ndarray, " f"], Int[np.ndarray, " g"]]:
+        """The known pairs and then the most frequent other rows of each space.
+
+        Each space is ranked by its own frequencies; the order of the returned rows does not tell
+        which rows belong together.
+
+        Args:
+          count: rows of each space, cut to the rows there are; all known pairs are returned even if
+            there are more of them.
+
+        Returns:
+          Rows of `source` and rows of `target`.
+        """
+
+        def rows(pairs, by_frequency):
+            others = np.setdiff1d(by_frequency, pairs, assume_unique=True)
+            return np.concatenate([pairs, np.sort(others[: max(count - len(pairs), 0)])])
+
+        source = rows(self.source_pairs, np.arange(len(self.source)))
+        if self.truth is not None:
+            return source, rows(self.target_pairs, self.truth)
+        target = rows(self.target_pairs, np.arange(len(self.target)))
+        # These rows are not shuffled yet.
+        others = np.random.default_rng(0).permutation(target[len(self.target_pairs) :])
+        return source, np.concatenate([self.target_pairs, others])
+
+    def relative(
+        self, anchors: Float[Array, "k d_target"]
+    ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
+        """`unit_relative` rows of both spaces over the first k anchors, row i the same item."""
+        source_anchors = self.source_anchors[: len(anchors)]
+        target = jnp.take(self.target, self.truth, axis=0)
+        return unit_relative(self.source, source_anchors), unit_relative(target, anchors)
+
+
+class Run(NamedTuple):
+    """What a method is run with.
+
+    Attributes:
+      settings: `methods.Settings`, the values of every method.
+      work: the run's folder.
+      part: name of this part of the run, under which logs and checkpoints are kept.
+      random_seed: of the methods' random draws.
+    """
+
+    settings: Any
+    work: Workdir
+    part: str
+    random_seed: int
+
+    def train(self, step, state, data, settings, *, stage: str = "", **options) -> Any:
+        """`common.train.run` in this run's folder, under the name PART or PART/STAGE."""
+        part = f"{self.part}/{stage}" if stage else self.part
+        return train.run(step, state, data, settings, work=self.work, part=part, **options)
+
+
+class Result(NamedTuple):
+    """What a method has found.
+
+    Attributes:
+      anchors: [k, d_target], parallel to the source space's first k anchors.
+      coordinates: unit rows of source and target in the method's own common coordinates; None if it
+        has none.
+      notes: what the method reports about itself; it does not read the true pairing for it.
+    """
+
+    anchors: Float[Array, "k d_target"]
+    coordinates: tuple[Float[Array, "n r"], Float[Array, "m r"]] | None = None
+    notes: dict = {}  # noqa: RUF012  # never written to
+
+
+def sample(
+    source: Float[Array, "n d_source"],
+    target: Float[Array, "n d_target"],
+    *,
+    num_anchors: int,
+    num_pairs: int,
+    random_seed: int,
+    wrong_pair_fraction: float = 0.0,
+) -> Problem:
+    """Draws anchors and known pairs uniformly and shuffles the target space (paper, A.2).
+
+    Row i of `source` and of `target` is the same item; the shuffle hides this from the methods. The
+    anchors depend on the random seed and the number of rows alone, so that both directions use the
+    same items.
 
     Args:
-      fixed: unit rows.
-      moving: unit rows.
-      truth: the row of `moving` that is the same item as each row of `fixed`.
-      rows: of `fixed` that are its anchors.
-      anchors: of `moving`, parallel to them.
+      source: preprocessed vectors of the space whose anchors are given.
+      target: those of the other space, the same items in the same order.
+      num_anchors: k.
+      num_pairs: p.
+      random_seed: of the draw.
+      wrong_pair_fraction: fraction of the known pairs, rounded, whose target row is replaced by
+        another one at random.
+
+    Raises:
+      UserError: there are more anchors than rows or more pairs than anchors.
     """
-    return unit_relative(fixed, fixed[rows]), unit_relative(moving[truth], anchors)
+    num_rows = source.shape[0]
+    if not 0 <= num_pairs <= num_anchors <= num_rows:
+        raise UserError(
+            f"num_pairs={num_pairs}, num_anchors={num_anchors} and {num_rows} rows do not fit: "
+            "choose num_pairs <= num_anchors <= number of rows."
+        )
+    rng = np.random.default_rng(random_seed)
+    anchors = rng.permutation(num_rows)[:num_anchors]
+    order = rng.permutation(num_rows)  # row i of the shuffled space is item order[i]
+    truth = np.argsort(order)
+    pairs = truth[anchors[:num_pairs]]
+    others = rng.permutation(np.setdiff1d(np.arange(num_rows), pairs))
+    wrong = rng.permutation(num_pairs)[: round(wrong_pair_fraction * num_pairs)]
+    pairs[wrong] = others[: len(wrong)]
+    return Problem(
+        source=source, target=target[order], anchors=anchors, target_pairs=pairs, truth=truth
+    )

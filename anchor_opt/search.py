@@ -1,245 +1,236 @@
-"""The bootstrap as a method: search from the seeds or the geometry, sharpen, free the anchors.
+"""The bootstrap as a method: search, refine on all rows, fit the anchors.
 
-The mathematics is in bootstrap.py and starts.py; here it is run, judged without labels and logged.
+The mathematics is in bootstrap.py and starts.py; this module runs it, decides without labels
+whether it has succeeded, and logs it.
 """
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from absl import logging
 from jaxtyping import Array, Float, Int
-from ml_collections import ConfigDict
 
 from anchor_opt import bootstrap, starts
-from anchor_opt.bootstrap import Data, State
-from anchor_opt.problem import Found, Problem, Run
-from anchor_opt.refine import refine
-from anchor_opt.relative import unit
-from common import cli, train
+from anchor_opt.bootstrap import Data, Matches, State
+from anchor_opt.relative import Problem, Result, Run
+from common.linear import unit, whitening
 from common.metrics import mrr
-from common.retrieval import top_k
+from common.retrieval import Dictionary, top_k
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(bootstrap.Annealing):
+    """Values of the bootstrap; "measured" is discussed in docs/results/anchor_opt.md."""
+
+    # Search, on the most frequent rows
+    search_rows: int = 4_000
+    search_steps: int = 60  # at most; measured: 5 (minilm) to 35 (glove)
+    null_steps: int = 5  # at most, of the search from wrong pairs
+    success_ratio: float = 1.3  # least ratio of the objective to that from wrong pairs
+    successes: int = 1  # starts that have to succeed; the one with the best objective is taken
+
+    # Annealing, if the search from the known pairs fails
+    anneal_rows: tuple[int, ...] = (2_000,)
+    anneal_whiten: float = 0.3  # power of the whitening, measured
+
+    # Refinement, on all rows
+    refine_whiten: float = 0.5  # power of the whitening
+    refine_reweight: float = 1.0  # as `reweight`
+    refine_steps: int = 10  # at most
+    refine_tolerance: float = 1e-3  # as `tolerance`
 
 
 class Converged(NamedTuple):
-    """Where the loop has ended.
+    """The result of the bootstrap before anchors are fitted.
 
     Attributes:
       state: its maps, of the rows of `data`.
       data: all rows of the problem, partly whitened.
-      maps: the same maps, of the problem's own rows: into common coordinates, up to length.
-      notes: objective, chance, failed and start of the search.
+      maps: of the problem's own rows into the common coordinates, up to the length of rows.
+      notes: objective, null_objective, failed, and start.
     """
 
     state: State
     data: Data
-    maps: tuple[Float[Array, "d_fixed r"], Float[Array, "d_moving r"]]
+    maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]
     notes: dict
 
 
-def check(config: ConfigDict) -> None:
-    """Values of config.bootstrap and config.start that can't be meant are said at the start.
-
-    Raises:
-      UserError: there is one.
-    """
-    cli.choose(starts.STARTS, config.start.name, "start.name")
-    cli.positive(config, *(f"start.{name}" for name in config.start if name != "name"))
-    positive = ("neighbours", "search_words", "patience", "successes")
-    positive += ("anneal_epsilon", "anneal_steps", "anneal_iterations")
-    cli.positive(config, *(f"bootstrap.{name}" for name in positive))
-    if config.bootstrap.anneal_words:
-        cli.positive(config, "bootstrap.anneal_words")
-    cli.two(config, "bootstrap.anneal_epsilon")
-
-
-def run(problem: Problem, run: Run) -> Found:
-    """Seed coordinates, matching and mapping in turn, sharpening on all words, free anchors."""
-    config = run.config.bootstrap
+def run(problem: Problem, run: Run) -> Result:
+    """The bootstrap: `converge`, then anchors fitted to the mutual matches."""
     state, data, _, notes = converge(problem, run)
-    found = bootstrap.matches(state, data, config.neighbours)
-    anchors = _fit(problem, problem.fixed, problem.moving, found, config)
-    seeds = data.fixed_seeds, data.moving_seeds
-    notes["disbelieved"] = disbelieved(found.to_moving, found.to_fixed, *seeds)
-    return Found(anchors, bootstrap.coordinates(state, data), notes)
+    matches, anchors = _fit(problem, run, data, problem.source, problem.target, state)
+    rejected = rejected_pairs(matches, problem.source_pairs, problem.target_pairs)
+    return Result(anchors, bootstrap.coordinates(state, data), notes | {"rejected_pairs": rejected})
 
 
 def converge(problem: Problem, run: Run) -> Converged:
-    """All of it but the free anchors: also where the truth is unknown and the sizes differ."""
-    config = run.config.bootstrap
+    """Search and refinement, which also work if the truth is unknown and the sizes differ.
+
+    The refinement uses all rows. Both spaces are partly whitened, so that minor directions count.
+    """
+    settings = run.settings.bootstrap
     state, notes = _search(problem, run)
-
-    # Sharpen: all words, both spaces partly whitened so that minor directions count as well. The
-    # rows of a whitened space times the inverse are the rows they were, up to length.
-    powers = config.whiten, -config.whiten
-    fixed_map, fixed_back = (bootstrap.whitening(problem.fixed, power) for power in powers)
-    moving_map, moving_back = (bootstrap.whitening(problem.moving, power) for power in powers)
-    data = whole(problem)._replace(
-        fixed=unit(problem.fixed @ fixed_map), moving=unit(problem.moving @ moving_map)
-    )
-    start = bootstrap.at(fixed_back @ state.from_fixed, moving_back @ state.from_moving)
-    # The seeds have no extra weight here: what the other matches do not bear out is disbelieved.
-    settings = bootstrap.Settings(
-        config.neighbours, config.sharpen_reweight, 0.0, 1, config.sharpen_tolerance
-    )
-
-    def evaluate(state):
-        found = bootstrap.matches(state, data, config.neighbours)
-        return mrr_of(
-            problem, _fit(problem, problem.fixed, problem.moving, found, config), run.config.k
-        )
-
-    state = train.run(
-        bootstrap.step,
-        start,
+    data, *whiten = _whitened(problem, all_rows(problem), settings.refine_whiten)
+    # The rows of a whitened space, multiplied by the inverse, are the former rows up to length.
+    undo = [whitening(x, -settings.refine_whiten) for x in (problem.source, problem.target)]
+    state = run_loop(
+        run,
+        bootstrap.from_maps(undo[0] @ state.source_map, undo[1] @ state.target_map),
         data,
-        settings,
-        num_steps=config.sharpen_steps,
+        dataclasses.replace(
+            settings,
+            reweight=settings.refine_reweight,
+            pair_weight=0.0,  # so that pairs which contradict the other matches are rejected
+            patience=1,
+            tolerance=settings.refine_tolerance,
+        ),
+        stage="refine",
+        num_steps=settings.refine_steps,
         chunk=2,
-        work=run.work,
-        part=f"{run.part}/sharpen",
-        evaluate=None if problem.truth is None else evaluate,
-        done=lambda state: bootstrap.done(state, settings),
+        evaluate=_curve(problem, run, data, problem.source, problem.target),
     )
-    maps = fixed_map @ state.from_fixed, moving_map @ state.from_moving
-    return Converged(state, data, maps, notes)
+    maps = whiten[0] @ state.source_map, whiten[1] @ state.target_map
+    return Converged(state=state, data=data, maps=maps, notes=notes)
 
 
-def disbelieved(
-    to_moving: Int[Array, " n"], to_fixed: Int[Array, " m"], fixed_seeds, moving_seeds
+def rejected_pairs(
+    matches: Matches | Dictionary,
+    source_pairs: Int[np.ndarray, " p"],
+    target_pairs: Int[np.ndarray, " p"],
 ) -> list[int]:
-    """Numbers of the seed pairs of which neither side is the other's match."""
-    to_moving, to_fixed = np.asarray(to_moving), np.asarray(to_fixed)
-    agreed = (to_moving[fixed_seeds] == moving_seeds) | (to_fixed[moving_seeds] == fixed_seeds)
+    """Numbers of the known pairs of which neither row is matched with the other."""
+    agreed = np.asarray(matches.to_target)[source_pairs] == target_pairs
+    agreed |= np.asarray(matches.to_source)[target_pairs] == source_pairs
     return np.flatnonzero(~agreed).tolist()
 
 
 def _search(problem: Problem, run: Run) -> tuple[State, dict]:
-    """The loop on the most frequent words, from one start after the other until enough succeed.
+    """The loop on the most frequent rows, from one start after the other until enough succeed.
 
-    The best objective wins. Failure needs no labels: an objective no better than that of the same
-    loop started from pairs that are known to be wrong.
+    The best objective is taken. A search has failed, which needs no labels to tell, if its
+    objective is no better than that of the same loop started from pairs known to be wrong.
     """
-    config = run.config.bootstrap
-    rows, moving_rows = problem.frequent(min(config.search_words, problem.most_rows))
-    seeds = np.arange(len(problem.seeds))
-    data = Data(
-        jnp.take(problem.fixed, rows, axis=0),
-        jnp.take(problem.moving, moving_rows, axis=0),
-        seeds,
-        seeds,
-    )
-    settings = bootstrap.Settings(
-        config.neighbours, config.reweight, config.seed_weight, config.patience, config.tolerance
-    )
+    settings = run.settings.bootstrap
+    data = _most_frequent(problem, settings.search_rows)
 
-    def evaluate(state):
-        found = bootstrap.matches(state, data, config.neighbours)
-        return mrr_of(problem, _fit(problem, data.fixed, data.moving, found, config), run.config.k)
+    def search(start, data, **options):
+        state = run_loop(run, start, data, settings, chunk=4, **options)
+        # The objective of the last state: the first one may be in coordinates of other weights,
+        # and is not comparable.
+        matches = bootstrap.current_matches(state, data, settings.neighbours)
+        return float(matches.objective), state
 
-    def search(name, start, data, num_steps, evaluate=None):
-        if problem.truth is None:
-            evaluate = None
-        state = train.run(
-            bootstrap.step,
-            start,
-            data,
-            settings,
-            num_steps=num_steps,
-            chunk=4,
-            work=run.work,
-            part=f"{run.part}/{name}",
-            evaluate=evaluate,
-            done=lambda state: bootstrap.done(state, settings),
-        )
-        # Of the last state: the first may be in coordinates of other weights, which do not compare.
-        return float(bootstrap.matches(state, data, config.neighbours).objective), state
-
-    # Rows in orders that say nothing about each other: pairs of them are wrong.
-    some = np.arange(max(len(seeds), 15))
-    wrong = data._replace(fixed_seeds=some, moving_seeds=(some + 1) % len(moving_rows))
-    chance, _ = search("chance", bootstrap.init(wrong), wrong, config.chance_steps)
-    # Of far spaces the objective is below zero: there, too, success must be the higher.
-    success = chance + (config.success_ratio - 1) * abs(chance)
-    best, state, start_of_best, successes = -jnp.inf, None, None, 0
+    # Rows are in random order, so that pairing each with the next one is wrong.
+    some = np.arange(max(len(data.source_pairs), 15))
+    wrong = data._replace(source_pairs=some, target_pairs=(some + 1) % len(data.target))
+    start = bootstrap.from_pairs(wrong)
+    null, _ = search(start, wrong, stage="null", num_steps=settings.null_steps)
+    # Objectives of distant spaces may be negative.
+    success = null + (settings.success_ratio - 1) * abs(null)
+    curve = _curve(problem, run, data, data.source, data.target)
+    options = {"num_steps": settings.search_steps, "evaluate": curve}
+    found = []
     for name, start in _starts(problem, data, run):
-        objective, found = search(f"search-{name}", start, data, config.search_steps, evaluate)
-        if objective > best:
-            best, state, start_of_best = objective, found, name
-        successes += objective >= success
-        if successes >= config.successes:
+        found.append((*search(start, data, stage=f"search-{name}", **options), name))
+        if sum(objective >= success for objective, *_ in found) >= settings.successes:
             break
+    best, state, name = max(found, key=lambda one: one[0])
     failed = best < success
     if failed:
         logging.warning(
-            "%s has failed: its objective %.3f is no better than from wrong seeds (%.3f); give it "
-            "more seeds or closer spaces.",
-            run.part,
-            best,
-            chance,
+            f"{run.part} has failed: its objective {best:.3f} is no better than from wrong pairs "
+            f"({null:.3f}); use more known pairs or more similar spaces."
         )
-    return state, {"objective": best, "chance": chance, "failed": failed, "start": start_of_best}
+    return state, {"objective": best, "null_objective": null, "failed": failed, "start": name}
+
+
+def run_loop(run: Run, start: State, data: Data, loop: bootstrap.Loop, **options) -> State:
+    """Repeats `bootstrap.step` until it is `done`; `options` are those of `Run.train`."""
+    done = partial(bootstrap.done, settings=loop)
+    return run.train(bootstrap.step, start, data, loop, done=done, **options)
 
 
 def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State]]:
-    """Yields (name, state), the likeliest first: the seeds, the seeds annealed, the geometry.
+    """Yields (name, state): the known pairs, the known pairs annealed, the two geometries.
 
-    Lazily: each takes longer than the one before it.
+    Each takes longer than the one before, so they are computed one by one.
     """
-    config = run.config.bootstrap
-    if len(problem.seeds):
-        yield "seeds", bootstrap.init(data)
-        for words in dict.fromkeys(min(w, problem.most_rows) for w in config.anneal_words):
-            yield f"anneal-{words}", _anneal(problem, run, words)
-    for candidate in starts.candidates(problem, run.config.start, run.random_seed):
-        yield candidate.name, bootstrap.at(*bootstrap.maps(candidate.covariance, config.reweight))
+    settings = run.settings.bootstrap
+    size = max(len(problem.source), len(problem.target))
+    if len(problem.target_pairs):
+        yield "pairs", bootstrap.from_pairs(data)
+        for count in dict.fromkeys(min(c, size) for c in settings.anneal_rows):
+            yield f"anneal-{count}", _anneal(problem, run, count)
+    counts = dict.fromkeys(min(c, size) for c in run.settings.start.rows)
+    spaces = (_most_frequent(problem, count)[:2] for count in counts)
+    for candidate in starts.candidates(spaces, run.settings.start, run.random_seed):
+        maps = bootstrap.common_maps(candidate.covariance, settings.reweight)
+        yield candidate.name, bootstrap.from_maps(*maps)
 
 
-def _anneal(problem: Problem, run: Run, words: int) -> State:
-    """Soft matches from the seeds' coordinates, ever harder, in partly whitened spaces."""
-    config = run.config.bootstrap
-    rows, moving_rows = problem.frequent(words)
-    fixed_map = bootstrap.whitening(problem.fixed, config.anneal_whiten)
-    moving_map = bootstrap.whitening(problem.moving, config.anneal_whiten)
-    seeds = np.arange(len(problem.seeds))
-    data = Data(
-        unit(jnp.take(problem.fixed, rows, axis=0) @ fixed_map),
-        unit(jnp.take(problem.moving, moving_rows, axis=0) @ moving_map),
-        seeds,
-        seeds,
+def _anneal(problem: Problem, run: Run, count: int) -> State:
+    """Entropic matchings from the known pairs' coordinates, epsilon falling, partly whitened."""
+    settings = run.settings.bootstrap
+    rows = _most_frequent(problem, count)
+    data, source_map, target_map = _whitened(problem, rows, settings.anneal_whiten)
+    options = {"stage": f"anneal-{count}", "num_steps": settings.anneal_steps, "chunk": 20}
+    start = bootstrap.from_pairs(data)
+    state = run.train(bootstrap.annealed_step, start, data, settings, **options)
+    return bootstrap.from_maps(source_map @ state.source_map, target_map @ state.target_map)
+
+
+def _whitened(problem: Problem, data: Data, power: float) -> tuple[Data, Array, Array]:
+    """Unit rows of `data`, whitened by the moments of all rows, and the two whitening matrices."""
+    source_map, target_map = whitening(problem.source, power), whitening(problem.target, power)
+    source, target = unit(data.source @ source_map), unit(data.target @ target_map)
+    return data._replace(source=source, target=target), source_map, target_map
+
+
+def _fit(
+    problem: Problem, run: Run, data: Data, source: Array, target: Array, state: State
+) -> tuple[Matches, Array]:
+    """A state's matches, and anchors fitted to the mutual ones.
+
+    `source` and `target` are the rows of `data`, unwhitened.
+    """
+    matches = bootstrap.current_matches(state, data, run.settings.bootstrap.neighbours)
+    given = source, target, problem.source_anchors, matches.to_target, matches.mutual
+    return matches, bootstrap.fit_anchors(*given)
+
+
+def _curve(problem: Problem, run: Run, *rows) -> Callable[[State], dict] | None:
+    """The MRR of the anchors that `_fit` gives for a state; None if the truth is unknown."""
+
+    def evaluate(state):
+        _, anchors = _fit(problem, run, *rows, state)
+        return relative_mrr(problem, anchors, run.settings.k)
+
+    return None if problem.truth is None else evaluate
+
+
+def all_rows(problem: Problem) -> Data:
+    """All rows of both spaces, and the known pairs."""
+    return Data(
+        source=problem.source,
+        target=problem.target,
+        source_pairs=problem.source_pairs,
+        target_pairs=problem.target_pairs,
     )
-    epsilon = np.geomspace(*config.anneal_epsilon, config.anneal_steps)
-    state = train.run(
-        bootstrap.soft_step,
-        bootstrap.init(data),
-        data,
-        bootstrap.Annealing(
-            tuple(epsilon.tolist()),
-            config.anneal_iterations,
-            config.anneal_reweight,
-            config.seed_weight,
-        ),
-        num_steps=config.anneal_steps,
-        chunk=20,
-        work=run.work,
-        part=f"{run.part}/anneal-{words}",
-    )
-    return bootstrap.at(fixed_map @ state.from_fixed, moving_map @ state.from_moving)
 
 
-def _fit(problem: Problem, fixed, moving, found: bootstrap.Matches, config) -> Array:
-    """Free anchors fitted to the mutual matches between `fixed` and `moving`, unwhitened rows."""
-    anchors = jnp.take(problem.fixed, problem.anchors, axis=0)
-    return refine(fixed, moving, anchors, found.to_moving, found.mutual, sphere=config.sphere)
+def _most_frequent(problem: Problem, count: int) -> Data:
+    """The most frequent rows of both spaces, those in known pairs first."""
+    rows, target_rows = problem.most_frequent(count)
+    pairs = np.arange(len(problem.target_pairs))
+    source, target = problem.source[rows], problem.target[target_rows]
+    return Data(source=source, target=target, source_pairs=pairs, target_pairs=pairs)
 
 
-def whole(problem: Problem) -> Data:
-    """All rows of both spaces, and the seeds."""
-    return Data(problem.fixed, problem.moving, problem.fixed_seeds, problem.seeds)
-
-
-def mrr_of(problem: Problem, anchors: Float[Array, "k d_moving"], k: int) -> dict:
-    """MRR of the fixed words in the moving space, for the curve over iterations only."""
-    fixed, moving = problem.relative(anchors)
-    return {"mrr": mrr(top_k(fixed, moving, k)[1], np.arange(len(fixed)))}
+def relative_mrr(problem: Problem, anchors: Float[Array, "k d_target"], k: int) -> dict:
+    """MRR of the source items among the target's relative rows, for curves over the steps."""
+    source, target = problem.relative(anchors)
+    return {"mrr": mrr(top_k(source, target, k)[1], np.arange(len(source)))}

@@ -1,9 +1,6 @@
-"""A vision transformer (Dosovitskiy et al. 2021): image to features, classifier, training step.
+"""A vision transformer (Dosovitskiy et al. 2021): image to features, classifier, training step."""
 
-Architecture as timm's `vit_*_patch*`, so that weights exported from there fit
-(`anchor_opt/weights.py`).
-"""
-
+import dataclasses
 from functools import partial
 from typing import NamedTuple
 
@@ -12,28 +9,26 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import nnx
-from jaxtyping import Array, Float, Int, Num, UInt8
+from jaxtyping import Array, Float, Int, UInt8
 from tqdm import tqdm
 
-from anchor_opt.relative import unit
+from common.linear import unit
 
 
-class Shape(NamedTuple):
-    """What determines the parameters of a ViT and how it reads an image."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shape:
+    """Sizes of a ViT."""
 
-    image: tuple[int, int, int]  # height, width, channels
+    image: tuple[int, int, int]  # height and width in pixels, channels
     patch: int  # side of a patch in pixels
-    width: int
-    depth: int
-    heads: int
-    classes: int  # 0: no classification layer
-    pool: str  # 'token': the class token; 'mean': mean over the patches
-    mean: tuple[float, ...]  # of pixels from 0 to 1: one, or one a channel
-    std: tuple[float, ...]
+    width: int  # dimensions of a token
+    depth: int  # number of blocks
+    heads: int  # attention heads of a block
+    classes: int  # outputs of the classification layer
 
 
 class Block(nnx.Module):
-    """One transformer encoder layer, normalised before attention and before the perceptron."""
+    """A transformer encoder layer with LayerNorm before the attention and before the MLP."""
 
     def __init__(self, width: int, heads: int, rngs: nnx.Rngs):
         self.heads = heads
@@ -52,25 +47,29 @@ class Block(nnx.Module):
 
 
 class ViT(nnx.Module):
-    """Images to features, and features to classes."""
+    """Maps images to features, and features to classes."""
 
     def __init__(self, shape: Shape, rngs: nnx.Rngs):
         self.shape = shape
         height, width, channels = shape.image
         tokens = 1 + (height // shape.patch) * (width // shape.patch)
-        # As large as the embedded patches: from the usual .02 a short training learns no position.
-        large = nnx.initializers.normal(0.5)
+        # The standard deviation is about that of the embedded patches. With the usual 0.02 a short
+        # training does not learn the positions.
+        normal = nnx.initializers.normal(0.5)
         self.embed = nnx.Linear(shape.patch**2 * channels, shape.width, rngs=rngs)
-        self.token = nnx.Param(large(rngs.params(), (shape.width,)))
-        self.positions = nnx.Param(large(rngs.params(), (tokens, shape.width)))
+        self.token = nnx.Param(normal(rngs.params(), (shape.width,)))
+        self.positions = nnx.Param(normal(rngs.params(), (tokens, shape.width)))
         self.blocks = nnx.List([Block(shape.width, shape.heads, rngs) for _ in range(shape.depth)])
         self.norm = nnx.LayerNorm(shape.width, epsilon=1e-6, rngs=rngs)
-        if shape.classes:
-            self.head = nnx.Linear(shape.width, shape.classes, rngs=rngs)
+        self.head = nnx.Linear(shape.width, shape.classes, rngs=rngs)
 
     def features(self, images: UInt8[Array, "b h w c"]) -> Float[Array, "b d"]:
-        """Pooled features of images of 0 to 255, before the classification layer."""
-        x = (images / 255.0 - jnp.array(self.shape.mean)) / jnp.array(self.shape.std)
+        """The input of the classification layer: the mean over the patches of the last layer.
+
+        Pixels from 0 to 255 are scaled to -1 to 1. The class token takes part in the attention. As
+        the feature it gives the same MRR of GT as the mean, .60 (measured).
+        """
+        x = (images / 255.0 - 0.5) / 0.5
         b, h, w, c = x.shape
         p = self.shape.patch
         x = x.reshape(b, h // p, p, w // p, p, c).swapaxes(2, 3).reshape(b, -1, p * p * c)
@@ -79,25 +78,29 @@ class ViT(nnx.Module):
         x = jnp.concatenate([token, x], axis=1) + self.positions[...]
         for block in self.blocks:
             x = block(x)
-        x = self.norm(x)
-        return x[:, 0] if self.shape.pool == "token" else x[:, 1:].mean(axis=1)
-
-    def __call__(self, images: UInt8[Array, "b h w c"]) -> Float[Array, "b classes"]:
-        return self.head(self.features(images))
+        return self.norm(x)[:, 1:].mean(axis=1)
 
 
-class Training(NamedTuple):
-    """Static choices of the training; see configs/anchor_opt/vision.py."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """Values of config.training in configs/anchor_opt/vision.py."""
 
-    shape: Shape
     steps: int
     batch: int
-    learning_rate: float
-    warmup: float  # share of the steps
+    learning_rate: float  # the largest of the schedule
+    warmup: float  # fraction of the steps in which the learning rate rises linearly
     weight_decay: float
-    shift: int  # pixels, at most, by which an image is moved at random
-    contrast: float  # weight of the contrastive loss; 0: a classifier alone
+    shift: int  # an image is shifted by at most so many pixels
+    contrast: float  # weight of the contrastive loss beside cross-entropy; 0: none
     temperature: float  # of the contrastive loss
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Static settings of `step`."""
+
+    shape: Shape
+    training: Training
 
 
 class State(NamedTuple):
@@ -108,60 +111,62 @@ class State(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What the steps read."""
+    """The training set."""
 
     images: UInt8[Array, "n h w c"]
     labels: Int[Array, " n"]
-    key: jax.Array
+    key: jax.Array  # determines the batches and the shifts
 
 
-def optimiser(settings: Training) -> optax.GradientTransformation:
-    """AdamW with a linear warmup and a cosine decay."""
+def optimiser(training: Training) -> optax.GradientTransformation:
+    """AdamW with gradients clipped to norm 1, a linear warmup and a cosine decay."""
     schedule = optax.warmup_cosine_decay_schedule(
-        0.0, settings.learning_rate, round(settings.warmup * settings.steps), settings.steps
+        0.0, training.learning_rate, round(training.warmup * training.steps), training.steps
     )
     return optax.chain(
         optax.clip_by_global_norm(1.0),
-        optax.adamw(schedule, b2=0.98, weight_decay=settings.weight_decay),
+        optax.adamw(schedule, b2=0.98, weight_decay=training.weight_decay),
     )
 
 
 @partial(jax.jit, static_argnums=0)
-def init(settings: Training, random_seed: int) -> State:
-    """Random parameters."""
+def init(settings: Settings, random_seed: int) -> State:
+    """Random parameters and the optimiser's first state."""
     parameters = nnx.state(ViT(settings.shape, nnx.Rngs(jax.random.key(random_seed))))
-    return State(parameters, optimiser(settings).init(parameters))
+    return State(parameters, optimiser(settings.training).init(parameters))
 
 
 def with_parameters(shape: Shape, parameters: nnx.State) -> ViT:
-    """The model of that shape with those parameters."""
+    """The model with the given shape and parameters."""
     graph = nnx.graphdef(nnx.eval_shape(lambda: ViT(shape, nnx.Rngs(0))))
     return nnx.merge(graph, parameters)
 
 
-def step(state: State, index, data: Data, settings: Training) -> tuple[State, dict]:
-    """One step on a random batch, each image moved by a few pixels at random.
+def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
+    """One step on a random batch of randomly shifted images.
 
-    Cross-entropy plus `contrast` times the contrastive loss (InfoNCE, Chen et al. 2020) between the
-    features of two moved copies. A classifier alone need not tell the images of a class apart.
+    The loss is the cross-entropy plus `contrast` times the contrastive loss between the features of
+    two shifted copies of each image. With cross-entropy alone the features need not distinguish the
+    images of a class, which retrieval across encoders depends on.
     """
-    draw, *moves = jax.random.split(jax.random.fold_in(data.key, index), 3)
-    rows = jax.random.randint(draw, (settings.batch,), 0, len(data.labels))
+    training = settings.training
+    draw, *shift_keys = jax.random.split(jax.random.fold_in(data.key, index), 3)
+    rows = jax.random.randint(draw, (training.batch,), 0, len(data.labels))
     images, labels = data.images[rows], data.labels[rows]
-    copies = [shifted(move, images, settings.shift) for move in moves]
+    copies = [shifted(key, images, training.shift) for key in shift_keys]
 
     def loss(parameters):
         model = with_parameters(settings.shape, parameters)
         features = model.features(copies[0])
         logits = model.head(features)
         value = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
-        if settings.contrast:
+        if training.contrast:
             others = model.features(copies[1])
-            value += settings.contrast * contrastive(features, others, settings.temperature)
+            value += training.contrast * contrastive(features, others, training.temperature)
         return value, (logits.argmax(axis=1) == labels).mean()
 
     (value, accuracy), gradient = jax.value_and_grad(loss, has_aux=True)(state.parameters)
-    updates, moments = optimiser(settings).update(gradient, state.optimiser, state.parameters)
+    updates, moments = optimiser(training).update(gradient, state.optimiser, state.parameters)
     new = State(optax.apply_updates(state.parameters, updates), moments)
     return new, {"loss": value, "accuracy": accuracy}
 
@@ -169,61 +174,41 @@ def step(state: State, index, data: Data, settings: Training) -> tuple[State, di
 def contrastive(
     first: Float[Array, "b d"], second: Float[Array, "b d"], temperature: float
 ) -> Float[Array, ""]:
-    """InfoNCE: each row has to find its copy among all rows of the other batch, both ways."""
+    """InfoNCE loss (Chen et al. 2020), averaged over both directions.
+
+    With s_ij = cos(first_i, second_j) / temperature, the mean of -log softmax_j(s_ij) at j = i and
+    of -log softmax_i(s_ij) at i = j: row i of each batch has to identify row i of the other.
+    """
     similarity = unit(first) @ unit(second).T / temperature
-    own = jnp.arange(len(first))
+    partners = jnp.arange(len(first))
     losses = [
-        optax.softmax_cross_entropy_with_integer_labels(scores, own).mean()
+        optax.softmax_cross_entropy_with_integer_labels(scores, partners).mean()
         for scores in (similarity, similarity.T)
     ]
     return sum(losses) / 2
 
 
-def shifted(key: jax.Array, images: UInt8[Array, "b h w c"], most: int) -> UInt8[Array, "b h w c"]:
-    """Moves each image by up to `most` pixels in both directions, zeros (black) coming in."""
-    offsets = jax.random.randint(key, (len(images), 2), 0, 2 * most + 1)
-    padded = jnp.pad(images, ((0, 0), (most, most), (most, most), (0, 0)))
+def shifted(key: jax.Array, images: UInt8[Array, "b h w c"], limit: int) -> UInt8[Array, "b h w c"]:
+    """Shifts each image by at most `limit` pixels in both directions and pads it with zeros."""
+    offsets = jax.random.randint(key, (len(images), 2), 0, 2 * limit + 1)
+    padded = jnp.pad(images, ((0, 0), (limit, limit), (limit, limit), (0, 0)))
 
-    def one(image, offset):
+    def crop(image, offset):
         return jax.lax.dynamic_slice(image, (*offset, 0), images.shape[1:])
 
-    return jax.vmap(one)(padded, offsets)
-
-
-def fitted(
-    images: UInt8[Array, "b h w c"], shape: tuple[int, int, int]
-) -> Num[Array, "b h2 w2 c2"]:
-    """Images of 0 to 255 in the size and channels that a model reads; grey becomes all colours."""
-    if images.shape[1:3] != shape[:2]:
-        size = (len(images), *shape[:2], images.shape[3])
-        images = jax.image.resize(images.astype(jnp.float32), size, "bicubic").clip(0, 255)
-    if images.shape[3] == 1:
-        images = jnp.repeat(images, shape[2], axis=3)
-    return images
+    return jax.vmap(crop)(padded, offsets)
 
 
 def encode(
     model: ViT, images: UInt8[np.ndarray, "n h w c"], *, batch: int, progress: str = ""
 ) -> Float[np.ndarray, "n d"]:
-    """Pooled features of all images, a batch at a time.
-
-    Args:
-      model: any; images of another size are resized to its own.
-      images: of 0 to 255, grey or with the model's channels.
-      batch: images a step; the last one is padded.
-      progress: label of the progress bar.
-    """
+    """Features of all images, `batch` of them at a time; `progress` labels the progress bar."""
     graph, parameters = nnx.split(model)
-
-    @jax.jit
-    def run(parameters, images):
-        return nnx.merge(graph, parameters).features(fitted(images, model.shape.image))
-
+    run = jax.jit(lambda parameters, images: nnx.merge(graph, parameters).features(images))
     out = []
-    # Accelerators round a matrix product's factors by default: other vectors on every machine.
+    # By default accelerators round the factors of a matrix product, which would give other features
+    # on each kind of device.
     with jax.default_matmul_precision("float32"):
         for start in tqdm(range(0, len(images), batch), desc=progress, unit="batch", delay=2):
-            rows = images[start : start + batch]
-            padding = [(0, batch - len(rows)), (0, 0), (0, 0), (0, 0)]
-            out.append(np.asarray(run(parameters, np.pad(rows, padding)))[: len(rows)])
+            out.append(np.asarray(run(parameters, images[start : start + batch])))
     return np.concatenate(out)

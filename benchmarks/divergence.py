@@ -1,4 +1,4 @@
-"""Debiased Sinkhorn divergences of 1,024 pairs of small clouds in the plane: value and gradient."""
+"""Sinkhorn divergences of 1,024 pairs of small clouds in the plane: values and gradients."""
 
 from functools import partial
 
@@ -6,45 +6,53 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.harness import Case, Side, Subject, Work, cores
+from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
 from wasserstein_embed import cloud
 
 PAIRS, PLANE = 1_024, 2
-EPSILON = 0.05  # of the squared distance; points are drawn from the unit square
+EPSILON = 0.05  # in units of the squared distance; points are drawn from the unit square
 ITERATIONS = 20
-EXACT = 500  # iterations of the values that errors are measured from
+REFERENCE_ITERATIONS = 500  # of the values with respect to which errors are computed
 
 
 def load(points: int) -> np.ndarray:
-    """All clouds, uniform in squares of a place of their own each: [2, pairs, points, 2]."""
+    """Clouds that are uniform in a random square each: [2, pairs, points, 2]."""
     rng = np.random.default_rng(0)
-    place = rng.uniform(0, 0.5, (2, PAIRS, 1, PLANE))
-    return (place + rng.uniform(0, 0.5, (2, PAIRS, points, PLANE))).astype(np.float32)
+    corner = rng.uniform(0, 0.5, (2, PAIRS, 1, PLANE))
+    return (corner + rng.uniform(0, 0.5, (2, PAIRS, points, PLANE))).astype(np.float32)
 
 
 def work(points: int) -> Work:
-    """Three problems a pair, 2 log-sum-exps an iteration of 5 operations an entry, twice back.
+    """Three problems per pair, and twice their work for the gradient.
 
-    5: difference, maximum, difference, exponential, sum. Bytes: points and gradient.
+    An iteration has 2 log-sum-exps, each with 5 operations per entry: difference, maximum,
+    difference, exponential, sum. Bytes: points and gradient.
     """
     entries = 3.0 * PAIRS * points**2
     return Work(3 * entries * ITERATIONS * 2 * 5, 4.0 * PAIRS * points * PLANE * 3)
 
 
-def ours(iterations: int, implicit: bool):
-    """`cloud.pairs` of x and y, where each cloud is in one pair."""
-    distance = cloud.Distance("euclidean", 2, EPSILON, iterations, "divergence", implicit)
+def ours(iterations: int, implicit_diff: bool):
+    """`cloud.pair_distances` of x and y, where each cloud is in one pair."""
+    distance = cloud.Distance(
+        ground="euclidean",
+        p=2,
+        epsilon=EPSILON,
+        iterations=iterations,
+        value="sinkhorn_divergence",
+        implicit_diff=implicit_diff,
+    )
 
     def value(x, y):
         clouds = cloud.Clouds(jnp.concatenate([x, y]))
         index = jnp.arange(len(x))
-        return cloud.pairs(clouds, index, index + len(x), distance)
+        return cloud.pair_distances(clouds, index, index + len(x), distance)
 
     return value
 
 
-def _differentiated(value):
-    """A call that gives the values and the gradient of their sum."""
+def _with_gradient(value):
+    """A function that returns the values and the gradient of their sum with respect to x."""
 
     @jax.jit
     def both(x, y):
@@ -58,21 +66,34 @@ def _differentiated(value):
     return both
 
 
-def _ours(data, implicit):
+def _ours(data, implicit_diff):
     x, y = map(jnp.asarray, data)
-    return partial(_differentiated(ours(ITERATIONS, implicit)), x, y)
+    return partial(_with_gradient(ours(ITERATIONS, implicit_diff)), x, y)
 
 
 def _ott(data):
-    from common import ot
+    from ott.geometry import geometry
+    from ott.tools import sinkhorn_divergence
 
     x, y = map(jnp.asarray, data)
-    one = partial(ot.divergence, epsilon=EPSILON, iterations=ITERATIONS)
-    return partial(_differentiated(jax.vmap(lambda x, y: one(x, y)[0])), x, y)
+    options = {
+        "min_iterations": ITERATIONS,
+        "max_iterations": ITERATIONS,
+        "inner_iterations": ITERATIONS,
+        "implicit_diff": None,
+    }
+
+    def value(x, y):
+        cost = [jnp.sum((p[:, None] - q) ** 2, axis=-1) for p, q in ((x, y), (x, x), (y, y))]
+        return sinkhorn_divergence.sinkhorn_divergence(
+            geometry.Geometry, cost_matrix=tuple(cost), epsilon=EPSILON, solve_kwargs=options
+        )[0]
+
+    return partial(_with_gradient(jax.vmap(value)), x, y)
 
 
 def _geomloss(data):
-    """Epsilon falls from the squared diameter by a factor a step, chosen for as many steps."""
+    """Epsilon decreases from the squared diameter, by a factor chosen for as many iterations."""
     import torch
     from geomloss import SamplesLoss
 
@@ -89,16 +110,16 @@ def _geomloss(data):
     )
 
     def call():
-        moving = x.clone().requires_grad_()
-        values = 2 * loss(moving, y)
+        points = x.clone().requires_grad_()
+        values = 2 * loss(points, y)
         values.sum().backward()
-        return values.detach().numpy(), moving.grad.numpy()
+        return values.detach().numpy(), points.grad.numpy()
 
     return call
 
 
 def _pot(data):
-    """Three batched solves; gradients by the envelope theorem, its default."""
+    """Three batched problems; gradients by the envelope theorem, which is its default."""
     import torch
     from ot.batch import solve_sample_batch
 
@@ -110,49 +131,51 @@ def _pot(data):
         return solve_sample_batch(x, y, reg=EPSILON, **options).value
 
     def call():
-        moving = x.clone().requires_grad_()
-        values = solve(moving, y) - (solve(moving, moving) + solve(y, y)) / 2
+        points = x.clone().requires_grad_()
+        values = solve(points, y) - (solve(points, points) + solve(y, y)) / 2
         values.sum().backward()
-        return values.detach().numpy(), moving.grad.numpy()
+        return values.detach().numpy(), points.grad.numpy()
 
     return call
 
 
 def score(data, found) -> dict[str, float]:
-    """Relative errors of the values and the gradient against those of far more iterations."""
+    """Relative errors of values and gradient with respect to those of many more iterations."""
     x, y = map(jnp.asarray, data)
-    some = slice(0, 64)
-    exact = _differentiated(ours(EXACT, False))(x[some], y[some])
+    rows = slice(0, 64)
+    reference = _with_gradient(ours(REFERENCE_ITERATIONS, False))(x[rows], y[rows])
+    names = "value_error", "gradient_error"
     return {
-        name: float(jnp.linalg.norm(theirs[some] - right) / jnp.linalg.norm(right))
-        for name, theirs, right in zip(("value_error", "gradient_error"), found, exact, strict=True)
+        name: float(jnp.linalg.norm(result[rows] - exact) / jnp.linalg.norm(exact))
+        for name, result, exact in zip(names, found, reference, strict=True)
     }
 
 
 def case(points: int, **options) -> Case:
-    """Clouds of so many points."""
+    """A case of clouds with the given number of points."""
     return Case(f"M={points}", points, partial(load, points), lambda data: work(points), **options)
 
 
 UNROLLED = "isthmus, through the iterations"
-SUBJECT = Subject(
+BENCHMARK = Benchmark(
     title="Sinkhorn divergence of 1,024 pairs, value and gradient",
     goal=">= 3",
     note=(
-        f"Squared distances in the plane, epsilon {EPSILON}, {ITERATIONS} iterations of each but "
-        "geomloss, whose epsilon falls in as many steps. Gradients of the first side, geomloss "
-        "and POT are those of the optimum, of the others they go back through the iterations. "
-        f"Errors: relative, of the first 64 pairs, against {EXACT} iterations. FLOPs: three "
-        "problems, 10 an entry and iteration, and twice that for the gradient."
+        f"Squared distances in the plane, epsilon {EPSILON}, {ITERATIONS} iterations each; "
+        "geomloss decreases epsilon over as many iterations. The gradients of the first "
+        "implementation, geomloss and POT are those of the optimum; the others are propagated "
+        f"through the iterations. Errors: relative, of the first 64 pairs, with respect to "
+        f"{REFERENCE_ITERATIONS} iterations. FLOPs: three problems with 10 for each entry and "
+        "iteration, and twice that for the gradient."
     ),
     cases=(case(3, memory=True), case(16, memory=True), case(64, memory=True, rounds=3)),
     quick=case(3, memory=True),
-    sides={
-        "isthmus": Side(partial(_ours, implicit=True)),
-        UNROLLED: Side(partial(_ours, implicit=False), like=(UNROLLED,)),
-        "geomloss": Side(_geomloss, needs="geomloss"),
-        "POT, batched": Side(_pot, needs="ot.batch"),
-        "ott, vmap": Side(_ott, needs="ott", like=(UNROLLED,)),
+    implementations={
+        "isthmus": Implementation(partial(_ours, implicit_diff=True)),
+        UNROLLED: Implementation(partial(_ours, implicit_diff=False), compared_with=(UNROLLED,)),
+        "geomloss": Implementation(_geomloss, requires=("torch", "geomloss")),
+        "POT, batched": Implementation(_pot, requires=("torch", "ot.batch")),
+        "ott, vmap": Implementation(_ott, requires=("ott",), compared_with=(UNROLLED,)),
     },
     score=score,
     axis="points of a cloud",

@@ -1,7 +1,7 @@
-"""What the subjects share: sides that alternate, counted work, the machine's rates, peak memory.
+"""Parts that the benchmarks share: timing in alternation, counted work, machine rates, peak memory.
 
-A subject is a module with a `SUBJECT`. Ours is the first of its sides. Peers that are not installed
-are left out and named.
+A benchmark is a module of this folder with a constant `BENCHMARK`. Its first implementation is
+ours. Implementations whose packages are not installed are left out and listed in the report.
 """
 
 import json
@@ -21,7 +21,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-PEERS = (
+PACKAGES = (
+    "jax",
+    "jaxlib",
+    "numpy",
     "torch",
     "POT",
     "geomloss",
@@ -32,16 +35,15 @@ PEERS = (
     "scipy",
     "ott-jax",
 )
-OURS = ("jax", "jaxlib", "numpy")
 
 
 class Work(NamedTuple):
-    """What a task needs at the least, however it is done.
+    """The work that a task requires, however it is implemented.
 
     Attributes:
       flops: float32 operations of its products and sums; a transcendental function counts as one.
-      bytes: read and written once each: inputs and results.
-      items: of which a rate is told; 0: none.
+      bytes: inputs and results, each read or written once.
+      items: number of items for which a rate is reported; 0: none.
     """
 
     flops: float
@@ -49,25 +51,25 @@ class Work(NamedTuple):
     items: float = 0
 
 
-class Side(NamedTuple):
+class Implementation(NamedTuple):
     """One way to do the task.
 
     Attributes:
-      prepare: the data of a case -> a call that does the task. What it does before that is not
-        timed: moving the data to the device, building what a user builds once.
-      most: the largest n that it is run at, since a larger one takes too long or too much memory.
-      needs: the module it imports.
-      like: sides of ours that it is compared with; none: the first.
-      warm: whether a first call goes untimed, in which programs are compiled.
-      brief: as `prepare`, of a shorter call with the same peak of memory; None: the same.
+      prepare: takes the data of a case and returns the call that is timed. Moving data to the
+        device and building what a user builds once are not timed.
+      max_n: the largest n at which it is run; larger ones take too long or too much memory.
+      requires: the modules that it imports.
+      compared_with: our implementations that it is compared with; empty: the first one.
+      warm_up: whether a first call, in which programs are compiled, is not timed.
+      short: like `prepare`, for a shorter call with the same peak memory; None: `prepare`.
     """
 
     prepare: Callable[[Any], Callable[[], Any]]
-    most: float = float("inf")
-    needs: str = "jax"
-    like: tuple[str, ...] = ()
-    warm: bool = True
-    brief: Callable[[Any], Callable[[], Any]] | None = None
+    max_n: float = float("inf")
+    requires: tuple[str, ...] = ()
+    compared_with: tuple[str, ...] = ()
+    warm_up: bool = True
+    short: Callable[[Any], Callable[[], Any]] | None = None
 
 
 class Case(NamedTuple):
@@ -75,12 +77,12 @@ class Case(NamedTuple):
 
     Attributes:
       name: in tables.
-      n: on the axis of the figure.
+      n: position on the axis of the figure.
       load: makes the data, the same in every process.
-      work: the data -> what the task needs.
+      work: takes the data and returns the required work.
       family: cases of one family are joined by a line in the figure.
-      rounds: pairs of timed calls; 0: as the command line says.
-      memory: whether the peak of memory is measured.
+      rounds: number of timed calls; 0: as given on the command line.
+      memory: whether peak memory is measured.
     """
 
     name: str
@@ -92,17 +94,17 @@ class Case(NamedTuple):
     memory: bool = False
 
 
-class Subject(NamedTuple):
-    """What is compared.
+class Benchmark(NamedTuple):
+    """A comparison of implementations of one task.
 
     Attributes:
       title: of the table.
-      goal: of the ratio peer / ours.
-      note: how the sides differ, and how the work is counted.
-      cases: sizes, the small ones first.
-      quick: a size that takes seconds, to see that it works.
-      sides: by name, ours first.
-      score: (data, what a side returned) -> how good it is.
+      goal: for the ratio of a peer's time to ours.
+      note: differences between the implementations, and how the work is counted.
+      cases: in ascending order of size.
+      quick: a case that takes seconds, to check that everything runs.
+      implementations: by name, ours first.
+      score: takes the data and a result and returns measures of quality.
       axis: label of n.
       unit: of the rate.
     """
@@ -112,24 +114,24 @@ class Subject(NamedTuple):
     note: str
     cases: tuple[Case, ...]
     quick: Case
-    sides: dict[str, Side]
+    implementations: dict[str, Implementation]
     score: Callable[[Any, Any], dict[str, float]] = lambda data, result: {}
     axis: str = "n"
     unit: str = ""
 
 
-def load(name: str) -> Subject:
-    """The subject of a module of this folder."""
-    return import_module(f"benchmarks.{name}").SUBJECT
+def load(name: str) -> Benchmark:
+    """The benchmark of a module of this folder."""
+    return import_module(f"benchmarks.{name}").BENCHMARK
 
 
 def cores() -> int:
-    """That this process may use, and that every side is given."""
+    """Number of cores that this process may use; every implementation gets as many threads."""
     return len(os.sched_getaffinity(0))
 
 
 def chip() -> str:
-    """The device that JAX computes on, by name."""
+    """Name of the device that JAX computes on."""
     device = jax.devices()[0]
     if device.platform != "cpu":
         return device.device_kind
@@ -141,9 +143,9 @@ def chip() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of ours and of the peers that are installed."""
+    """Versions of Python and of the packages that are installed."""
     found = {"python": platform.python_version()}
-    for name in [*OURS, *PEERS]:
+    for name in PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -151,26 +153,27 @@ def versions() -> dict[str, str]:
     return found
 
 
-def installed(side: Side) -> bool:
-    """Whether what a side imports is there."""
+def installed(implementation: Implementation) -> bool:
+    """Whether the modules that an implementation imports are installed."""
     try:
-        import_module(side.needs)
+        for name in implementation.requires:
+            import_module(name)
     except ImportError:
         return False
     return True
 
 
 def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Wall time of a call, device work included, and what it returned."""
+    """Wall time of a call, including work on the device, and its result."""
     start = time.perf_counter()
     result = jax.block_until_ready(call())
     return time.perf_counter() - start, result
 
 
 def rates() -> dict[str, float]:
-    """What the machine does at best, here and now: FLOP/s of a matrix product, bytes/s of a triad.
+    """Rates that this machine reaches now: FLOP/s of a matrix product, bytes/s of a triad.
 
-    The triad a + s b, over and over in the same memory, counts two arrays read and one written.
+    The triad a + s b, repeated in the same memory, counts two arrays read and one written.
     """
     on_cpu = jax.default_backend() == "cpu"
     size, length, times = (2048, 1 << 25, 4) if on_cpu else (8192, 1 << 28, 64)
@@ -184,65 +187,70 @@ def rates() -> dict[str, float]:
     return {"flops": 2 * size**3 / best[0], "bytes": 12 * length * times / best[1]}
 
 
-def measure(subject: Subject, case: Case, rounds: int) -> list[dict]:
-    """Times all sides in turn, `rounds` times after a warm-up: a row a side."""
+def measure(benchmark: Benchmark, case: Case, rounds: int) -> list[dict]:
+    """Times all implementations in alternation, `rounds` times after a warm-up call.
+
+    Returns:
+      A row for each implementation, whose `against` has the median, minimum and maximum of the
+      ratios of its time to that of ours in the same round.
+    """
     data = case.load()
-    sides = {
-        name: side
-        for name, side in subject.sides.items()
-        if case.n <= side.most and installed(side)
+    implementations = {
+        name: implementation
+        for name, implementation in benchmark.implementations.items()
+        if case.n <= implementation.max_n and installed(implementation)
     }
-    calls = {name: side.prepare(data) for name, side in sides.items()}
-    first_calls = {name: seconds(call)[0] for name, call in calls.items() if sides[name].warm}
+    calls = {name: found.prepare(data) for name, found in implementations.items()}
+    first_calls = {
+        name: seconds(call)[0] for name, call in calls.items() if implementations[name].warm_up
+    }
     before = rates()
     times, results = {name: [] for name in calls}, {}
     for _ in range(case.rounds or rounds):
         for name, call in calls.items():
-            taken, results[name] = seconds(call)
-            times[name].append(taken)
+            duration, results[name] = seconds(call)
+            times[name].append(duration)
     after = rates()
     rate = {name: max(before[name], after[name]) for name in before}
     work = case.work(data)
     rows = []
-    for name, side in sides.items():
-        middle = statistics.median(times[name])
+    for name, implementation in implementations.items():
+        median = statistics.median(times[name])
         row = {
             "case": case.name,
             "n": case.n,
             "family": case.family,
             "side": name,
-            "seconds": middle,
+            "seconds": median,
             "all_seconds": times[name],
             "first_seconds": first_calls.get(name),
             "items": work.items,
             "flops": work.flops,
             "bytes": work.bytes,
-            "of_matmul": work.flops / middle / rate["flops"],
-            "of_bandwidth": work.bytes / middle / rate["bytes"],
+            "of_matmul": work.flops / median / rate["flops"],
+            "of_bandwidth": work.bytes / median / rate["bytes"],
             "machine_flops": rate["flops"],
             "machine_bytes": rate["bytes"],
-            "scores": subject.score(data, results[name]),
+            "scores": benchmark.score(data, results[name]),
             "against": {},
         }
-        for ours in side.like or list(sides)[:1]:
+        for ours in implementation.compared_with or list(implementations)[:1]:
             if ours != name:
-                pairs = zip(times[name], times[ours], strict=True)
-                ratios = [theirs / mine for theirs, mine in pairs]
-                least, most = min(ratios), max(ratios)
-                row["against"][ours] = [statistics.median(ratios), least, most]
+                ratios = [a / b for a, b in zip(times[name], times[ours], strict=True)]
+                row["against"][ours] = [statistics.median(ratios), min(ratios), max(ratios)]
         rows.append(row)
     return rows
 
 
-def peak(name: str, case: str, side: str) -> dict[str, int] | None:
-    """Peak memory of one side, run alone in a new process, in bytes; None where it failed.
+def peak_memory(benchmark: str, case: str, implementation: str) -> dict[str, int] | None:
+    """Peak memory of one implementation, run in a new process, in bytes; None if that failed.
 
-    `peak` is that of the whole process, `before` its size when data and libraries were in memory,
-    just before the first call.
+    `peak` is that of the whole process, `before` its size just before the first call, with data
+    and libraries in memory.
     """
-    command = [sys.executable, "-m", "benchmarks.memory", name, case, side]
+    command = [sys.executable, "-m", "benchmarks.memory", benchmark, case, implementation]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        print(f"{name}, {case}, {side}: {done.stderr[-500:]}", file=sys.stderr)
+        print(f"{benchmark}, {case}, {implementation}: {done.stderr[-500:]}", file=sys.stderr)
         return None
     return json.loads(done.stdout.splitlines()[-1])

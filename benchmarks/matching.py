@@ -1,7 +1,7 @@
-"""One matching step of Algorithm 1: relative spaces of 300 anchors, one Sinkhorn iteration, argmax.
+"""One matching step of Algorithm 1: relative spaces of 300 anchors, a Sinkhorn iteration, argmax.
 
-The cost is the Euclidean distance, epsilon is 1e-4 (Table 3 of the paper). All sides get the two
-spaces and the anchors, and return the row of x for each row of y.
+The cost is the Euclidean distance and epsilon is 1e-4 (Table 3 of the paper). All implementations
+take the two spaces and the anchors, and return the row of x for each row of y.
 """
 
 from functools import partial
@@ -11,20 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchor_opt import algorithm1
-from anchor_opt.relative import preprocess, relative
-from benchmarks.harness import Case, Side, Subject, Work, cores
-from common.data import words
-from common.data.wheels import cache_dir
+from anchor_opt.relative import relative
+from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
+from common.data import english
+from common.data.packages import cache_dir
+from common.linear import preprocess
 
 EPSILON = 1e-4
 ANCHORS = 300
-BLOCK = 2048  # rows that the torch peer has at once
+BLOCK = 2048  # rows that the torch implementation processes at once
 
 
 def load(target: str, n: int) -> tuple[np.ndarray, ...]:
-    """Two spaces and their true parallel anchors: x, y, anchors of x, anchors of y."""
+    """Two spaces x and y, and their true parallel anchors."""
     x, y = (
-        np.asarray(preprocess(jnp.asarray(words.load(name, n, cache_dir()).vectors)))
+        np.asarray(preprocess(jnp.asarray(english.load(name, n, cache_dir()).vectors)))
         for name in ("minilm_input", target)
     )
     rows = np.random.default_rng(0).permutation(n)[:ANCHORS]
@@ -32,10 +33,10 @@ def load(target: str, n: int) -> tuple[np.ndarray, ...]:
 
 
 def work(n: int, dims: tuple[int, int]) -> Work:
-    """2 n^2 r for the products, r the smallest of both dimensions and the anchors; 8 a pair.
+    """2 n^2 r for the products, r the smallest of both dimensions and the anchors; 8 for each pair.
 
-    The eight: a root, two exponentials, sums and maxima. Bytes: both spaces, the anchors, and what
-    is returned.
+    The eight are a square root, two exponentials, sums and maxima. Bytes: both spaces, the anchors,
+    and the result.
     """
     r = min(*dims, ANCHORS)
     return Work(2.0 * n * n * r + 8.0 * n * n, 4.0 * sum(dims) * (n + ANCHORS) + 12.0 * n)
@@ -43,29 +44,30 @@ def work(n: int, dims: tuple[int, int]) -> Work:
 
 def _ours(data):
     x, y, anchors_x, anchors_y = map(jnp.asarray, data)
-    task = algorithm1.data(x, anchors_x, y, 0)  # once a run: the anchors of the fixed space stay
-    step = jax.jit(lambda task, anchors: algorithm1.match(task, anchors, EPSILON).to_x)
-    return partial(step, task, anchors_y)
+    # Prepared once per run, since the anchors of x do not change.
+    prepared = algorithm1.prepare(x, anchors_x, y, 0)
+    step = jax.jit(lambda data, anchors: algorithm1.sinkhorn_matching(data, anchors, EPSILON).to_x)
+    return partial(step, prepared, anchors_y)
 
 
 def _torch(data):
-    """By products over blocks of rows, as one would write it without a library."""
+    """Products over blocks of rows, as one would write it without a library for transport."""
     import torch
 
     torch.set_num_threads(cores())
     x, y, anchors_x, anchors_y = map(torch.from_numpy, data)
-    fixed = x @ anchors_x.T
+    relative_x = x @ anchors_x.T
 
     def step():
-        moving = y @ anchors_y.T
-        n, m = len(fixed), len(moving)
-        squares = (moving * moving).sum(1)
+        relative_y = y @ anchors_y.T
+        n, m = len(relative_x), len(relative_y)
+        squares = (relative_y * relative_y).sum(1)
         best = torch.full((m,), -torch.inf)
         choice, mass = torch.zeros(m, dtype=torch.long), torch.zeros(m)
         for start in range(0, n, BLOCK):
-            rows = fixed[start : start + BLOCK]
+            rows = relative_x[start : start + BLOCK]
             cost = torch.addmm(
-                squares + (rows * rows).sum(1, keepdim=True), rows, moving.T, alpha=-2
+                squares + (rows * rows).sum(1, keepdim=True), rows, relative_y.T, alpha=-2
             )
             score = cost.clamp_(min=0).sqrt_().div_(-EPSILON)
             score -= torch.logsumexp(score, 1, keepdim=True)
@@ -85,11 +87,11 @@ def _keops(data):
 
     torch.set_num_threads(cores())
     x, y, anchors_x, anchors_y = map(torch.from_numpy, data)
-    fixed = (x @ anchors_x.T).contiguous()
+    relative_x = (x @ anchors_x.T).contiguous()
 
     def step():
-        moving = (y @ anchors_y.T).contiguous()
-        x_i, y_j = LazyTensor(fixed[:, None]), LazyTensor(moving[None])
+        relative_y = (y @ anchors_y.T).contiguous()
+        x_i, y_j = LazyTensor(relative_x[:, None]), LazyTensor(relative_y[None])
         cost = ((x_i - y_j) ** 2).sum(-1).sqrt()
         u = -EPSILON * (-cost / EPSILON).logsumexp(dim=1)
         score = LazyTensor(u[:, None]) - cost
@@ -100,23 +102,24 @@ def _keops(data):
 
 
 def _ott(data, online):
-    """One iteration and its potentials; ott has no argmax of a plan that it does not hold."""
-    # What ott 0.6.0 looks for where jax had it until 0.9: without it online mode raises.
-    from jax._src.interpreters import batching as own
+    """One iteration and its potentials; ott has no argmax of a plan that it does not store."""
+    # ott 0.6.0 uses `is_vmappable` at a place from which jax 0.9 has moved it; without it the
+    # online mode fails.
+    from jax._src.interpreters import batching as private
     from jax.interpreters import batching
 
-    batching.is_vmappable = own.is_vmappable
+    batching.is_vmappable = private.is_vmappable
     from ott.geometry import costs, pointcloud
     from ott.solvers import linear
 
     x, y, anchors_x, anchors_y = map(jnp.asarray, data)
-    fixed = relative(x, anchors_x)
+    relative_x = relative(x, anchors_x)
 
     @jax.jit
     def step(y, anchors):
         geometry = pointcloud.PointCloud(
-            relative(y, anchors),  # first: ott begins with the potential of its second cloud
-            fixed,
+            relative(y, anchors),  # first, since ott begins with the potential of its second cloud
+            relative_x,
             cost_fn=costs.Euclidean(),
             epsilon=EPSILON,
             batch_size=1024 if online else None,
@@ -129,28 +132,28 @@ def _ott(data, online):
 
 
 def score(data, found) -> dict[str, float]:
-    """The share of words matched to themselves."""
+    """The fraction of words matched with themselves."""
     if isinstance(found, tuple):
         return {}
-    return {"right": float(np.mean(np.asarray(found) == np.arange(len(data[1]))))}
+    return {"correct": float(np.mean(np.asarray(found) == np.arange(len(data[1]))))}
 
 
 def case(target: str, n: int, **options) -> Case:
-    """Words of minilm_input and of another space."""
+    """The n most frequent words of minilm_input and of another space."""
     dims = (384, 50 if target == "glove" else 384)
     return Case(
         f"{target}-{n}", n, partial(load, target, n), lambda data: work(n, dims), target, **options
     )
 
 
-SUBJECT = Subject(
+BENCHMARK = Benchmark(
     title="A matching step of Algorithm 1, 300 anchors",
     goal=">= 3 and half the memory",
     note=(
-        "FLOPs: 2 n^2 r + 8 n^2, r the least of both dimensions and 300: minilm has 384, glove 50. "
-        "pykeops computes each of its three passes anew from 300 coordinates, and is timed, as ott "
-        "online, at 2,500 words alone: both grow with n^2. ott's online mode needs a name that jax "
-        "has moved, which is put back here; it returns potentials, no argmax."
+        "FLOPs: 2 n^2 r + 8 n^2, r the smallest of both dimensions and 300: minilm has 384, glove "
+        "50. pykeops computes each of its three passes from 300 coordinates. It is timed, as is "
+        "ott online, at 2,500 words only: both grow with n^2. The online mode of ott needs a name "
+        "that jax has moved, which is restored here; it returns potentials, not an argmax."
     ),
     cases=(
         case("minilm", 2_500, rounds=2),
@@ -161,12 +164,12 @@ SUBJECT = Subject(
         case("glove", 20_000, rounds=3, memory=True),
     ),
     quick=case("minilm", 1_000, memory=True),
-    sides={
-        "isthmus": Side(_ours),
-        "torch, blocks": Side(_torch, needs="torch"),
-        "pykeops": Side(_keops, most=2_500, needs="pykeops"),
-        "ott, online": Side(partial(_ott, online=True), most=2_500, needs="ott"),
-        "ott, dense": Side(partial(_ott, online=False), most=5_000, needs="ott"),
+    implementations={
+        "isthmus": Implementation(_ours),
+        "torch, blocks": Implementation(_torch, requires=("torch",)),
+        "pykeops": Implementation(_keops, requires=("torch", "pykeops"), max_n=2_500),
+        "ott, online": Implementation(partial(_ott, online=True), requires=("ott",), max_n=2_500),
+        "ott, dense": Implementation(partial(_ott, online=False), requires=("ott",), max_n=5_000),
     },
     score=score,
     axis="words",

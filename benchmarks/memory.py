@@ -1,6 +1,6 @@
-"""Peak memory of one side of one case, alone in this process: a line of JSON.
+"""Measures the peak memory of one implementation of one case, and prints it as JSON.
 
-python -m benchmarks.memory SUBJECT CASE SIDE
+python -m benchmarks.memory BENCHMARK CASE IMPLEMENTATION
 """
 
 import json
@@ -11,25 +11,25 @@ from pathlib import Path
 from benchmarks import harness
 
 
-def status(field: str) -> int:
-    """A field of this process's status in bytes.
+def process_status(field: str) -> int:
+    """A field of the status of this process, in bytes.
 
-    Not `getrusage`: a new process starts with its parent's peak there.
+    `getrusage` is not used, since the peak it reports includes that of the parent process.
     """
     found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(found[1]) << 10
 
 
-def main(name: str, case_name: str, side_name: str) -> None:
-    """Runs the side once."""
-    subject = harness.load(name)
-    case = next(c for c in (*subject.cases, subject.quick) if c.name == case_name)
-    side = subject.sides[side_name]
-    call = (side.brief or side.prepare)(case.load())
-    before = status("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak of loading
+def main(name: str, case_name: str, implementation_name: str) -> None:
+    """Runs the implementation once."""
+    benchmark = harness.load(name)
+    case = next(c for c in (*benchmark.cases, benchmark.quick) if c.name == case_name)
+    implementation = benchmark.implementations[implementation_name]
+    call = (implementation.short or implementation.prepare)(case.load())
+    before = process_status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak, which loading has raised
     harness.seconds(call)
-    print(json.dumps({"peak": status("VmHWM"), "before": before}))
+    print(json.dumps({"peak": process_status("VmHWM"), "before": before}))
 
 
 if __name__ == "__main__":

@@ -1,44 +1,36 @@
-"""Ten nearest neighbours, by cosine and by CSLS, among 200,000 keys of 300 numbers."""
+"""Ten nearest neighbours, by cosine and by CSLS, among 200,000 keys of 300 dimensions."""
 
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.harness import Case, Side, Subject, Work, cores
+from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
+from common.linear import unit
 from common.retrieval import csls_top_k, top_k
 
 DIM, K = 300, 10
-QUERIES = 2_000  # not 200,000: that is 24 TFLOP a product
+QUERIES = 2_000  # with 200,000 queries one product would be 24 TFLOP
 
 
 def load(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Unit queries and keys; a query lies near a key, and keys have directions in common."""
+    """Unit queries and keys; each query is a noisy key, and the keys share dominant directions."""
     rng = np.random.default_rng(0)
     spread = (np.arange(1, DIM + 1) ** -0.5).astype(np.float32)
     keys = rng.normal(size=(n, DIM)).astype(np.float32) * spread
     queries = keys[:QUERIES] + 0.5 * rng.normal(size=(min(n, QUERIES), DIM)) * spread
-    return tuple(
-        (z / np.linalg.norm(z, axis=1, keepdims=True)).astype(np.float32) for z in (queries, keys)
-    )
+    return tuple(unit(z).astype(np.float32) for z in (queries, keys))
 
 
 def work(n: int, products: int) -> Work:
-    """2 q n d a product of all pairs, of which CSLS needs one for each direction's means."""
+    """2 q n d for a product of all pairs; CSLS needs one for the means of each direction."""
     q = min(n, QUERIES)
     return Work(2.0 * q * n * DIM * products, 4.0 * (q + n) * DIM + 8.0 * q * K)
 
 
-def _cosine(data):
-    queries, keys = map(jnp.asarray, data[1:])
-    return lambda: top_k(queries, keys, K)[1]
-
-
-def _csls(data):
-    queries, keys = map(jnp.asarray, data[1:])
-    return lambda: csls_top_k(queries, keys, K)[1]
-
-
 def _ours(data):
-    return _csls(data) if data[0] else _cosine(data)
+    csls, *arrays = data
+    queries, keys = map(jnp.asarray, arrays)
+    search = csls_top_k if csls else top_k
+    return lambda: search(queries, keys, K)[1]
 
 
 def _faiss(data):
@@ -52,26 +44,26 @@ def _faiss(data):
         return lambda: index.search(queries, K)[1]
 
     def call():
-        """The means by two searches, the neighbours by a third with the keys' means appended."""
-        back = faiss.IndexFlatIP(DIM)
-        back.add(queries)
-        hubness = back.search(keys, K)[0].mean(1, keepdims=True)
-        longer = faiss.IndexFlatIP(DIM + 1)
-        longer.add(np.concatenate([2 * keys, -hubness], 1))
+        """Two searches for the means, and a third with the means of the keys appended."""
+        reverse = faiss.IndexFlatIP(DIM)
+        reverse.add(queries)
+        hubness = reverse.search(keys, K)[0].mean(1, keepdims=True)
+        extended = faiss.IndexFlatIP(DIM + 1)
+        extended.add(np.concatenate([2 * keys, -hubness], 1))
         ones = np.ones((len(queries), 1), np.float32)
-        index.search(queries, K)[0].mean(1)  # part of the scores, not of their order
-        return longer.search(np.concatenate([queries, ones], 1), K)[1]
+        index.search(queries, K)[0].mean(1)  # a part of the scores that does not change their order
+        return extended.search(np.concatenate([queries, ones], 1), K)[1]
 
     return call
 
 
 def score(data, found) -> dict[str, float]:
-    """The share of queries whose own key is first."""
-    return {"right": float(np.mean(np.asarray(found)[:, 0] == np.arange(len(data[1]))))}
+    """The fraction of queries whose own key is retrieved first."""
+    return {"correct": float(np.mean(np.asarray(found)[:, 0] == np.arange(len(data[1]))))}
 
 
 def case(n: int, csls: bool, **options) -> Case:
-    """So many keys."""
+    """A case of n keys."""
     kind = "CSLS" if csls else "cosine"
     return Case(
         f"{kind}-{n}",
@@ -83,12 +75,13 @@ def case(n: int, csls: bool, **options) -> Case:
     )
 
 
-SUBJECT = Subject(
+BENCHMARK = Benchmark(
     title=f"Ten nearest neighbours of {QUERIES:,} queries, 300 dimensions",
     goal=">= 1",
     note=(
-        f"{QUERIES:,} queries: all pairs of 200,000 are 24 TFLOP a product. FLOPs: 2 q n d, twice "
-        "for CSLS, whose means go both ways. faiss has no CSLS: three searches of it give the same."
+        f"{QUERIES:,} queries, since all pairs of 200,000 rows are 24 TFLOP. FLOPs: 2 q n d, twice "
+        "that for CSLS, which needs means in both directions. faiss has no CSLS; three of its "
+        "searches give the same result."
     ),
     cases=tuple(
         case(n, csls, rounds=rounds, memory=n == 200_000)
@@ -96,7 +89,10 @@ SUBJECT = Subject(
         for n, rounds in ((50_000, 3), (100_000, 3), (200_000, 5))
     ),
     quick=case(5_000, True, memory=True),
-    sides={"isthmus": Side(_ours), "faiss IndexFlatIP": Side(_faiss, needs="faiss")},
+    implementations={
+        "isthmus": Implementation(_ours),
+        "faiss IndexFlatIP": Implementation(_faiss, requires=("faiss",)),
+    },
     score=score,
     axis="keys",
 )

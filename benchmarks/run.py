@@ -1,10 +1,10 @@
-"""Our functions against public peers on the same data in the same run; see benchmarks/README.md.
+"""Times our functions against public implementations of the same tasks; see benchmarks/README.md.
 
   pip install -r benchmarks/requirements.txt
   python -m benchmarks.run --only=matching,lle
   python -m benchmarks.run --quick --only=matching
 
-Writes SUBJECT_CHIP.json, .md and .png to --out, and prints the tables.
+Writes BENCHMARK_CHIP.json, .md and .png into --out, and prints the tables.
 """
 
 import datetime
@@ -15,26 +15,27 @@ from absl import flags
 from matplotlib.figure import Figure
 
 from benchmarks import harness
-from benchmarks.harness import Case, Subject
+from benchmarks.harness import Benchmark, Case
 from common import cli
+from common.errors import UserError
 from common.report import COLOURS, markdown, save_figure
 from common.workdir import write_atomically, write_json
 
-SUBJECTS = ("matching", "bootstrap", "neighbours", "divergence", "cbow", "lle", "assignment")
-ONLY = flags.DEFINE_list("only", list(SUBJECTS), "Subjects.")
-ROUNDS = flags.DEFINE_integer("rounds", 5, "Pairs of timed calls, where the case says no other.")
-QUICK = flags.DEFINE_bool("quick", False, "A small size of each, to see that it works.")
+BENCHMARKS = ("matching", "bootstrap", "neighbours", "divergence", "cbow", "lle", "assignment")
+ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Benchmarks to run.")
+ROUNDS = flags.DEFINE_integer("rounds", 5, "Timed calls, unless the case sets their number.")
+QUICK = flags.DEFINE_bool("quick", False, "Run one small case of each, to check that it works.")
 OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder of the results.")
-HEADER = "Case,Side,Seconds,Times ours (least - most),Of matmul,Of bandwidth,MiB,added,Quality"
+HEADER = "Case,Implementation,Seconds,Times ours (min - max),Of matmul,Of bandwidth,MiB,Added,Score"
 
 
 def cells(row: dict, unit: str) -> tuple[str, ...]:
     """A line of the table."""
     memory = row["memory"]
-    quality = [f"{name} {value:.4g}" for name, value in row["scores"].items()]
+    scores = [f"{name} {value:.4g}" for name, value in row["scores"].items()]
     if unit:
-        quality.append(f"{row['items'] / row['seconds']:,.0f} {unit}")
-    ratios = [f"{middle:.2f} ({a:.2f} - {b:.2f})" for middle, a, b in row["against"].values()]
+        scores.append(f"{row['items'] / row['seconds']:,.0f} {unit}")
+    ratios = [f"{median:.2f} ({a:.2f} - {b:.2f})" for median, a, b in row["against"].values()]
     return (
         row["case"],
         row["side"],
@@ -44,80 +45,80 @@ def cells(row: dict, unit: str) -> tuple[str, ...]:
         f"{row['of_bandwidth']:.1%}",
         f"{memory['peak'] >> 20:,}" if memory else "",
         f"{(memory['peak'] - memory['before']) >> 20:,}" if memory else "",
-        ", ".join(quality),
+        ", ".join(scores),
     )
 
 
-def growth(subject: Subject, rows: list[dict]) -> Figure:
-    """Seconds over n, both by factors, a line a side and family."""
+def growth_figure(benchmark: Benchmark, rows: list[dict]) -> Figure:
+    """Seconds over n on logarithmic axes, a line for each implementation and family of cases."""
     figure = Figure(figsize=(8.4, 4.2), layout="constrained")
     axis = figure.subplots()
     lines: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for row in rows:
         lines.setdefault((row["side"], row["family"]), []).append((row["n"], row["seconds"]))
-    sides, families = (list(dict.fromkeys(names)) for names in zip(*lines, strict=True))
-    for (side, family), points in lines.items():
+    names, families = (list(dict.fromkeys(values)) for values in zip(*lines, strict=True))
+    for (name, family), points in lines.items():
         style = ("-", "--", ":", "-.")[families.index(family) % 4]
-        label = ", ".join(filter(None, (side, family)))
-        colour = COLOURS[sides.index(side) % len(COLOURS)]
-        axis.loglog(
-            *zip(*sorted(points), strict=True), style, marker="o", color=colour, label=label
-        )
+        label = ", ".join(filter(None, (name, family)))
+        colour = COLOURS[names.index(name) % len(COLOURS)]
+        points = zip(*sorted(points), strict=True)
+        axis.loglog(*points, style, marker="o", color=colour, label=label)
     ticks = sorted({row["n"] for row in rows})
     axis.set_xticks(ticks, [f"{n:,}" for n in ticks])
     axis.minorticks_off()
-    axis.set(xlabel=subject.axis, ylabel="seconds", title=subject.title)
+    axis.set(xlabel=benchmark.axis, ylabel="seconds", title=benchmark.title)
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right center", frameon=False, fontsize="small")
     return figure
 
 
-def run(name: str, subject: Subject, cases: tuple[Case, ...], out: Path) -> str:
-    """Measures a subject, writes its files, and returns its table."""
+def run(name: str, benchmark: Benchmark, cases: tuple[Case, ...], out: Path) -> str:
+    """Measures a benchmark, writes its files, and returns its table."""
     rows = []
     for case in cases:
-        found = harness.measure(subject, case, ROUNDS.value)
+        found = harness.measure(benchmark, case, ROUNDS.value)
         for row in found:
-            row["memory"] = harness.peak(name, case.name, row["side"]) if case.memory else None
-        rows += found
-    absent = [key for key, side in subject.sides.items() if not harness.installed(side)]
+            memory = harness.peak_memory(name, case.name, row["side"]) if case.memory else None
+            rows.append(row | {"memory": memory})
+    missing = [key for key, x in benchmark.implementations.items() if not harness.installed(x)]
     about = {
-        "subject": subject.title,
-        "goal": subject.goal,
+        "subject": benchmark.title,
+        "goal": benchmark.goal,
         "chip": harness.chip(),
         "date": datetime.date.today().isoformat(),
         "versions": harness.versions(),
-        "note": subject.note,
-        "not_installed": absent,
+        "note": benchmark.note,
+        "not_installed": missing,
     }
-    rate = rows[-1]["machine_flops"], rows[-1]["machine_bytes"]
-    lines = [
-        f"# {subject.title}",
-        f"{about['chip']}, {about['date']}: {rate[0] / 1e9:.0f} GFLOP/s in a float32 matrix "
-        f"product, {rate[1] / 1e9:.1f} GB/s in a triad. Goal, peer / ours: {subject.goal}.",
-        markdown(HEADER.split(","), (cells(row, subject.unit) for row in rows)),
-        subject.note,
+    flops, bandwidth = rows[-1]["machine_flops"], rows[-1]["machine_bytes"]
+    paragraphs = [
+        f"# {benchmark.title}",
+        f"{about['chip']}, {about['date']}: {flops / 1e9:.0f} GFLOP/s in a float32 matrix "
+        f"product, {bandwidth / 1e9:.1f} GB/s in a triad. Goal, peer / ours: {benchmark.goal}.",
+        markdown(HEADER.split(","), (cells(row, benchmark.unit) for row in rows)),
+        benchmark.note,
         ", ".join(f"{key} {value}" for key, value in about["versions"].items()) + ".",
     ]
-    if absent:
-        lines.append(f"Not installed: {', '.join(absent)}.")
-    table = "\n\n".join(lines) + "\n"
+    if missing:
+        paragraphs.append(f"Not installed: {', '.join(missing)}.")
+    table = "\n\n".join(paragraphs) + "\n"
     slug = re.sub(r"\W+", "-", about["chip"].lower()).strip("-")
     write_json(out / f"{name}_{slug}.json", about | {"rows": rows})
     write_atomically(out / f"{name}_{slug}.md", table.encode())
-    save_figure(growth(subject, rows), out / f"{name}_{slug}.png")
+    save_figure(growth_figure(benchmark, rows), out / f"{name}_{slug}.png")
     return table
 
 
 def main(argv: list[str]) -> None:
-    """Runs the subjects that were asked for, one after the other."""
+    """Runs the benchmarks one after the other."""
     del argv
     for name in ONLY.value:
-        cli.choose(dict.fromkeys(SUBJECTS), name, "subject")
+        if name not in BENCHMARKS:
+            raise UserError(f"There is no benchmark '{name}': choose from {', '.join(BENCHMARKS)}.")
     for name in ONLY.value:
-        subject = harness.load(name)
-        cases = (subject.quick,) if QUICK.value else subject.cases
-        print(run(name, subject, cases, Path(OUT.value)), flush=True)
+        benchmark = harness.load(name)
+        cases = (benchmark.quick,) if QUICK.value else benchmark.cases
+        print(run(name, benchmark, cases, Path(OUT.value)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,33 @@
-"""Self-learning of a bilingual dictionary in numpy, the loop that Artetxe et al. (2018) publish.
+"""Self-learning of a bilingual dictionary in numpy (Artetxe et al. 2018, sections 3.2 to 3.4).
 
-Written here from the paper (sections 3.2 to 3.4), for the benchmark of the bootstrap: an orthogonal
-map from the dictionary, a new dictionary by CSLS in both directions under a random drop of
-similarities, the share kept doubling as the objective stalls; then symmetric re-weighting, once.
+Each iteration computes an orthogonal map from the dictionary, and a new dictionary by CSLS in both
+directions, with similarities dropped at random. The probability to keep one is doubled when the
+objective stalls. Symmetric re-weighting follows, once. Written from the paper, as the peer of the
+bootstrap.
 """
 
-from typing import NamedTuple
+import dataclasses
 
 import numpy as np
 from jaxtyping import Float, Int
 
-BATCH = 1_000  # rows of similarities held at once
+BLOCK_ROWS = 1_000  # rows of similarities that are stored at once
 
 
-class Settings(NamedTuple):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
     """Values of the paper and its code."""
 
-    cutoff: int  # most frequent words that the dictionary is made from
     neighbours: int = 10  # of CSLS
-    keep: float = 0.1  # share of similarities at first
-    patience: int = 50  # iterations without gain before the share doubles
-    tolerance: float = 1e-6  # least gain
-    iterations: int = 1_000  # at most
+    keep_prob: float = 0.1  # probability to keep a similarity, at the start
+    patience: int = 50  # iterations without improvement before the probability is doubled
+    tolerance: float = 1e-6  # smallest improvement
+    max_iterations: int = 1_000
 
 
 def align(
     x: Float[np.ndarray, "n d"],
-    z: Float[np.ndarray, "m d"],
+    y: Float[np.ndarray, "m d"],
     pairs: tuple[Int[np.ndarray, " s"], Int[np.ndarray, " s"]],
     frequent: tuple[Int[np.ndarray, " f"], Int[np.ndarray, " f"]],
     settings: Settings,
@@ -36,63 +37,63 @@ def align(
 
     Args:
       x: unit rows, centred.
-      z: likewise, as many columns.
-      pairs: rows of x and z of the known dictionary.
-      frequent: rows of each that the dictionary is made from.
+      y: likewise, with the same number of columns.
+      pairs: rows of x and of y in the known pairs.
+      frequent: rows of each space from which the dictionary is made.
       settings: of the loop.
-      random_seed: of the drop.
+      random_seed: of the dropped similarities.
     """
     rng = np.random.default_rng(random_seed)
     source, target = pairs
-    small_x, small_z = x[frequent[0]], z[frequent[1]]
-    keep, best, gained_at, last = settings.keep, -np.inf, 0, False
-    for iteration in range(1, settings.iterations + 1):
-        left, _, right = np.linalg.svd(x[source].T @ z[target])
-        mapped_x, mapped_z = small_x @ left, small_z @ right.T
-        there, there_score = _induce(mapped_x, mapped_z, settings.neighbours, keep, rng)
-        back, back_score = _induce(mapped_z, mapped_x, settings.neighbours, keep, rng)
-        source = frequent[0][np.concatenate([np.arange(len(small_x)), back])]
-        target = frequent[1][np.concatenate([there, np.arange(len(small_z))])]
+    small_x, small_y = x[frequent[0]], y[frequent[1]]
+    keep_prob, best, improved_at, last = settings.keep_prob, -np.inf, 0, False
+    for iteration in range(1, settings.max_iterations + 1):
+        left, _, right = np.linalg.svd(x[source].T @ y[target])
+        mapped_x, mapped_y = small_x @ left, small_y @ right.T
+        to_y, score_x = _induce(mapped_x, mapped_y, settings.neighbours, keep_prob, rng)
+        to_x, score_y = _induce(mapped_y, mapped_x, settings.neighbours, keep_prob, rng)
+        source = frequent[0][np.concatenate([np.arange(len(small_x)), to_x])]
+        target = frequent[1][np.concatenate([to_y, np.arange(len(small_y))])]
         if last:
             break
-        objective = (there_score + back_score) / 2
+        objective = (score_x + score_y) / 2
         if objective >= best + settings.tolerance:
-            best, gained_at = objective, iteration
-        elif iteration - gained_at > settings.patience:
-            last = keep >= 1
-            keep, gained_at = min(1.0, 2 * keep), iteration
-    return *_reweighted(x, z, source, target), iteration
+            best, improved_at = objective, iteration
+        elif iteration - improved_at > settings.patience:
+            last = keep_prob >= 1
+            keep_prob, improved_at = min(1.0, 2 * keep_prob), iteration
+    return *_reweighted(x, y, source, target), iteration
 
 
-def _induce(x, z, neighbours, keep, rng):
-    """The best z of each x by CSLS under the drop, and the mean best cosine."""
-    hubness = np.empty(len(z), np.float32)
-    for start in range(0, len(z), BATCH):
-        nearest = np.partition(z[start : start + BATCH] @ x.T, -neighbours)[:, -neighbours:]
-        hubness[start : start + BATCH] = nearest.mean(1)
+def _induce(x, y, neighbours, keep_prob, rng):
+    """The best row of y for each row of x by CSLS with dropout, and the mean best cosine."""
+    hubness = np.empty(len(y), np.float32)
+    for start in range(0, len(y), BLOCK_ROWS):
+        nearest = np.partition(y[start : start + BLOCK_ROWS] @ x.T, -neighbours)[:, -neighbours:]
+        hubness[start : start + BLOCK_ROWS] = nearest.mean(1)
     choice, total = np.empty(len(x), np.int64), 0.0
-    for start in range(0, len(x), BATCH):
-        similarity = x[start : start + BATCH] @ z.T
+    for start in range(0, len(x), BLOCK_ROWS):
+        similarity = x[start : start + BLOCK_ROWS] @ y.T
         total += similarity.max(1).sum()
         similarity -= hubness / 2
-        if keep < 1:
-            similarity *= rng.random(similarity.shape, np.float32) < keep
-        choice[start : start + BATCH] = similarity.argmax(1)
+        if keep_prob < 1:
+            similarity *= rng.random(similarity.shape, np.float32) < keep_prob
+        choice[start : start + BLOCK_ROWS] = similarity.argmax(1)
     return choice, total / len(x)
 
 
-def _reweighted(x, z, source, target):
-    """Whitening, rotation, singular values to the half on each side, de-whitening."""
+def _reweighted(x, y, source, target):
+    """Whitening, rotation, weighting by the square roots of the singular values, de-whitening."""
 
-    def whitener(rows):
+    def whitening(rows):
         _, values, right = np.linalg.svd(rows, full_matrices=False)
-        values = np.maximum(values, 1e-3 * values[0])  # empty dimensions would be noise blown up
+        values = np.maximum(values, 1e-3 * values[0])  # else empty dimensions are amplified noise
         return (right.T / values) @ right, (right.T * values) @ right
 
-    white_x, colour_x = whitener(x[source])
-    white_z, colour_z = whitener(z[target])
-    left, values, right = np.linalg.svd(white_x @ (x[source].T @ z[target]) @ white_z)
+    whiten_x, unwhiten_x = whitening(x[source])
+    whiten_y, unwhiten_y = whitening(y[target])
+    left, values, right = np.linalg.svd(whiten_x @ (x[source].T @ y[target]) @ whiten_y)
     scale = np.sqrt(values)
-    map_x = white_x @ (left * scale) @ left.T @ colour_x @ left
-    map_z = white_z @ (right.T * scale) @ right @ colour_z @ right.T
-    return x @ map_x, z @ map_z
+    map_x = whiten_x @ (left * scale) @ left.T @ unwhiten_x @ left
+    map_y = whiten_y @ (right.T * scale) @ right @ unwhiten_y @ right.T
+    return x @ map_x, y @ map_y

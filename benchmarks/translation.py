@@ -12,14 +12,13 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from absl import app, flags
-from ml_collections import ConfigDict
 
-from common.manifold import to_spheres
+from common.linear import unit
 from lpl import loss, translation
 
 NUM_WORDS = flags.DEFINE_integer("num_words", 200_000, "Words of each space.")
 DIMENSION = flags.DEFINE_integer("dimension", 300, "Of both spaces.")
-NUM_PAIRS = flags.DEFINE_integer("num_pairs", 3_000, "Training pairs, whose neighbours are sought.")
+NUM_PAIRS = flags.DEFINE_integer("num_pairs", 3_000, "Training pairs, whose neighbours are found.")
 NUM_TEST = flags.DEFINE_integer("num_test", 1_500, "Words that are translated.")
 HUBNESS_WORDS = flags.DEFINE_integer("hubness_words", 5_000, "As config.hubness_words.")
 K = flags.DEFINE_integer("k", 10, "Neighbours.")
@@ -40,17 +39,13 @@ def main(argv: list[str]) -> None:
     del argv
     keys = jax.random.split(jax.random.key(0), 2)
     shape = NUM_WORDS.value, DIMENSION.value
-    source, target = (to_spheres(jax.random.normal(key, shape)) for key in keys)
-    config = ConfigDict(
-        {
-            "hubness_words": HUBNESS_WORDS.value,
-            "neighbours": 10,
-            "inverse_temperature": 30.0,
-        }
+    source, target = (unit(jax.random.normal(key, shape)) for key in keys)
+    hubness = translation.Hubness(
+        hubness_words=HUBNESS_WORDS.value, csls_neighbours=10, inverse_temperature=30.0
     )
     rows = jnp.arange(NUM_PAIRS.value)
     index = timed(
-        f"neighbours of {NUM_PAIRS.value:,} units", lambda: loss.neighbours(source, rows, K.value)
+        f"neighbours of {NUM_PAIRS.value:,} words", lambda: loss.neighbours(source, rows, K.value)
     )
     timed("their weights", lambda: loss.lle_weights(source, rows, index))
     queries = jnp.arange(NUM_TEST.value)
@@ -58,7 +53,7 @@ def main(argv: list[str]) -> None:
         timed(
             f"{NUM_TEST.value:,} translations, {retrieval}",
             lambda retrieval=retrieval: translation.precision(
-                source, target, queries, queries[:, None], retrieval, config
+                source, target, queries, queries[:, None], retrieval, hubness
             ),
         )
 

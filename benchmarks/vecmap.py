@@ -5,22 +5,22 @@
   python -m benchmarks.vecmap --vecmap=vecmap --dimension=380 --methods=artetxe_2018 \
     --out=benchmarks/results/vecmap_380.json
 
-vecmap (Artetxe et al.) runs as it is, in an environment of its own that has numpy and scipy; both
-read the same vectors, training pairs and test pairs. It takes spaces of one dimension alone, so
-source and target are cut to the smaller one's by their principal axes where they differ.
+vecmap (Artetxe et al.) runs unchanged in an environment with numpy and scipy. Both read the same
+vectors, training pairs and test pairs. Since vecmap needs spaces of equal dimension, the space with
+more dimensions is reduced to its principal axes.
 
-MiniLM's vectors leave three of their 384 dimensions empty. vecmap's whitening divides by what
-rounding has left there (P@1 .83 in float64, less in float32); ours leaves such directions out. Cut
-to 380 dimensions both agree.
+Three of the 384 dimensions of MiniLM's vectors are empty. The whitening of vecmap divides by the
+rounding errors there (P@1 .83 in float64, less in float32), ours leaves these dimensions out.
+Reduced to 380 dimensions, both agree.
 """
 
-import json
+import dataclasses
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import jax
@@ -29,25 +29,29 @@ import numpy as np
 from absl import app, flags
 from sklearn.decomposition import PCA
 
-from common.data.wheels import cache_dir
-from common.report import markdown, plus_minus, summarise
+from common.data.packages import cache_dir
+from common.linear import unit
+from common.report import pivot, summarise
+from common.settings import settings
+from common.workdir import write_json
 from configs.lpl import word_alignment
-from lpl import cases, translation
-from lpl.cases import Case
-from lpl.methods import METHODS, Problem
+from lpl import bilingual_data, translation
+from lpl.bilingual_data import BilingualData, Split
+from lpl.methods import METHODS, MultiStep, Problem
+from lpl.translation import Hubness
 
 VECMAP = flags.DEFINE_string("vecmap", None, "Folder of a vecmap checkout.", required=True)
 PYTHON = flags.DEFINE_string("python", sys.executable, "Interpreter of an environment for it.")
 PAIRS = flags.DEFINE_integer("num_pairs", 1_000, "Training pairs.")
-DIMENSION = flags.DEFINE_integer("dimension", 384, "Of both spaces, at most.")
+DIMENSION = flags.DEFINE_integer("dimension", 384, "Most dimensions of a space.")
 METHODS_ASKED = flags.DEFINE_list(
-    "methods", ["artetxe_2016", "artetxe_2018", "smith_2017"], "Those of ours that vecmap has."
+    "methods", ["artetxe_2016", "artetxe_2018", "smith_2017"], "Methods to compare."
 )
-SEEDS = flags.DEFINE_integer("random_seeds", 3, "Random seeds, of the split.")
-OUT = flags.DEFINE_string("out", "benchmarks/results/vecmap.json", "Where the numbers go.")
+RUNS = flags.DEFINE_integer("num_runs", 3, "Random runs, with a split each.")
+OUT = flags.DEFINE_string("out", "benchmarks/results/vecmap.json", "File of the results.")
 
-TEMPERATURE = 30.0  # inverse, of the inverted softmax; of both
-PEERS = {  # our method -> how vecmap is asked for the same, before the dictionary
+TEMPERATURE = 30.0  # inverse temperature of the inverted softmax, for both
+PEERS = {  # our method -> the options of vecmap for it
     "artetxe_2016": ["--emnlp2016"],
     "artetxe_2018": ["--aaai2018"],
     "smith_2017": ["--normalize", "unit", "--orthogonal", "--init_dictionary"],
@@ -60,27 +64,27 @@ RETRIEVALS = {
 
 
 def write_vectors(path: Path, words: list[str], vectors: np.ndarray) -> None:
-    """word2vec's text format."""
+    """Writes word2vec's text format."""
     with path.open("w", encoding="utf-8") as file:
         print(*vectors.shape, file=file)
         for word, vector in zip(words, vectors, strict=True):
             print(word, *(f"{value:.8g}" for value in vector), file=file)
 
 
-def write_pairs(path: Path, case: Case, rows: Iterable[tuple[int, int]]) -> None:
-    """Two words a line."""
-    lines = [f"{case.words[0][source]} {case.words[1][target]}\n" for source, target in rows]
+def write_pairs(path: Path, data: BilingualData, rows: Iterable[tuple[int, int]]) -> None:
+    """Writes two words in each line."""
+    lines = [f"{data.source.words[s]} {data.target.words[t]}\n" for s, t in rows]
     path.write_text("".join(lines), encoding="utf-8")
 
 
 def run(script: str, *arguments: object) -> str:
-    """What a script of vecmap prints."""
+    """Runs a script of vecmap and returns what it prints."""
     command = [PYTHON.value, str(Path(VECMAP.value) / script), *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def theirs(folder: Path, method: str) -> tuple[dict[str, float], float]:
-    """P@1 by retrieval, and the seconds of mapping, reading and writing included."""
+    """P@1 by retrieval, and the seconds of mapping, with reading and writing."""
     files = folder / "x.txt", folder / "z.txt", folder / "mapped_x.txt", folder / "mapped_z.txt"
     began = time.perf_counter()
     run("map_embeddings.py", *PEERS[method], folder / "train.txt", *files)
@@ -92,84 +96,94 @@ def theirs(folder: Path, method: str) -> tuple[dict[str, float], float]:
     return found, seconds
 
 
-def ours(method: str, problem: Problem, queries, gold, config) -> tuple[dict[str, float], float]:
-    """The same by our code, hubness over all source words as vecmap has it."""
+def ours(
+    method: MultiStep, problem: Problem, split: Split, hubness: Hubness
+) -> tuple[dict[str, float], float]:
+    """The same by our code, with hubness over all source words as in vecmap."""
     began = time.perf_counter()
-    mapped = jax.block_until_ready(METHODS[method](problem, config[method], None, ""))
+    mapped = jax.block_until_ready(method.fit(problem))
     seconds = time.perf_counter() - began
-    precision: Callable = translation.precision
+    queries, translations = jnp.asarray(split.queries), jnp.asarray(split.translations)
     return {
-        name: precision(*mapped, jnp.asarray(queries), jnp.asarray(gold), name, config)["p_at_1"]
+        name: translation.precision(*mapped, queries, translations, name, hubness)["p_at_1"]
         for name in RETRIEVALS
     }, seconds
 
 
 def cut(vectors: np.ndarray, dimension: int) -> np.ndarray:
-    """The first principal axes, of vectors that have more dimensions."""
+    """Vectors in the first principal axes, if they have more dimensions."""
     if vectors.shape[1] == dimension:
         return vectors
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return PCA(dimension, random_state=0).fit_transform(unit).astype(np.float32)
+    return PCA(dimension, random_state=0).fit_transform(unit(vectors)).astype(np.float32)
 
 
-def compare(case: Case, random_seed: int, config) -> list[dict]:
-    """Rows of one pair of spaces and random seed."""
-    pairs, queries, gold = cases.split(case, config, random_seed)
-    dimension = min(DIMENSION.value, *(vectors.shape[1] for vectors in case.vectors))
-    x, z = (cut(vectors, dimension) for vectors in case.vectors)
-    problem = Problem(
-        jnp.asarray(x), jnp.asarray(z), jnp.asarray(pairs), PAIRS.value, jax.random.key(0)
+def compare(data: BilingualData, methods: dict[str, MultiStep], random_seed: int) -> list[dict]:
+    """Measurements of one pair of spaces and random seed."""
+    split = bilingual_data.split(
+        data,
+        PAIRS.value,
+        num_validation=150,
+        num_test=1_500,
+        measured="test",
+        random_seed=random_seed,
     )
-    config.hubness_words = len(x)
-    rows = []
+    spaces = data.source.vectors, data.target.vectors
+    dimension = min(DIMENSION.value, *(vectors.shape[1] for vectors in spaces))
+    x, z = (cut(vectors, dimension) for vectors in spaces)
+    problem = Problem(
+        source=jnp.asarray(x),
+        target=jnp.asarray(z),
+        pairs=jnp.asarray(split.train),
+        num_pairs=PAIRS.value,
+        key=jax.random.key(0),
+    )
+    hubness = Hubness(hubness_words=len(x), csls_neighbours=10, inverse_temperature=TEMPERATURE)
+    measured = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_vectors(folder / "x.txt", case.words[0], x)
-        write_vectors(folder / "z.txt", case.words[1], z)
-        write_pairs(folder / "train.txt", case, pairs[: PAIRS.value])
-        asked = [(q, g) for q, row in zip(queries, gold, strict=True) for g in row if g >= 0]
-        write_pairs(folder / "test.txt", case, asked)
-        for method in METHODS_ASKED.value:
-            measured = {
+        write_vectors(folder / "x.txt", data.source.words, x)
+        write_vectors(folder / "z.txt", data.target.words, z)
+        write_pairs(folder / "train.txt", data, split.train[: PAIRS.value])
+        asked = [
+            (query, row)
+            for query, rows in zip(split.queries, split.translations, strict=True)
+            for row in rows
+            if row >= 0
+        ]
+        write_pairs(folder / "test.txt", data, asked)
+        for method, baseline in methods.items():
+            found = {
                 "vecmap": theirs(folder, method),
-                "ours": ours(method, problem, queries, gold, config),
+                "ours": ours(baseline, problem, split, hubness),
             }
-            for code, (found, seconds) in measured.items():
-                shared = {"case": case.title, "method": method, "code": code}
-                shared |= {"dim": dimension, "num_pairs": PAIRS.value, "random_seed": random_seed}
-                rows += [
-                    shared | {"retrieval": retrieval, "metric": "p_at_1", "value": value}
-                    for retrieval, value in found.items()
+            for code, (precision, seconds) in found.items():
+                shared = {"dataset": data.title, "method": method, "dim": dimension}
+                shared |= {"num_pairs": PAIRS.value, "random_seed": random_seed}
+                measured += [
+                    shared
+                    | {"labels": {"code": code, "retrieval": retrieval}}
+                    | {"metric": "p_at_1", "value": value}
+                    for retrieval, value in precision.items()
                 ]
-                rows.append(shared | {"retrieval": "", "metric": "seconds", "value": seconds})
-    return rows
+                timing = {"labels": {"code": code, "retrieval": "seconds"}, "metric": "seconds"}
+                measured.append(shared | timing | {"value": seconds})
+    return measured
 
 
 def main(argv: list[str]) -> None:
-    """Measures, keeps the numbers, prints the table."""
+    """Measures, writes the numbers, prints the table."""
     del argv
-    config = word_alignment.get_config().unlock()
-    config.sources, config.targets = ("minilm", "minilm"), ("minilm_input", "french")
-    config.dictionaries = ("same", "wordnet")
-    config.sizes = (PAIRS.value,)
-    config.inverse_temperature = TEMPERATURE
-    rows = []
-    for case in cases.load(config, cache_dir()):
-        for random_seed in range(SEEDS.value):
-            rows += compare(case, random_seed, config)
-    rows = summarise(rows)
-    Path(OUT.value).parent.mkdir(parents=True, exist_ok=True)
-    Path(OUT.value).write_text(json.dumps(rows, indent=1) + "\n")
-    lines: dict[tuple, dict] = {}
-    for row in rows:
-        line = lines.setdefault((row["case"], row["method"], row["retrieval"] or "seconds"), {})
-        line[row["code"]] = row["mean"], row["std"]
-    cells = []
-    for name, line in lines.items():
-        places = 1 if name[-1] == "seconds" else 3
-        numbers = [plus_minus(*line[code], places) for code in ("vecmap", "ours")]
-        cells.append((*name, *numbers, f"{line['ours'][0] - line['vecmap'][0]:+.{places}f}"))
-    print(markdown(("Spaces", "Method", "P@1 by", "vecmap", "Ours", "Difference"), cells))
+    config = word_alignment.get_config()
+    methods = {name: settings(METHODS[name], config[name]) for name in METHODS_ASKED.value}
+    measured = []
+    for names in (("minilm", "minilm_input", "same"), ("minilm", "french", "wordnet")):
+        data = bilingual_data.load(names, max_rows=config.max_rows, cache=cache_dir())
+        for random_seed in range(RUNS.value):
+            measured += compare(data, methods, random_seed)
+    rows = summarise(measured, experiment="vecmap")
+    write_json(Path(OUT.value), [dataclasses.asdict(row) for row in rows])
+    lines = {"dataset": "Spaces", "method": "Method", "retrieval": "P@1 by, or seconds"}
+    print(pivot(rows, lines=lines, columns="code"))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Linear maps between two spaces, as objects that keep their normalisation and say which one moves.
+"""Linear maps of a source space into a target space, stored with the normalisation of both.
 
-`fit` normalises each space by itself, fits one of `METHODS` on the pairs, and returns an `Aligner`
-whose `apply` gives new vectors the same treatment. A new method is a function of two arrays of
-paired rows, a line in `METHODS` and a line in the conformance table of its tests.
+`fit` normalises each space, fits one of `METHODS` on the pairs, and returns an `Aligner`, whose
+`apply` normalises and maps new vectors. To add a method, write a function of two arrays of paired
+rows and add it to `METHODS` and to the list of methods in its tests.
 """
 
 import dataclasses
@@ -14,60 +14,17 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 
-from common.errors import UserError
-from common.workdir import checked_arrays, write_arrays
+from common.errors import UserError, writing
+from common.linear import EPSILON, least_squares, procrustes, ridge, unit
+from common.workdir import read_arrays, write_arrays
 
 STEPS = ("unit", "center")
-ARRAYS = ("matrix", "moving_means", "fixed_means")
 NORMALISE = ("unit", "center", "unit")
-MOST_STEPS = 100  # of a file: each is compiled
-EPSILON = float(np.finfo(np.float32).eps)
-
-
-@jax.jit
-def procrustes(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Array, "d_x d_y"]:
-    """The W with orthonormal rows or columns that maximises the sum of <x_i W, y_i>.
-
-    W = U V' of the singular value decomposition U S V' of x' y (Schoenemann 1966); for d_x <= d_y
-    it also minimises |x W - y|. Directions that x' y leaves open (fewer pairs than dimensions) are
-    mapped isometrically but arbitrarily.
-    """
-    left, _, right = jnp.linalg.svd(x.T @ y, full_matrices=False)
-    return left @ right
-
-
-def least_squares(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Array, "d_x d_y"]:
-    """The W of least norm among those that minimise |x W - y|."""
-    return _ridge(x, y, 0.0)
-
-
-def ridge(
-    x: Float[Array, "n d_x"], y: Float[Array, "n d_y"], penalty: float = 1.0
-) -> Float[Array, "d_x d_y"]:
-    """The W that minimises |x W - y|^2 + penalty |W|^2, sums of squares (Hoerl and Kennard 1970).
-
-    Raises:
-      UserError: the penalty is negative or not finite.
-    """
-    if not _traced(penalty) and not 0 <= penalty < np.inf:
-        raise UserError(f"The ridge penalty is {penalty}: give a number from 0 up.")
-    return _ridge(x, y, penalty)
-
-
-@jax.jit
-def _ridge(x, y, penalty):
-    # By the singular values of x, not of x' x, whose condition in float32 would be squared; those
-    # of the triangular factor are the same and cost a fraction when there are many rows.
-    base, triangle = jnp.linalg.qr(x)
-    left, values, right = jnp.linalg.svd(triangle, full_matrices=False)
-    kept = values > EPSILON * max(triangle.shape) * values[0]
-    gain = jnp.where(kept, values / jnp.where(kept, values**2 + penalty, 1.0), 0.0)
-    return (right.T * gain) @ (left.T @ (base.T @ y))
-
-
-METHODS: dict[str, Callable[..., Float[Array, "d_x d_y"]]] = {
+ARRAYS = ("matrix", "source_means", "target_means")
+MAX_STEPS = 100  # normalisation steps that a file may ask for; each is compiled
+METHODS: dict[str, Callable[..., Float[Array, "d_source d_target"]]] = {
     "procrustes": procrustes,
     "least_squares": least_squares,
     "ridge": ridge,
@@ -77,180 +34,161 @@ METHODS: dict[str, Callable[..., Float[Array, "d_x d_y"]]] = {
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=list(ARRAYS),
-    meta_fields=["normalise", "method", "moving", "fixed"],
+    meta_fields=["normalise", "method", "source", "target"],
 )
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Aligner:
-    """A linear map from the space that moves into the space that stays; a jax pytree.
+    """A linear map from a source space into a target space; a JAX pytree.
 
     Attributes:
-      matrix: acts on the right of normalised rows of the moving space.
-      moving_means: one row for each 'center' in `normalise`, fitted on the moving space.
-      fixed_means: likewise of the fixed space.
-      normalise: the steps, in their order.
-      method: the key of `METHODS` it was fitted by.
-      moving: name of the space that moves.
-      fixed: name of the space that stays.
+      matrix: acts on normalised source rows from the right.
+      source_means: the vector that each 'center' of `normalise` subtracts from source rows.
+      target_means: the vector that each 'center' of `normalise` subtracts from target rows.
+      normalise: steps of the normalisation, 'unit' or 'center', in their order.
+      method: key of `METHODS` by which the matrix was fitted.
+      source: name of the source space.
+      target: name of the target space.
     """
 
-    matrix: Float[Array, "d_moving d_fixed"]
-    moving_means: Float[Array, "steps d_moving"]
-    fixed_means: Float[Array, "steps d_fixed"]
+    matrix: Float[Array, "d_source d_target"]
+    source_means: Float[Array, "steps d_source"]
+    target_means: Float[Array, "steps d_target"]
     normalise: tuple[str, ...]
     method: str
-    moving: str
-    fixed: str
+    source: str
+    target: str
 
-    def apply(self, vectors: Float[ArrayLike, "n d_moving"]) -> Float[Array, "n d_fixed"]:
-        """Maps raw vectors of the moving space into the fixed space's normalised coordinates.
+    def apply(self, vectors: Float[ArrayLike, "n d_source"]) -> Float[Array, "n d_target"]:
+        """Maps raw source vectors into the normalised target space.
 
-        The images are not brought to unit length again.
+        The results are not scaled to unit norm.
 
         Raises:
-          UserError: another dimension, NaN, infinity, or a vector that can't be normalised.
+          UserError: the vectors have another dimension or are not finite, or one of them cannot be
+            normalised.
         """
-        return self.normalise_moving(vectors) @ self.matrix
+        return self.normalise_source(vectors) @ self.matrix
 
-    def normalise_moving(self, vectors: Float[ArrayLike, "n d_moving"]) -> Float[Array, "n d"]:
-        """Raw vectors of the moving space as they were before the map was fitted; see `apply`."""
-        return _prepare(vectors, self.moving, self.normalise, self.moving_means)[0]
+    def normalise_source(self, vectors: Float[ArrayLike, "n d_source"]) -> Float[Array, "n d"]:
+        """Normalises raw source vectors as in `fit`; raises the errors of `apply`."""
+        return _prepare(vectors, self.source, self.normalise, self.source_means)[0]
 
-    def normalise_fixed(self, vectors: Float[ArrayLike, "n d_fixed"]) -> Float[Array, "n d"]:
-        """Raw vectors of the fixed space in the coordinates that `apply` maps to; see `apply`."""
-        return _prepare(vectors, self.fixed, self.normalise, self.fixed_means)[0]
+    def normalise_target(self, vectors: Float[ArrayLike, "n d_target"]) -> Float[Array, "n d"]:
+        """Normalises raw target vectors as in `fit`; raises the errors of `apply`."""
+        return _prepare(vectors, self.target, self.normalise, self.target_means)[0]
 
     def inverse(self) -> "Aligner":
-        """The aligner that moves the fixed space into the moving one, by the pseudo-inverse.
+        """The aligner from the target space to the source space, by the pseudo-inverse.
 
-        That is the inverse where there is one and the transpose for 'procrustes'. Like every
-        aligner it takes raw vectors; images of `apply` go back by `x @ inverse.matrix`.
+        This is the inverse if there is one, and the transpose for 'procrustes'. As every aligner,
+        it is applied to raw vectors; results of `apply` are mapped back by `x @ inverse.matrix`.
         """
         return dataclasses.replace(
             self,
             matrix=jnp.linalg.pinv(self.matrix, rtol=EPSILON * max(self.matrix.shape)),
-            moving_means=self.fixed_means,
-            fixed_means=self.moving_means,
-            moving=self.fixed,
-            fixed=self.moving,
+            source_means=self.target_means,
+            target_means=self.source_means,
+            source=self.target,
+            target=self.source,
         )
 
     def save(self, path: Path | str) -> None:
-        """Writes the aligner as an .npz file, whole or not at all.
+        """Writes the aligner to an .npz file, atomically.
 
         Raises:
-          UserError: the file can't be written.
+          UserError: the file cannot be written.
         """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        try:
+        with writing(Path(path), "path"):
             write_arrays(Path(path), fields)
-        except OSError as error:
-            raise UserError(
-                f"Cannot write the aligner {path} ({error.strerror}): choose another path."
-            ) from error
 
 
 def load(path: Path | str) -> Aligner:
-    """Reads an aligner that `Aligner.save` wrote.
+    """Reads an aligner that `Aligner.save` has written.
 
     Raises:
-      UserError: no such file, or it is not an aligner.
+      UserError: the file does not exist or is not an aligner.
     """
-    path = Path(path)
     try:
-        found = checked_arrays(path)
-        arrays = [found[name].astype(np.float32) for name in ARRAYS]
-        normalise = tuple(str(step) for step in found["normalise"])
-        names = [str(found[name]) for name in ("method", "moving", "fixed")]
-        means = [(normalise.count("center"), dimension) for dimension in arrays[0].shape]
-        finite = all(np.isfinite(x).all() for x in arrays)
-        fits = [x.shape for x in arrays[1:]] == means and arrays[0].size and finite
-        if not fits or not set(normalise) <= set(STEPS) or len(normalise) > MOST_STEPS:
-            raise ValueError("its fields disagree")
-    except OSError as error:
+        fields = read_arrays(Path(path))
+        arrays = {name: jnp.asarray(fields[name], jnp.float32) for name in ARRAYS}
+        normalise = tuple(fields["normalise"].tolist())
+        names = {name: str(fields[name]) for name in ("method", "source", "target")}
+        matrix, *means = arrays.values()
+        shapes = [(normalise.count("center"), dimension) for dimension in matrix.shape]
+        finite = all(jnp.isfinite(x).all() for x in arrays.values())
+        steps = set(normalise) <= set(STEPS) and len(normalise) <= MAX_STEPS
+        if not (matrix.size and [x.shape for x in means] == shapes and finite and steps):
+            raise ValueError("inconsistent fields")
+    except Exception as error:  # NumPy raises many kinds of error for damaged or foreign files
         raise UserError(
-            f"Cannot read the aligner {path} ({error.strerror or error}): correct the path."
+            f"The file {path} is missing or is not an aligner: correct the path or save one there."
         ) from error
-    except Exception as error:  # numpy's reader raises about anything on foreign or broken bytes
-        raise UserError(f"The file {path} is not an aligner: save one there again.") from error
-    return Aligner(*map(jnp.asarray, arrays), normalise, *names)
+    return Aligner(normalise=normalise, **arrays, **names)
 
 
 def fit(
     method: str,
-    moving_vectors: Float[ArrayLike, "n d_moving"],
-    fixed_vectors: Float[ArrayLike, "m d_fixed"],
+    source: Float[ArrayLike, "n d_source"],
+    target: Float[ArrayLike, "m d_target"],
     *,
     pairs: Int[ArrayLike, "k 2"] | None = None,
-    moving: str = "source",
-    fixed: str = "target",
+    names: tuple[str, str] = ("source", "target"),
     normalise: tuple[str, ...] = NORMALISE,
-    frequent: int | None = None,
+    centre_rows: int | None = None,
     **options: float,
 ) -> Aligner:
-    """Fits a map of one space into another.
+    """Fits a map of a source space into a target space.
 
-    May run inside `jit`, where values (NaN, zero rows) go unchecked.
+    It may be called inside `jit`; values (NaN, zero rows) are then not checked.
 
     Args:
-      method: a key of `METHODS`.
-      moving_vectors: the whole space that moves, raw.
-      fixed_vectors: the whole space that stays.
-      pairs: rows that correspond, (row of moving, row of fixed); None when row i is row i.
-      moving: name of the space that moves.
-      fixed: name of the space that stays.
-      normalise: 'unit' and 'center' in the order in which each space takes them, by itself.
-      frequent: rows of each space, its first, that 'center' takes the mean of; None: all. In large
-        vocabularies rare words outnumber all others, and the mean of all is theirs.
-      **options: of the method: `penalty` of 'ridge'.
+      method: key of `METHODS`.
+      source: all vectors of the source space, not normalised.
+      target: all vectors of the target space, not normalised.
+      pairs: known pairs (source row, target row); None: row i of both spaces is a pair.
+      names: names of the source space and of the target space.
+      normalise: 'unit' (scale rows to unit norm) and 'center' (subtract the mean), in the order in
+        which they are applied to each space.
+      centre_rows: number of leading rows of each space whose mean 'center' subtracts; None: all.
+        In a large vocabulary, sorted by frequency, rare words would otherwise dominate the mean.
+      **options: options of the method: `penalty` of 'ridge'.
 
     Raises:
-      UserError: an unknown method, option or step, NaN, zero vectors, or pairs that don't fit.
+      UserError: the method, an option or a step is unknown; a vector is not finite, or cannot be
+        normalised; or the pairs do not fit the spaces.
     """
-    normalise = (normalise,) if isinstance(normalise, str) else tuple(normalise)
-    _check_choices(method, options, normalise)
-    if moving == fixed:
-        raise UserError(f"Both spaces are called '{moving}': name them apart, one of them moves.")
-    x, moving_means = _prepare(moving_vectors, moving, normalise, frequent=frequent)
-    y, fixed_means = _prepare(fixed_vectors, fixed, normalise, frequent=frequent)
+    if method not in METHODS:
+        raise UserError(f"There is no aligner '{method}': choose one of {', '.join(METHODS)}.")
+    if unknown := options.keys() - inspect.signature(METHODS[method]).parameters.keys():
+        raise UserError(f"There is no option '{min(unknown)}' of '{method}': remove it.")
+    normalise = tuple(normalise)
+    if unknown := [step for step in normalise if step not in STEPS]:
+        raise UserError(f"There is no normalisation '{unknown[0]}': choose 'unit' or 'center'.")
+    x, source_means = _prepare(source, names[0], normalise, centre_rows=centre_rows)
+    y, target_means = _prepare(target, names[1], normalise, centre_rows=centre_rows)
     if pairs is not None:
-        pairs = _checked_pairs(pairs, (len(x), len(y)), (moving, fixed))
+        pairs = np.asarray(pairs)
+        if not pairs.size or pairs.shape[1:] != (2,) or pairs.dtype.kind not in "iu":
+            has = f"are {pairs.dtype} of shape {list(pairs.shape)}"
+            raise UserError(f"The pairs {has}: give integers [k, 2], source row and target row.")
+        outside = ((pairs < 0) | (pairs >= (len(x), len(y)))).any(axis=1)
+        if outside.any():
+            has = f"has {len(x)} rows and '{names[1]}' has {len(y)}"
+            raise UserError(f"Pair {outside.argmax()} is outside: '{names[0]}' {has}.")
         x, y = (jnp.take(z, rows, axis=0) for z, rows in zip((x, y), pairs.T, strict=True))
     elif len(x) != len(y):
-        has = f"has {len(x)} vectors and '{fixed}' has {len(y)}"
-        raise UserError(f"The space '{moving}' {has}: give pairs of rows, or as many of each.")
-    matrix = METHODS[method](x, y, **options)
-    return Aligner(matrix, moving_means, fixed_means, normalise, method, moving, fixed)
-
-
-def _traced(x) -> bool:
-    """Under `jit` there are shapes but no values to check."""
-    return isinstance(x, jax.core.Tracer)
-
-
-def _check_choices(method: str, options: dict, normalise: tuple[str, ...]) -> None:
-    if method not in METHODS:
-        raise UserError(f"No aligner is called '{method}': choose one of {', '.join(METHODS)}.")
-    known = list(inspect.signature(METHODS[method]).parameters)[2:]
-    if unknown := sorted(options.keys() - known):
-        has = f"has only {', '.join(known)}" if known else "has none"
-        raise UserError(f"No option of '{method}' is called '{unknown[0]}': it {has}.")
-    if unknown := [step for step in normalise if step not in STEPS]:
-        raise UserError(f"No normalisation is called '{unknown[0]}': choose {' or '.join(STEPS)}.")
-
-
-def _checked_pairs(pairs, rows: tuple[int, int], names: tuple[str, str]) -> Int[np.ndarray, "k 2"]:
-    pairs = np.asarray(pairs)
-    if not pairs.size:
-        raise UserError("There are no pairs to fit on: give at least one.")
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        has = f"are {pairs.dtype} {list(pairs.shape)}"
-        raise UserError(f"The pairs {has}: give integers [k, 2], a row of each space in a pair.")
-    outside = np.argwhere((pairs < 0) | (pairs >= rows))
-    if len(outside):
-        pair, side = outside[0]
-        has = f"row {pairs[pair, side]}: the space '{names[side]}' has 0 to {rows[side] - 1}"
-        raise UserError(f"Pair {pair} names {has}.")
-    return pairs
+        has = f"has {len(x)} vectors and '{names[1]}' has {len(y)}"
+        raise UserError(f"The space '{names[0]}' {has}: give pairs, or as many vectors of each.")
+    return Aligner(
+        matrix=METHODS[method](x, y, **options),
+        source_means=source_means,
+        target_means=target_means,
+        normalise=normalise,
+        method=method,
+        source=names[0],
+        target=names[1],
+    )
 
 
 def _prepare(
@@ -258,55 +196,40 @@ def _prepare(
     name: str,
     steps: tuple[str, ...],
     means: Float[Array, "steps d"] | None = None,
-    frequent: int | None = None,
+    centre_rows: int | None = None,
 ) -> tuple[Float[Array, "n d"], Float[Array, "steps d"]]:
-    """Checks and normalises vectors; without means, fits them."""
+    """Checks and normalises the vectors of a space; fits the means if none are given."""
     try:
-        with np.errstate(over="ignore"):  # infinity is refused below
+        with np.errstate(over="ignore"):  # overflow to infinity is refused below
             x = jnp.asarray(vectors, jnp.float32)
     except (TypeError, ValueError) as error:
-        raise UserError(f"The vectors of the space '{name}' are no array of numbers.") from error
-    if x.ndim != 2 or 0 in x.shape[1:]:
-        raise UserError(f"The vectors of the space '{name}' are {list(x.shape)}: give rows [n, d].")
-    if means is None and len(x) < 1 + ("center" in steps):
-        raise UserError(
-            f"The space '{name}' is too small ({len(x)}): give 2 vectors, or 1 without 'center'."
-        )
-    if means is not None and x.shape[1] != means.shape[1]:
-        has = f"has {means.shape[1]} dimensions, not {x.shape[1]}"
-        raise UserError(f"The space '{name}' {has}: give vectors of that space.")
-    normalised, means, lost, broken = _normalise(x, steps, means, frequent)
-    if not _traced(lost):
-        _refuse(broken, name, "not finite in float32")
-        _refuse(lost, name, "zero, too long, or the mean of the space, and can't become unit")
+        raise UserError(f"The space '{name}' is not an array of numbers: give rows.") from error
+    if x.ndim != 2 or (not x.size if means is None else x.shape[1] != means.shape[1]):
+        wanted = "n > 0, d" if means is None else f"n, {means.shape[1]}"
+        raise UserError(f"The space '{name}' has shape {list(x.shape)}: give rows [{wanted}].")
+    normalised, means, without_direction, not_finite = _normalise(x, steps, means, centre_rows)
+    if not isinstance(not_finite, jax.core.Tracer):  # under `jit` there are no values to check
+        zero = "cannot be scaled to unit norm (zero, too long, or equal to the mean of the space)"
+        for bad, reason in ((not_finite, "are not finite in float32"), (without_direction, zero)):
+            if len(rows := np.flatnonzero(bad)):
+                shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+                raise UserError(f"The rows {shown} of '{name}' {reason}: correct or remove them.")
     return normalised, means
 
 
-def _refuse(bad: Bool[Array, " n"], name: str, reason: str) -> None:
-    rows = [str(row) for row in np.flatnonzero(bad)]
-    if rows:
-        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
-        raise UserError(
-            f"In the space '{name}' these rows are {reason}: {', '.join(rows[:5])}{more}."
-        )
-
-
-@partial(jax.jit, static_argnames=("steps", "frequent"))
-def _normalise(x, steps, means, frequent):
-    """Also fits the means if there are none, and tells which rows have no direction left.
-
-    And which were not finite.
-    """
-    broken = ~jnp.isfinite(x).all(axis=1)
-    fitted, floor, lost = [], jnp.zeros(len(x)), jnp.zeros(len(x), bool)
+@partial(jax.jit, static_argnames=("steps", "centre_rows"))
+def _normalise(x, steps, means, centre_rows):
+    """Normalised rows, the means, and two masks: rows without a direction, rows not finite."""
+    not_finite = ~jnp.isfinite(x).all(axis=1)
+    fitted, min_length, without_direction = [], jnp.zeros(len(x)), jnp.zeros(len(x), bool)
     for step in steps:
         length = jnp.linalg.norm(x, axis=1)
         if step == "unit":
-            lost |= ~((floor < length) & (length < jnp.inf))
-            x = x / jnp.where(lost, 1.0, length)[:, None]
+            without_direction |= ~((min_length < length) & (length < jnp.inf))
+            x = unit(x)
         else:
-            fitted.append(x[:frequent].mean(axis=0) if means is None else means[len(fitted)])
-            # What centring shortens a million times is nothing but rounding.
-            x, floor = x - fitted[-1], jnp.maximum(floor, 1e-6 * length)
+            fitted.append(x[:centre_rows].mean(axis=0) if means is None else means[len(fitted)])
+            # A vector that centring shortens a million times consists of rounding errors.
+            x, min_length = x - fitted[-1], jnp.maximum(min_length, 1e-6 * length)
     means = jnp.stack(fitted) if fitted else jnp.zeros((0, x.shape[1]))
-    return x, means, lost, broken
+    return x, means, without_direction, not_finite

@@ -1,13 +1,14 @@
-"""A BERT-like sentence encoder in Flax, read from a Hugging Face style folder of files.
+"""BERT sentence encoders in Flax, with weights read from Hugging Face's files.
 
-Architecture: Devlin et al. 2019 (https://aclanthology.org/N19-1423), post-layer-norm encoder;
-sentence vectors by masked mean pooling, or the first token's (Reimers & Gurevych 2019).
+Architecture: Devlin et al. 2019 (https://aclanthology.org/N19-1423), a transformer encoder with
+layer normalisation after each residual connection. Sentence vectors are the masked mean of the last
+layer's token vectors, or the vector of the first token (Reimers and Gurevych 2019).
 """
 
-import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from tqdm import tqdm
 
 from common.errors import UserError
 
-PARAMETER_NAMES = {  # ours -> the checkpoint's, where they differ
+PARAMETER_NAMES = {  # name here -> name in the checkpoint, where they differ
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -39,12 +40,14 @@ PARAMETER_NAMES = {  # ours -> the checkpoint's, where they differ
     "scale": "weight",
 }
 
-
-# What config.json may say: anything else would load, and give other vectors than it should.
+FILES = ("config.json", "model.safetensors", "tokenizer.json")
+# Written by sentence-transformers: the modules, the pooling, the maximum length of a text.
+OPTIONAL_FILES = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
+# What is implemented: another value of config.json, for instance, would give wrong vectors.
 REQUIRED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
-COUNTS = ("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers")
-COUNTS += ("vocab_size", "max_position_embeddings", "type_vocab_size")
-POOLINGS = ("mean", "cls")
+MODULES = {"Transformer", "Pooling", "Normalize"}
+POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+MAX_LENGTH = 256  # of a text in tokens, if the files do not state it; MiniLM's value
 
 
 class Layer(nnx.Module):
@@ -72,7 +75,7 @@ class Layer(nnx.Module):
 
 
 class Bert(nnx.Module):
-    """Token ids to contextual token vectors."""
+    """Maps token ids to contextual token vectors."""
 
     def __init__(self, config: dict, rngs: nnx.Rngs):
         width = config["hidden_size"]
@@ -94,97 +97,128 @@ class Bert(nnx.Module):
         return x
 
 
-def load(read: Callable[[str], bytes]) -> tuple[Bert, tokenizers.Tokenizer]:
-    """Builds the model and its tokenizer from the files of a Hugging Face style folder.
+class SentenceEncoder(NamedTuple):
+    """A network that maps texts to vectors.
+
+    Attributes:
+      network: the BERT.
+      tokenizer: its tokenizer.
+      pooling: 'mean' of the token vectors, or 'cls', the vector of the first token.
+      max_length: number of tokens, special ones included, after which a text is cut by default.
+    """
+
+    network: Bert
+    tokenizer: tokenizers.Tokenizer
+    pooling: str
+    max_length: int
+
+
+def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
+    """Builds a sentence encoder from Hugging Face's files.
 
     Args:
-      read: returns the bytes of `config.json`, `model.safetensors` or `tokenizer.json`.
+      files: content of `FILES` and, where they exist, of `OPTIONAL_FILES`.
+      name: of the encoder, for error messages.
 
     Raises:
-      UserError: the checkpoint is of another architecture, lacks a parameter or has one of another
-        shape or of numbers that are not finite.
+      UserError: the files are damaged, not a BERT, or have a module or pooling that is not
+        implemented.
     """
-    config = json.loads(read("config.json"))
-    for key, known in REQUIRED.items():
-        if config.get(key) not in (None, known):
-            raise UserError(f"config.json has {key} '{config[key]}': only '{known}' can be run.")
-    for key in COUNTS:
-        if not isinstance(config.get(key), int) or config[key] < 1:
-            raise UserError(f"config.json has {key} {config.get(key)!r}: it is a number from 1 up.")
-    width, heads = config["hidden_size"], config["num_attention_heads"]
-    if width % heads:
-        raise UserError(f"config.json has hidden_size {width} for {heads} heads: it must divide.")
-    if not 0 < float(config["layer_norm_eps"]) <= 1:
-        raise UserError(f"config.json has layer_norm_eps {config['layer_norm_eps']}: 1e-12 say.")
-    weights = safetensors.numpy.load(read("model.safetensors"))
-    weights = {name.removeprefix("bert."): value for name, value in weights.items()}
-    if config["num_hidden_layers"] > len(weights):  # before as many are built
+    try:
+        config = json.loads(files["config.json"])
+        tokenizer = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
+        modules, pooling, limits = (json.loads(files.get(part, "{}")) for part in OPTIONAL_FILES)
+        # Older folders have one flag for each mode, newer ones the name of the mode.
+        flags = [key for key in pooling if key.startswith("pooling_mode_") and pooling[key]]
+        mode = str(pooling.get("pooling_mode", " and ".join(flags) or "mean"))
+        mode = POOLINGS.get(mode, mode)
+        if not (
+            all(config.get(key) in (None, value) for key, value in REQUIRED.items())
+            and {module["type"].split(".")[-1] for module in modules} <= MODULES
+            and mode in POOLINGS.values()
+        ):
+            raise ValueError(
+                f"only {REQUIRED}, the modules {sorted(MODULES)} and the poolings mean and cls are "
+                "implemented"
+            )
+        network = _network(config, files["model.safetensors"])
+        max_length = int(limits.get("max_seq_length") or MAX_LENGTH)
+    except Exception as error:  # json, safetensors and tokenizers raise many types
         raise UserError(
-            f"model.safetensors has no {config['num_hidden_layers']} layers: not of config.json?"
-        )
-    graph, state = nnx.split(nnx.eval_shape(lambda: Bert(config, nnx.Rngs(0))))
+            f"The encoder in {name} cannot be read ({error}): it has to be a BERT in Hugging "
+            "Face's format."
+        ) from error
+    tokenizer.no_padding()  # MiniLM's file pads every text to 128 tokens
+    max_length = min(max_length, network.positions.num_embeddings)
+    return SentenceEncoder(network, tokenizer, mode, max_length)
+
+
+def _network(config: dict, content: bytes) -> Bert:
+    """The network of a configuration, with the weights in the content of a safetensors file."""
+    weights = safetensors.numpy.load(content)
+    weights = {name.removeprefix("bert."): value for name, value in weights.items()}
+    layers = {name.split(".")[2] for name in weights if name.startswith("encoder.layer.")}
+    if config["num_hidden_layers"] != len(layers):
+        raise ValueError(f"model.safetensors has {len(layers)} layers, config.json another number")
+
+    def build():
+        network = Bert(config, nnx.Rngs(0))
+        network(jnp.zeros((1, 1), int), jnp.ones((1, 1), bool))  # e.g. heads must divide the width
+        return network
+
+    graph, state = nnx.split(nnx.eval_shape(build))
 
     def value(path, leaf):
-        keys = [str(k.key) for k in path if hasattr(k, "key")]  # the rest is nnx's own `.value`
+        keys = [str(k.key) for k in path if hasattr(k, "key")]  # without nnx's own `.value`
         name = ".".join(PARAMETER_NAMES.get(key, key) for key in keys)
-        if name not in weights:
-            raise UserError(f"model.safetensors has no parameter {name}: not a BERT checkpoint?")
         array = weights[name].T if keys[-1] == "kernel" else weights[name]
-        if array.shape != leaf.shape:
-            raise UserError(f"Parameter {name} has shape {array.shape}, config.json {leaf.shape}.")
-        if not np.isfinite(array).all():
-            raise UserError(f"Parameter {name} holds NaN or infinity: fetch the checkpoint again.")
+        if array.shape != leaf.shape or not np.isfinite(array).all():
+            raise ValueError(f"{name} is not a finite array of shape {leaf.shape}")
         return jnp.asarray(array, jnp.float32)
 
-    state = jax.tree_util.tree_map_with_path(value, state)
-    tokenizer = tokenizers.Tokenizer.from_str(read("tokenizer.json").decode())
-    tokenizer.no_padding()  # MiniLM's file pads every text to 128 tokens
-    return nnx.merge(graph, state), tokenizer
+    return nnx.merge(graph, jax.tree_util.tree_map_with_path(value, state))
 
 
 def encode(
-    model: Bert,
-    tokenizer: tokenizers.Tokenizer,
+    encoder: SentenceEncoder,
     texts: Sequence[str],
     *,
+    max_length: int | None = None,
     batch_size: int = 128,
-    max_length: int = 256,
-    pooling: str = "mean",
-    progress: str | tqdm = "encoding",
+    progress: str = "encoding",
 ) -> Float[np.ndarray, "n d"]:
-    """Encodes texts as unit vectors, pooled from the last layer's token vectors and normalised.
+    """Encodes texts as unit vectors, pooled from the last layer's token vectors.
 
-    Texts are sorted by length, so that a batch is padded little and each padded length compiles
-    once.
+    Texts are sorted by length, so that batches have little padding.
 
     Args:
-      model: from `load`.
-      tokenizer: from `load`.
+      encoder: from `load`.
       texts: n texts.
-      batch_size: texts a step.
-      max_length: longer texts are cut to this many tokens, special ones included.
-      pooling: 'mean' of the token vectors, or the first one ('cls').
-      progress: label of the progress bar, or a bar of the caller's to move on.
+      max_length: number of tokens after which a text is cut; None: the encoder's.
+      batch_size: number of texts in a batch.
+      progress: label of the progress bar; empty for no bar.
 
     Returns:
       float32 unit rows in the order of `texts`.
 
     Raises:
-      UserError: a token that the model has no vector of.
+      UserError: max_length exceeds the network's positions, or a token id its table of vectors.
     """
-    tokenizer.enable_truncation(max_length)
-    ids = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
+    model, max_length = encoder.network, max_length or encoder.max_length
+    positions = model.positions.num_embeddings
+    if not 3 <= max_length <= positions:  # two of them are special tokens
+        raise UserError(f"Texts of {max_length} word pieces: the encoder takes 3 to {positions}.")
+    encoder.tokenizer.enable_truncation(max_length)
+    ids = [encoding.ids for encoding in encoder.tokenizer.encode_batch(list(texts))]
     order = np.argsort([len(i) for i in ids], kind="stable")
     out = np.empty((len(texts), model.words.features), np.float32)
     graph, state = nnx.split(model)
-    # A few texts do not pay for a whole batch.
+    # A few texts are encoded in a smaller batch.
     batch_size = min(batch_size, 1 << (len(texts) - 1).bit_length())
-    if isinstance(progress, str):
-        shown = tqdm(total=len(texts), desc=progress, unit="text", disable=len(texts) < 500)
-    else:
-        shown = contextlib.nullcontext(progress)
-    # Accelerators round a matrix product's factors by default: other vectors on every machine.
-    with shown as bar, jax.default_matmul_precision("float32"):
+    hidden = not progress or len(texts) < 500
+    bar = tqdm(total=len(texts), desc=progress, unit="text", disable=hidden)
+    # By default accelerators round the factors of matrix products, each in a different way.
+    with bar, jax.default_matmul_precision("float32"):
         for start in range(0, len(texts), batch_size):
             rows = order[start : start + batch_size]
             lengths = np.ones(batch_size, np.int32)
@@ -192,12 +226,12 @@ def encode(
             tokens = np.zeros((batch_size, _padded(lengths.max())), np.int32)
             for slot, row in enumerate(rows):
                 tokens[slot, : len(ids[row])] = ids[row]
-            if tokens.max() >= model.words.num_embeddings:  # a gather of it would be NaN
+            if tokens.max() >= model.words.num_embeddings:  # indexing would give NaN
                 raise UserError(
-                    f"tokenizer.json has a token {tokens.max()}, model.safetensors the vectors of "
-                    f"{model.words.num_embeddings}: take both from one model."
+                    f"tokenizer.json has a token id {tokens.max()}, model.safetensors "
+                    f"{model.words.num_embeddings} token vectors: take both from one model."
                 )
-            out[rows] = _step(graph, state, tokens, lengths, pooling)[: len(rows)]
+            out[rows] = _step(graph, state, tokens, lengths, encoder.pooling)[: len(rows)]
             bar.update(len(rows))
     return out
 
@@ -214,6 +248,6 @@ def _step(graph, state, tokens, lengths, pooling):
 
 
 def _padded(length: int) -> int:
-    """Rounds a length up so that few shapes compile: exact to 8, then by 8 to 64, then by 64."""
+    """Rounds a length up to 1...8, a multiple of 8 or of 64, so that few shapes are compiled."""
     unit = 1 if length <= 8 else 8 if length <= 64 else 64
     return -(-length // unit) * unit

@@ -1,10 +1,10 @@
-r"""Encodes a file of texts, one a line, by a sentence encoder.
+r"""Encodes a file of texts, one a line, with a sentence encoder.
 
   python -m common.encode --model=FOLDER --input=texts.txt --output=texts.npz
 
-The folder is one in Hugging Face's form: config.json, model.safetensors, tokenizer.json. The output
-has the arrays `vectors` [n, d] and `words` [n] (the texts), as common/data/vectors.py reads them; a
-run that was stopped goes on from there.
+The folder has a BERT in Hugging Face's format: config.json, model.safetensors, tokenizer.json. The
+output has the arrays `vectors` [n, d] and `words` [n], the texts, and is a file that
+common/data/vector_files.py reads. A run that was stopped resumes with the same command.
 """
 
 from pathlib import Path
@@ -12,15 +12,19 @@ from pathlib import Path
 from absl import flags
 
 from common import cli
-from common.data.wheels import cache_dir
+from common.data.packages import cache_dir
+from common.data.text_files import encode_file
 
-MODEL = flags.DEFINE_string("model", "minilm", "Folder of a BERT, or 'minilm', which comes along.")
-INPUT = flags.DEFINE_string("input", None, "UTF-8 text, one a line, none twice.")
+MODEL = flags.DEFINE_string(
+    "model", "minilm", "Folder of a BERT, or 'minilm', which is downloaded."
+)
+INPUT = flags.DEFINE_string("input", None, "UTF-8 texts, one a line, without duplicates.")
 OUTPUT = flags.DEFINE_string("output", None, "The .npz file to write.")
 MAX_LENGTH = flags.DEFINE_integer(
     "max_length",
     None,
-    "Word pieces, special ones included, after which a text is cut; the folder's own by default.",
+    "Number of word pieces, special ones included, after which a text is cut; the model's own "
+    "maximum by default.",
 )
 flags.mark_flags_as_required(["input", "output"])
 
@@ -28,12 +32,10 @@ flags.mark_flags_as_required(["input", "output"])
 def main(argv: list[str]) -> None:
     """Encodes the file."""
     del argv
-    from common.data import texts  # takes seconds: once the flags are known to be right
-
-    shape = texts.encode_file(
+    n, d = encode_file(
         MODEL.value, Path(INPUT.value), Path(OUTPUT.value), cache_dir(), max_length=MAX_LENGTH.value
     )
-    print(f"{OUTPUT.value}: vectors {list(shape)}")
+    print(f"{OUTPUT.value}: vectors [{n}, {d}]")
 
 
 if __name__ == "__main__":

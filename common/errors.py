@@ -1,36 +1,37 @@
-"""The one exception that means: the user can mend this."""
+"""The exception for mistakes that the user can correct."""
 
 import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-LONGEST = 1000  # characters of a sentence, which may quote a file
+MAX_LENGTH = 1000  # characters of a sentence, which may quote a file
 
 
 class UserError(ValueError):
-    """Bad input, said in one sentence: what is wrong, where, and how to mend it.
+    """Invalid input, explained in one sentence: what is wrong, where, and how to correct it.
 
-    The command lines print the sentence and exit with code 2; anything else that is raised is a bug
-    of ours and keeps its traceback. Control characters, line ends among them, become spaces, and a
-    very long sentence loses its middle: both come from what it quotes.
+    The command lines print the sentence and exit with code 2. Any other exception is a bug in this
+    package and keeps its traceback. What the sentence quotes may be of any content and length:
+    control characters, line ends among them, become spaces, and a very long sentence is cut in its
+    middle.
     """
 
     def __init__(self, sentence: str):
         sentence = re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", sentence)
-        if len(sentence) > LONGEST:
-            sentence = f"{sentence[: LONGEST // 2]} ... {sentence[-LONGEST // 2 :]}"
+        if len(sentence) > MAX_LENGTH:
+            sentence = f"{sentence[: MAX_LENGTH // 2]} ... {sentence[-MAX_LENGTH // 2 :]}"
         super().__init__(sentence)
 
 
 @contextlib.contextmanager
-def writing(path: Path, flag: str, kept: str = "") -> Iterator[None]:
-    """What keeps a file of the user's choice from being written, in one sentence.
+def writing(path: Path, flag: str, preserved: str = "") -> Iterator[None]:
+    """Turns an OSError raised while a file of the user's choice is written into a UserError.
 
     Args:
-      path: of the file.
-      flag: by which it was chosen.
-      kept: what is not lost, at the end of the sentence.
+      path: the file.
+      flag: the command-line flag that chose it.
+      preserved: end of the sentence, which may say what is not lost.
 
     Raises:
       UserError: an OSError was raised.
@@ -40,5 +41,5 @@ def writing(path: Path, flag: str, kept: str = "") -> Iterator[None]:
     except OSError as error:
         raise UserError(
             f"Cannot write {path} ({error.strerror or error}): choose another {flag} or make "
-            f"room{kept}."
+            f"room{preserved}."
         ) from error

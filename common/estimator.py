@@ -1,4 +1,4 @@
-"""The aligner as a scikit-learn transformer, for pipelines and searches over its parameters."""
+"""`common.alignment` as a scikit-learn transformer, for pipelines and parameter searches."""
 
 from typing import Self
 
@@ -11,19 +11,19 @@ from common import alignment
 
 
 class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Maps one space of vectors into another, fitted on rows that correspond.
+    """Maps vectors of one space into another; fitted on paired rows.
 
-    Row i of X and row i of Y are a pair, and both spaces' means are taken over those rows; where
-    whole spaces are at hand and only some pairs are known, `common.alignment.fit` uses them all.
+    Row i of X and row i of Y are a pair, and the means of both spaces are taken over these rows. If
+    whole spaces are available and only some pairs are known, use `common.alignment.fit`.
 
     Args:
-      method: a key of `common.alignment.METHODS`.
-      normalise: 'unit' and 'center' in the order in which each space takes them, by itself.
-      penalty: of 'ridge' alone; None is that method's default.
+      method: key of `common.alignment.METHODS`.
+      normalise: 'unit' and 'center' in the order in which they are applied to each space.
+      penalty: of 'ridge' only; None: the default of that method.
 
     Attributes:
-      aligner_: the fitted `common.alignment.Aligner`, which can be saved.
-      n_features_in_: the dimension of X.
+      aligner_: the fitted `common.alignment.Aligner`.
+      n_features_in_: dimension of X.
     """
 
     def __init__(
@@ -37,59 +37,60 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.penalty = penalty
 
     def fit(self, X: Float[ArrayLike, "n d_x"], y: Float[ArrayLike, "n d_y"]) -> Self:
-        """Fits the map from the rows of X to those of Y; a Y of one axis is a column.
+        """Fits the map from the rows of X to those of Y; a one-dimensional Y is one column.
 
         Raises:
-          ValueError: what scikit-learn and `common.alignment.fit` refuse: unequal numbers of rows,
-            NaN, zero vectors, an unknown method.
+          ValueError: the errors of scikit-learn and of `common.alignment.fit`: unequal numbers of
+            rows, NaN, zero vectors, an unknown method.
         """
-        needed = {
+        minimum = {
             "ensure_min_samples": 1 + ("center" in self.normalise),
-            "ensure_min_features": 1 + ("unit" in self.normalise),  # a lone number is 1 or -1 then
+            # A vector of one dimension and unit norm is 1 or -1.
+            "ensure_min_features": 1 + ("unit" in self.normalise),
         }
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **needed)
-        y = check_array(y[:, None] if y.ndim == 1 else y, input_name="y", **needed)
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **minimum)
+        y = check_array(y[:, None] if y.ndim == 1 else y, input_name="y", **minimum)
         options = {} if self.penalty is None else {"penalty": self.penalty}
         self.aligner_ = alignment.fit(
-            self.method, X, y, moving="X", fixed="Y", normalise=self.normalise, **options
+            self.method, X, y, names=("X", "Y"), normalise=self.normalise, **options
         )
         return self
 
     def transform(self, X: Float[ArrayLike, "n d_x"]) -> Float[np.ndarray, "n d_y"]:
-        """Maps rows of X's space into Y's normalised coordinates, in float32.
+        """Maps rows of X into the normalised space of Y, in float32.
 
         Raises:
-          NotFittedError: before `fit`.
-          ValueError: another dimension, NaN, or a vector that can't be normalised.
+          NotFittedError: `fit` was not called.
+          ValueError: another dimension, NaN, or a vector that cannot be normalised.
         """
         check_is_fitted(self)
         return np.asarray(self.aligner_.apply(validate_data(self, X, reset=False)))
 
     def transform_target(self, y: Float[ArrayLike, "n d_y"]) -> Float[np.ndarray, "n d_y"]:
-        """Rows of Y's space in the coordinates that `transform` maps to; raises as it does."""
+        """Normalises rows of Y, to compare them with results of `transform`; same errors."""
         check_is_fitted(self)
         y = check_array(y, ensure_2d=False, input_name="y")
-        return np.asarray(self.aligner_.normalise_fixed(y[:, None] if y.ndim == 1 else y))
+        return np.asarray(self.aligner_.normalise_target(y[:, None] if y.ndim == 1 else y))
 
     def inverse_transform(self, X: Float[ArrayLike, "n d_y"]) -> Float[np.ndarray, "n d_x"]:
-        """Takes images of `transform` back to X's normalised coordinates, by the pseudo-inverse.
+        """Maps results of `transform` back to normalised rows of X, by the pseudo-inverse.
 
-        Those are X's own for `normalise=()`; what 'unit' and 'center' took away does not come back.
+        With `normalise=()` these are rows of X itself; normalisation is not undone.
         """
         check_is_fitted(self)
         X = check_array(X, dtype=np.float32)
         inverse = np.asarray(self.aligner_.inverse().matrix)
         if X.shape[1] != len(inverse):
             raise ValueError(
-                f"X has {X.shape[1]} features, the images of transform {len(inverse)}."
+                f"X has {X.shape[1]} features, but results of transform have {len(inverse)}."
             )
         return X @ inverse
 
     def score(self, X: Float[ArrayLike, "n d_x"], y: Float[ArrayLike, "n d_y"]) -> float:
-        """The mean cosine of the mapped rows of X and those of Y, by which a search can choose."""
-        mapped, true = self.transform(X), self.transform_target(y)
-        lengths = np.linalg.norm(mapped, axis=1) * np.linalg.norm(true, axis=1)
-        return float(np.mean(np.sum(mapped * true, axis=1) / np.maximum(lengths, 1e-12)))
+        """Mean cosine between mapped rows of X and rows of Y."""
+        mapped, target = self.transform(X), self.transform_target(y)
+        lengths = np.linalg.norm(mapped, axis=1) * np.linalg.norm(target, axis=1)
+        return float(np.mean(np.sum(mapped * target, axis=1) / np.maximum(lengths, 1e-12)))
 
     @property
     def _n_features_out(self) -> int:

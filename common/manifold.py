@@ -1,14 +1,16 @@
-"""Any optax optimiser on a product of unit spheres or on the orthogonal group.
+"""Optax optimisers on products of unit spheres and on orthogonal matrices.
 
-Every update projects the gradient to the tangent space, lets the wrapped optimiser turn it into a
-step, projects that, retracts the point it leads to, and carries the optimiser's first moments over
-to the tangent space there (Absil et al. 2008, sections 3.6, 4.1 and 8.1; Becigneul and Ganea 2019,
-"Riemannian adaptive optimization methods"). All are those of the embedding: tangent projection and
-transport are the euclidean projection to the tangent space, retraction is that to the manifold.
+An update projects the gradient to the tangent space at the current point, passes it to the wrapped
+optimiser, projects the optimiser's step to the tangent space, retracts the resulting point to the
+manifold, and transports the optimiser's first moments to the tangent space there (Absil et al.
+2008, "Optimization algorithms on matrix manifolds", sections 3.6, 4.1 and 8.1; Becigneul and Ganea
+2019, "Riemannian adaptive optimization methods"). All operations are those of the embedding:
+tangent projection and transport are the Euclidean projection to the tangent space, retraction is
+the Euclidean projection to the manifold.
 
-Second moments stay as the optimiser has them: they are squares, not tangent vectors. Becigneul and
-Ganea keep one number for each sphere, Adam here keeps its own one for each coordinate; the step it
-rescales is projected again, so it still goes down, but it depends on the choice of coordinates.
+Second moments are not transported: they are squares, not tangent vectors. Becigneul and Ganea use
+one second moment for each sphere. Adam here keeps one for each coordinate; its rescaled step is
+projected again, so it is a descent direction, but it depends on the choice of coordinates.
 """
 
 from collections.abc import Callable
@@ -18,35 +20,30 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-# State fields that are weighted sums of past gradients, by the names optax gives them: most
-# optimisers (mu), momentum (trace), AdEMAMix (m1, m2, m), Adan (m), Prodigy and MoMo (exp_avg), ...
+from common.linear import unit
+
+# State fields of optax that are weighted sums of past gradients: mu (most optimisers), trace
+# (momentum), m1, m2 and m (AdEMAMix, Adan), exp_avg (Prodigy, MoMo), ...
 FIRST_MOMENTS = frozenset({"mu", "trace", "m", "m1", "m2", "exp_avg", "ema", "previous_gradient"})
 
 
-@jax.jit
-def to_spheres(x: Float[Array, "... d"]) -> Float[Array, "... d"]:
-    """Rows (last axis) scaled to unit length; a zero row has no direction and stays zero."""
-    length = jnp.linalg.norm(x, axis=-1, keepdims=True)
-    return x / jnp.where(length > 0, length, 1.0)
-
-
 def to_orthogonal(x: Float[Array, "... p d"]) -> Float[Array, "... p d"]:
-    """The nearest matrix with orthonormal columns, or orthonormal rows where p < d (polar factor).
+    """The nearest matrix with orthonormal columns, or orthonormal rows if p < d (polar factor).
 
-    Not unique for x of deficient rank: some nearest matrix is returned.
+    It is not unique if x is rank-deficient; one of the nearest matrices is returned.
     """
     if x.shape[-2] < x.shape[-1]:
         return to_orthogonal(x.mT).mT
     left, _, right = jnp.linalg.svd(x, full_matrices=False)
     polar = left @ right
-    # A float32 decomposition is off by a few roundings: one Newton-Schulz step takes them away.
+    # One Newton-Schulz step removes the rounding errors of the float32 decomposition.
     return polar @ (1.5 * jnp.eye(x.shape[-1], dtype=x.dtype) - polar.mT @ polar / 2)
 
 
 def sphere_tangent(
     x: Float[Array, "... d"], vector: Float[Array, "... d"]
 ) -> Float[Array, "... d"]:
-    """Projects each row of `vector` to the tangent space at the unit row of x: v - <v, x> x."""
+    """Projects each row v of `vector` to the tangent space at the unit row x: v - <v, x> x."""
     return vector - jnp.sum(vector * x, axis=-1, keepdims=True) * x
 
 
@@ -54,7 +51,7 @@ def orthogonal_tangent(
     x: Float[Array, "... p d"], vector: Float[Array, "... p d"]
 ) -> Float[Array, "... p d"]:
     """Projects to the tangent space at x: v - x sym(x' v) (Absil et al. 2008, example 3.6.2)."""
-    if x.shape[-2] < x.shape[-1]:  # orthonormal rows: the same of the transposes
+    if x.shape[-2] < x.shape[-1]:  # orthonormal rows: the same for the transposes
         return orthogonal_tangent(x.mT, vector.mT).mT
     inner = x.mT @ vector
     return vector - x @ (inner + inner.mT) / 2
@@ -63,41 +60,33 @@ def orthogonal_tangent(
 def spheres(optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
     """Turns an optax optimiser into one on a product of unit spheres.
 
-    The last axis of every array of the parameters is a point on a sphere. Put learning rates,
-    schedules, clipping and weight decay inside: nothing may follow this in an `optax.chain`. For a
-    tree of which only some arrays are on the manifold, use it in `optax.partition`.
+    The last axis of each parameter array is a point on a sphere. Learning rates, schedules,
+    clipping and weight decay belong inside: nothing may follow in an `optax.chain`. If only some
+    arrays of a tree are on the manifold, use it in `optax.partition`.
 
-    A start off the manifold is put on it by the first update, better by `to_spheres` before that. A
-    zero row becomes its first step, normalised; it stays zero for as long as that is zero.
+    An initial point off the manifold is moved onto it by the first update; better, pass it through
+    `linear.unit` first. A zero row becomes its first nonzero step, normalised.
 
     Args:
-      optimiser: any whose state keeps no points: not schedule-free, lookahead, mechanic, L-BFGS.
+      optimiser: any whose state has no points, so not schedule-free, lookahead, mechanic, L-BFGS.
 
     Returns:
-      A transformation after whose updates `optax.apply_updates` is on the manifold to rounding. Its
-      state is that of `optimiser`, its first moments (`FIRST_MOMENTS`) tangent at the new point.
+      A transformation after whose updates `optax.apply_updates` is on the manifold up to rounding.
+      Its state is that of `optimiser`; first moments (`FIRST_MOMENTS`) are tangent at the new
+      point.
 
     Raises:
-      ValueError: `update` was called without the parameters.
+      ValueError: `update` is called without the parameters.
     """
-    return _riemannian(optimiser, sphere_tangent, to_spheres)
+    return _riemannian(optimiser, sphere_tangent, unit)
 
 
 def orthogonal(optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
     """As `spheres`, on the orthogonal group O(d), and on the Stiefel manifold for p x d arrays.
 
-    The last two axes of every array are a matrix with orthonormal columns, or rows where p < d.
-    O(d) has two parts, of determinant 1 and -1: small steps never leave the one they start in.
-    Each update costs a singular value decomposition of every matrix.
-
-    Args:
-      optimiser: as in `spheres`.
-
-    Returns:
-      As `spheres`.
-
-    Raises:
-      ValueError: `update` was called without the parameters.
+    The last two axes of each array are a matrix with orthonormal columns, or rows if p < d. O(d)
+    has two components, of determinant 1 and -1, and small steps never leave the initial one. Each
+    update costs a singular value decomposition of each matrix.
     """
     return _riemannian(optimiser, orthogonal_tangent, to_orthogonal)
 

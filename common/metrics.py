@@ -1,6 +1,6 @@
-"""How well two spaces correspond, and how good a retrieved list is.
+"""How well two spaces correspond, and the quality of retrieved lists.
 
-Definitions as in the code of Moschella et al. 2023 and Cannistraci et al. 2023.
+Definitions as in the code of Moschella et al. (2023) and Cannistraci et al. (2023).
 """
 
 from functools import partial
@@ -15,20 +15,20 @@ from common.retrieval import csls_top_k, top_k
 def correspondence(
     spaces: dict[str, Float[Array, "n d"]], k: int = 10
 ) -> dict[tuple[str, str], dict[str, Float[Array, ""]]]:
-    """Jaccard, MRR, cosine and P@1 of every ordered pair of spaces whose row i is the same word.
+    """Jaccard, MRR, cosine and P@1 of each ordered pair of spaces, row i being the same item.
 
-    T(w) are the k target rows of largest cosine with w's target row, S(w) those with w's source
-    row; both may hold w. Ties go to the lower index. Each list is computed once, for all pairs and
-    measures that need it, streamed over blocks of rows.
+    For an item w, T(w) are the k target rows with the largest cosine to w's target row, and S(w)
+    those with the largest cosine to w's source row; both may contain w. Ties go to the lower index.
+    Each list is computed once, streamed over blocks of rows.
 
     Args:
-      spaces: unit rows by name, relative vectors say; pairs of unequal dimension are left out.
-      k: length of the lists and neighbours of CSLS; cut to n.
+      spaces: unit rows by name; pairs of unequal dimension are omitted.
+      k: length of the lists and number of neighbours of CSLS; at most n.
 
     Returns:
       (source, target) -> `jaccard`, the mean of |S & T| / |S | T|; `mrr`, the mean of 1 / rank of w
-      in S(w), 0 outside; `cosine`, the mean cosine of source and target row; between different
-      spaces also `p_at_1`, the share of words that retrieve themselves first under CSLS.
+      in S(w), 0 if it is not in it; `cosine`, the mean cosine of source and target rows; and, for
+      different spaces, `p_at_1`, the fraction of items that retrieve themselves first by CSLS.
     """
     pairs = [
         (source, target)
@@ -44,33 +44,33 @@ def correspondence(
         values = _agreement(x, y, found, lists[target, target][1])
         measured[source, target] = dict(zip(("jaccard", "mrr", "cosine"), values, strict=True))
         if source != target:
-            back = lists[target, source][0]
-            measured[source, target]["p_at_1"] = _first_is_own(x, y, back, k)
+            reverse = lists[target, source][0]
+            measured[source, target]["p_at_1"] = _csls_precision(x, y, reverse, k)
     return measured
 
 
 @jax.jit
-def _agreement(x, y, found, own):
+def _agreement(x, y, found, expected):
     cosine = jnp.sum(x * y, axis=1).mean()
-    return jaccard(found, own), mrr(found, jnp.arange(len(x))), cosine
+    return jaccard(found, expected), mrr(found, jnp.arange(len(x))), cosine
 
 
 @partial(jax.jit, static_argnames="k")
-def _first_is_own(x, y, back, k):
-    first = csls_top_k(x, y, 1, k, key_hubness=back.mean(axis=1))[1]
+def _csls_precision(x, y, reverse, k):
+    first = csls_top_k(x, y, 1, k, key_hubness=reverse.mean(axis=1))[1]
     return precision_at_k(first, jnp.arange(len(x)), 1)
 
 
 @jax.jit
 def jaccard(first: Int[Array, "n k"], second: Int[Array, "n k"]) -> Float[Array, ""]:
-    """Mean over rows of |A & B| / |A | B|, the indices of a row being distinct."""
+    """Mean over rows of |A & B| / |A | B|; the indices in a row are distinct."""
     common = jnp.sum(first[:, :, None] == second[:, None, :], axis=(1, 2))
     return (common / (first.shape[1] + second.shape[1] - common)).mean()
 
 
 @jax.jit
 def mrr(index: Int[Array, "n k"], truth: Int[Array, " n"]) -> Float[Array, ""]:
-    """Mean of 1 / rank of the truth among a row's indices, best first; 0 where it is not there."""
+    """Mean of 1 / rank of the true index in each row, best first; 0 if it is not in the row."""
     hit = index == truth[:, None]
     return jnp.sum(hit / jnp.arange(1, index.shape[1] + 1), axis=1).mean()
 
@@ -79,13 +79,13 @@ def mrr(index: Int[Array, "n k"], truth: Int[Array, " n"]) -> Float[Array, ""]:
 def precision_at_k(
     index: Int[Array, "n m"], truth: Int[Array, " n"] | Int[Array, "n g"], k: int
 ) -> Float[Array, ""]:
-    """Share of queries with a correct target among their first k.
+    """Fraction of queries with a correct target among the first k.
 
     Args:
       index: retrieved targets, best first, m >= k.
-      truth: the correct target of each query, or its gold set padded with -1. A query without any
-        counts as wrong: leave out those not covered.
-      k: length of the list looked at.
+      truth: the correct target of each query, or its set of correct targets, padded with -1. A
+        query with an empty set counts as wrong.
+      k: number of retrieved targets that are looked at.
     """
     gold = truth.reshape(len(truth), -1, 1)
     return jnp.any((index[:, None, :k] == gold) & (gold >= 0), axis=(1, 2)).mean()

@@ -1,9 +1,9 @@
-"""Rows sharded over devices and streamed in blocks: the only place that knows about devices.
+"""Rows sharded over devices and streamed in blocks; no other module depends on the devices.
 
-Everything that would be an n x n matrix goes through `scan_rows`: each device takes a contiguous
-part of the rows (`pmap`), walks over it in blocks, and keeps only what a block is reduced to, so
-memory is O(n d + block n). Functions here may be called inside `jit`. On several hosts
-(`jax.distributed`) each gives all of the same data, and gets all of the result.
+Computations with an n x n matrix use `scan_rows`: each device scans a contiguous part of the rows
+(`pmap`) block by block and keeps only the reduction of each block, so memory is O(n d + block n).
+The functions may be called inside `jit`. On several hosts (`jax.distributed`) each host passes the
+same complete data and receives the complete result.
 """
 
 import math
@@ -18,17 +18,17 @@ from jax.sharding import Mesh, PartitionSpec
 
 
 def block_rows(columns: int) -> int:
-    """Rows of a block of a float32 [block, columns] buffer.
+    """Number of rows of a float32 buffer [block, columns], from 256 to 1,024.
 
-    On CPUs the buffer should stay near the cache (measured at 4,000 columns); accelerators want few
-    large steps: a 256th of their memory (not measured yet). Below 256 rows the products wait for
-    the columns, which each block reads anew (measured on CPUs at 20,000 to 200,000 columns: 128
-    rows take up to a tenth longer).
+    On CPUs the buffer has about 10 MiB, the size of the cache (measured at 4,000 columns). On
+    accelerators, where few large steps are faster, it has a 256th of the memory (not measured).
+    Blocks of fewer than 256 rows are limited by the bandwidth at which the columns are read anew
+    (measured on CPUs at 20,000 to 200,000 columns: 128 rows take up to a tenth longer).
     """
     size = 10 << 20
     if jax.default_backend() != "cpu":
-        told = jax.local_devices()[0].memory_stats() or {}
-        size = told.get("bytes_limit", 16 << 30) // 256
+        stats = jax.local_devices()[0].memory_stats() or {}
+        size = stats.get("bytes_limit", 16 << 30) // 256
     return max(256, min(1024, size // (4 * columns) // 8 * 8))
 
 
@@ -40,26 +40,26 @@ def scan_rows(
     *shared: Any,
     block: int,
 ) -> tuple[Any, Any]:
-    """Folds over blocks of rows, on every device over its own part, and merges the parts.
+    """Folds over blocks of rows; each device folds a part of the blocks, and the parts are merged.
 
     Args:
       step: `(carry, row_index [block], valid [block], row_block, *shared) -> (carry, out_block)`.
-        `valid` is False on padding rows, whose index is past the end; their output is dropped.
-      init: the carry at the start of every device's part.
-      merge: `(carry, carry) -> carry`, joins two parts, earlier rows first.
+        `valid` is False on padding rows, whose index is n or more; their output is dropped.
+      init: initial carry of each part.
+      merge: `(carry, carry) -> carry`, merges the carries of two parts, earlier rows first.
       rows: array or tree of arrays with n leading rows.
-      *shared: arrays that every device sees whole.
-      block: the most rows of one block.
+      *shared: arrays that each device receives completely.
+      block: maximal number of rows in a block.
 
     Returns:
       The merged carry, and the outputs with n leading rows.
     """
     n = jax.tree.leaves(rows)[0].shape[0]
     devices = jax.device_count()
-    if jax.process_count() == 1:  # else every host has to take part
+    if jax.process_count() == 1:  # several hosts must all take part
         devices = min(devices, -(-n // block))
     blocks = -(-n // (devices * block))
-    # Even blocks: a few rows more than one block must not cost two.
+    # Blocks of equal size, so that a few rows more than one block do not cost a second full one.
     block = min(block, -(-n // (devices * blocks * 8)) * 8)
     index = jnp.arange(devices * blocks * block, dtype=jnp.int32)
 
@@ -78,7 +78,7 @@ def scan_rows(
     if devices == 1:
         carry, out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
         return carry, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], out)
-    carries, out = _spread(part, devices, inputs, shared, equal=False)
+    carries, out = _on_devices(part, devices, inputs, shared, replicated=False)
     carry = jax.tree.map(lambda x: x[0], carries)
     for device in range(1, devices):
         carry = merge(carry, jax.tree.map(lambda x: x[device], carries))  # noqa: B023
@@ -86,29 +86,26 @@ def scan_rows(
 
 
 def map_rows(fn: Callable[..., Any], rows: Any, *shared: Any, block: int) -> Any:
-    """Applies `fn(row_block, *shared)` to blocks of rows on all devices, results concatenated."""
-    _, out = scan_rows(
-        lambda carry, index, valid, rows, *shared: (carry, fn(rows, *shared)),
-        (),
-        lambda first, second: first,
-        rows,
-        *shared,
-        block=block,
-    )
-    return out
+    """Applies `fn(row_block, *shared)` to blocks of rows and concatenates the results."""
+
+    def step(carry, index, valid, rows, *shared):
+        return carry, fn(rows, *shared)
+
+    return scan_rows(step, (), lambda first, second: first, rows, *shared, block=block)[1]
 
 
 def mean_over_devices(fn: Callable[..., Any], rows: Any, *shared: Any) -> Any:
-    """What `fn` averages over all rows, each device averaging over an equal part of them.
+    """Averages `fn` over equal parts of the rows, one part on each device.
 
-    For data-parallel training: with `fn` the loss and gradient of a batch's mean loss, the results
-    are those of the whole batch to rounding, whatever the number of devices.
+    For data-parallel training: if `fn` returns the mean loss of a batch and its gradient, the
+    results are those of the whole batch up to rounding, for any number of devices.
 
     Args:
       fn: `(row_part, *shared) -> tree of means over the part's rows`.
-      rows: array or tree of arrays with n leading rows; as many devices take part as divide n
-        (of several hosts all, or each by itself does all of it).
-      *shared: arrays that every device sees whole.
+      rows: array or tree of arrays with n leading rows. The number of devices used is the largest
+        that divides both n and the number of devices. With several hosts it is all devices, or,
+        if their number does not divide n, each host computes the whole result by itself.
+      *shared: arrays that each device receives completely.
     """
     n = jax.tree.leaves(rows)[0].shape[0]
     devices = math.gcd(n, jax.device_count())
@@ -119,38 +116,36 @@ def mean_over_devices(fn: Callable[..., Any], rows: Any, *shared: Any) -> Any:
         return lax.pmean(fn(part, *shared), "devices")
 
     parts = jax.tree.map(lambda x: x.reshape(devices, n // devices, *x.shape[1:]), rows)
-    return _spread(mean, devices, parts, shared, equal=True)
+    return _on_devices(mean, devices, parts, shared, replicated=True)
 
 
-def _spread(part: Callable, devices: int, inputs: Any, shared: tuple, *, equal: bool) -> Any:
-    """Calls `part` on every device with its own of `inputs`, along an axis named "devices".
+def _on_devices(
+    part: Callable, devices: int, inputs: Any, shared: tuple, *, replicated: bool
+) -> Any:
+    """Calls `part(row, *shared)` on each device with its row of `inputs`.
 
-    Args:
-      part: of a device.
-      devices: the first so many take part; of several hosts all.
-      inputs: with `devices` leading rows.
-      shared: arrays that every device sees whole.
-      equal: whether all results are equal; they are not stacked then.
+    The mapped axis is named "devices". Results of the devices are stacked, or, if `replicated`,
+    equal on all devices and returned once. Several hosts use all devices.
     """
     chosen = jax.devices()[:devices]
     if jax.process_count() == 1:
         in_axes = (0, *(None for _ in shared))
-        spread = jax.pmap(part, axis_name="devices", in_axes=in_axes, devices=chosen)
-        out = spread(inputs, *shared)
-        return jax.tree.map(lambda x: x[0], out) if equal else out
+        mapped = jax.pmap(part, axis_name="devices", in_axes=in_axes, devices=chosen)
+        out = mapped(inputs, *shared)
+        return jax.tree.map(lambda x: x[0], out) if replicated else out
 
-    # What pmap is made of. By itself it leaves on each host its own devices' results alone; here
-    # every host gets all of them, and goes on as if it were the only one.
-    def everywhere(inputs, *shared):
+    # pmap would leave on each host the results of its own devices only. With shard_map and
+    # all_gather each host receives all results and continues as if it were the only one.
+    def gathered(inputs, *shared):
         out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
-        return out if equal else jax.tree.map(lambda x: lax.all_gather(x, "devices"), out)
+        return out if replicated else jax.tree.map(lambda x: lax.all_gather(x, "devices"), out)
 
-    one, whole = PartitionSpec("devices"), PartitionSpec()
-    spread = jax.shard_map(
-        everywhere,
+    sharded, complete = PartitionSpec("devices"), PartitionSpec()
+    mapped = jax.shard_map(
+        gathered,
         mesh=Mesh(np.array(chosen), ("devices",)),
-        in_specs=(one, *(whole for _ in shared)),
-        out_specs=whole,
+        in_specs=(sharded, *(complete for _ in shared)),
+        out_specs=complete,
         check_vma=False,
     )
-    return spread(inputs, *shared)
+    return mapped(inputs, *shared)

@@ -1,60 +1,210 @@
-"""What a run leaves to read: results.json, table.md and figures."""
+"""Results of a run: results.json, tables in Markdown, and figures."""
 
+import dataclasses
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import matplotlib
 import numpy as np
 from jaxtyping import Float
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from sklearn.decomposition import PCA
 
-from common.workdir import write_atomically
+from common.workdir import Workdir, write_atomically, write_json
 
 COLOURS = matplotlib.colormaps["tab10"].colors
+TITLES = {  # headers of the metrics in tables
+    "jaccard": "Jaccard",
+    "mrr": "MRR",
+    "cosine": "Cosine",
+    "p_at_1": "P@1",
+    "p_at_5": "P@5",
+    "p_at_10": "P@10",
+    "f1": "F1",
+    "mae": "MAE",
+    "accuracy": "Accuracy",
+    "knn_accuracy": "kNN accuracy",
+    "distortion": "Distortion",
+    "spearman": "Spearman",
+    "l2": "l2",
+}
 
 
-def summarise(measured: Iterable[dict]) -> list[dict]:
-    """Means over random seeds: rows that differ in `value` and `random_seed` alone become one.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row of results.json: one metric of one method, averaged over random runs.
+
+    Attributes:
+      experiment: key of the package's `EXPERIMENTS`.
+      dataset: data on which the metric was measured.
+      method: name of the method.
+      metric: `jaccard`, `mrr`, `cosine`, `p_at_1`, `accuracy` and so on; a fraction, not a percent.
+      mean: mean over the random runs.
+      std: sample standard deviation (n - 1) over the random runs; 0 for a single run.
+      num_runs: number of random runs.
+      source: the space of the queries, or that is mapped; None if there is none.
+      target: the space that is searched, or mapped to; None if there is none.
+      anchors: `continuous` (any vectors) or `discrete` (items of the space); None without anchors.
+      num_items: number of words, images, texts or nodes.
+      num_pairs: number of known pairs.
+      dim: dimension of the vectors, or number of coordinates of an item.
+      proxy: whether the data replace those of the paper, which are not available.
+      paper_value: the published number to compare with; None if there is none.
+      paper_std: its published standard deviation.
+      paper_dataset: data on which the paper measured it.
+      sweep_over: name of the config value that a sweep varies; None without a sweep.
+      sweep_value: that value in this row.
+      labels: what else distinguishes the rows of an experiment, for instance
+        `{"head": "published"}`; documented in the package's report module.
+    """
+
+    experiment: str
+    dataset: str
+    method: str
+    metric: str
+    mean: float
+    std: float
+    num_runs: int
+    source: str | None = None
+    target: str | None = None
+    anchors: str | None = None
+    num_items: int | None = None
+    num_pairs: int | None = None
+    dim: int | None = None
+    proxy: bool = False
+    paper_value: float | None = None
+    paper_std: float | None = None
+    paper_dataset: str | None = None
+    sweep_over: str | None = None
+    sweep_value: float | str | None = None
+    labels: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def get(self, name: str) -> Any:
+        """The field or label of this name; None if the row has neither."""
+        return getattr(self, name) if name in FIELDS else self.labels.get(name)
+
+    def matches(self, **wanted: Any) -> bool:
+        """Whether each of the named fields or labels has the given value."""
+        return all(self.get(name) == value for name, value in wanted.items())
+
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Row))
+
+
+def summarise(measured: Iterable[Mapping[str, Any]], **shared: Any) -> list[Row]:
+    """Averages measurements that differ only in `value` and `random_seed`.
 
     Args:
-      measured: flat rows with a `value` and a `random_seed` each.
+      measured: fields of `Row`, with `value` and `random_seed` instead of `mean`, `std` and
+        `num_runs`.
+      **shared: fields of `Row` that all measurements share.
 
     Returns:
-      Rows with `mean`, `std` (of a sample, n - 1; 0 for one) and `num_seeds` in their place, in
-      the order of first appearance.
+      Rows in the order of first appearance.
     """
     groups: dict[tuple, list[float]] = {}
-    for row in measured:
-        key = tuple((k, v) for k, v in row.items() if k not in ("value", "random_seed"))
-        groups.setdefault(key, []).append(row["value"])
+    for one in measured:
+        fields = shared | dict(one)
+        fields["labels"] = tuple((shared.get("labels", {}) | one.get("labels", {})).items())
+        value = fields.pop("value")
+        fields.pop("random_seed", None)
+        groups.setdefault(tuple(fields.items()), []).append(value)
     return [
-        dict(key)
-        | {
-            "mean": float(np.mean(values)),
-            "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
-            "num_seeds": len(values),
-        }
+        Row(
+            mean=float(np.mean(values)),
+            std=float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+            num_runs=len(values),
+            **dict(key) | {"labels": dict(dict(key)["labels"])},
+        )
         for key, values in groups.items()
     ]
 
 
-def plus_minus(mean: float | None, std: float | None, digits: int) -> str:
-    """`.491 ± .002`, as the field prints numbers up to one; `.491` with no deviation; or a dash."""
+def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """The rows whose fields or labels have the given values."""
+    return [row for row in rows if row.matches(**wanted)]
+
+
+def finish(
+    work: Workdir, rows: Sequence[Row], table: str, figures: Mapping[str, Figure] | None = None
+) -> str:
+    """Writes results.json, table.md and the figures of a run, and returns the table.
+
+    Args:
+      work: the run's folder.
+      rows: the results.
+      table: Markdown.
+      figures: file name without `.png` -> figure.
+    """
+    write_json(work.path / "results.json", [dataclasses.asdict(row) for row in rows])
+    write_atomically(work.path / "table.md", (table.strip() + "\n").encode())
+    for name, figure in (figures or {}).items():
+        save_figure(figure, work.path / f"{name}.png")
+    return table
+
+
+def plus_minus(mean: float | None, std: float | None, digits: int = 3) -> str:
+    """`.491 ± .002`; `.491` without a deviation; a dash without a mean."""
     if mean is None:
         return "-"
     known = [mean] if std is None else [mean, std]
     return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in known)
 
 
-def measured(row: dict, digits: int = 3) -> str:
-    """Mean and deviation of a summarised row; of one random seed the mean alone."""
-    return plus_minus(row["mean"], row["std"] if row["num_seeds"] > 1 else None, digits)
+def measured(row: Row, digits: int = 3) -> str:
+    """Mean and standard deviation of a row; the mean alone for a single run."""
+    return plus_minus(row.mean, row.std if row.num_runs > 1 else None, digits)
+
+
+def pivot(
+    rows: Iterable[Row],
+    *,
+    lines: Mapping[str, str],
+    columns: str = "metric",
+    paper: bool = False,
+    digits: int = 3,
+    paper_digits: int = 3,
+    titles: Mapping[Any, str] = MappingProxyType({}),
+) -> str:
+    """A Markdown table: a line for each combination of some fields, a column for each value.
+
+    Args:
+      rows: the results.
+      lines: field or label -> title of its column, `{"method": "Method"}` for instance.
+      columns: the field or label whose values become columns.
+      paper: whether columns with the paper's numbers are added.
+      digits: digits after the point.
+      paper_digits: digits after the point of the paper's numbers.
+      titles: value of `columns` -> header of its column, in addition to `TITLES`.
+    """
+    titles = TITLES | dict(titles)
+    cells: dict[tuple, dict[Any, Row]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row.get(name) for name in lines), {})[row.get(columns)] = row
+    header = {value: titles.get(value, str(value)) for found in cells.values() for value in found}
+    published = [
+        value
+        for value in header
+        if paper and any(f[value].paper_value is not None for f in cells.values() if value in f)
+    ]
+    body = []
+    for key, found in cells.items():
+        line = ["-" if part is None else str(part) for part in key]
+        line += [measured(found[value], digits) if value in found else "-" for value in header]
+        for row in map(found.get, published):
+            line.append(plus_minus(row.paper_value, row.paper_std, paper_digits) if row else "-")
+        body.append(line)
+    papers = [f"Paper: {header[value]}" for value in published]
+    return markdown([*lines.values(), *header.values(), *papers], body)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, padded so that it reads well on a terminal."""
+    """A Markdown table whose columns are padded to equal width, for terminals."""
     lines = [list(header), *map(list, rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
 
@@ -78,38 +228,32 @@ def scatter_grid(
     groups: dict[str, list[int]],
     title: str,
 ) -> Figure:
-    """Two spaces under each other, one column a method, in 2-D by PCA, word groups coloured.
+    """Two spaces in 2-D, one above the other, with a column for each method.
 
-    The principal axes of a column are those of the coloured rows of its upper space and serve for
-    both: where the spaces correspond, the two pictures look alike.
+    Both are projected to the principal axes of the coloured rows of the upper space, so that the
+    two plots of a column look alike if the spaces correspond.
 
     Args:
-      panels: column title -> both spaces, row i the same item.
-      row_names: of the upper and the lower space.
-      groups: label -> rows that share a colour.
-      title: of the figure.
+      panels: column title -> both spaces, row i of both being the same item.
+      row_names: names of the upper and of the lower space.
+      groups: label -> rows with a common colour.
+      title: title of the figure.
     """
-    from sklearn.decomposition import PCA  # takes a second, and few figures want it
-
     figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
     axes = figure.subplots(2, len(panels), squeeze=False)
     coloured = sorted({row for members in groups.values() for row in members})
-    for column, (name, spaces) in enumerate(panels.items()):
+    for column, (name, spaces) in zip(axes.T, panels.items(), strict=True):
+        column[0].set_title(name)
         pca = PCA(2, random_state=0).fit(spaces[0][coloured])
-        for row, space in enumerate(spaces):
-            axis = axes[row, column]
-            points = pca.transform(space)
+        for axis, points in zip(column, map(pca.transform, spaces), strict=True):
+            axis.set(xticks=[], yticks=[])
             axis.scatter(*points.T, s=1, color="0.88", linewidths=0, rasterized=True)
             for colour, (label, members) in zip(COLOURS, groups.items(), strict=False):
                 axis.scatter(*points[members].T, s=14, color=colour, label=label, linewidths=0)
-            axis.set(xticks=[], yticks=[])
-            if row == 0:
-                axis.set_title(name)
-            if column == 0:
-                axis.set_ylabel(row_names[row])
-    figure.legend(
-        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False
-    )
+    for axis, name in zip(axes[:, 0], row_names, strict=True):
+        axis.set_ylabel(name)
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=6, frameon=False)
     figure.suptitle(title)
     return figure
 
@@ -121,92 +265,94 @@ def curves(
     ylabel: str,
     title: str,
 ) -> Figure:
-    """Curves over steps, one thin line a random seed, and levels to compare with.
+    """Curves over steps, one line for each random run, and horizontal lines for reference.
 
     Args:
-      lines: label -> (x, y) of each random seed.
+      lines: label -> (x, y) of each random run.
       levels: label -> height of a horizontal line.
-      xlabel: of the axis.
-      ylabel: of the axis.
-      title: of the figure.
+      xlabel: label of the x axis.
+      ylabel: label of the y axis.
+      title: title of the figure.
     """
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axis = figure.subplots()
-    for colour, (label, seeds) in zip(COLOURS, lines.items(), strict=False):
-        for i, (x, y) in enumerate(seeds):
+    figure, (axis,) = _panels([ylabel], 6.4, title)
+    for colour, (label, runs) in zip(COLOURS, lines.items(), strict=False):
+        for i, (x, y) in enumerate(runs):
             style = {"color": colour, "alpha": 0.8, "lw": 1.4, "marker": "o", "ms": 3}
             axis.plot(x, y, **style, label=None if i else label)
     for style, (label, height) in zip(("--", ":", "-."), levels.items(), strict=False):
         axis.axhline(height, color="0.4", ls=style, lw=1, label=label)
-    axis.set_xscale("symlog")  # what happens, happens early
+    axis.set(xlabel=xlabel, xscale="symlog")  # most of the change is in the first steps
     axis.xaxis.set_major_formatter("{x:.0f}")
     axis.set_xlim(left=0)
-    axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
     axis.legend(frameon=False, loc="center right")
-    axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def error_bars(
     panels: dict[str, dict[str, list[tuple[float | str, float, float]]]], xlabel: str, title: str
 ) -> Figure:
-    """Means with their deviations over a value, one panel a measure, one line a method.
+    """Means with error bars over a value, with a panel for each metric and a line for each method.
 
     Args:
       panels: label of the y axis -> method -> (value or name, mean, std) of each point; a method
-        without points keeps its colour to itself.
-      xlabel: of the axis.
-      title: of the figure.
+        without points is not drawn, and its colour is not used for another.
+      xlabel: label of the x axis.
+      title: title of the figure.
     """
-    figure = Figure(figsize=(5 * len(panels), 4), layout="constrained")
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, (ylabel, methods) in zip(axes, panels.items(), strict=True):
+    figure, axes = _panels(panels, 5, title)
+    for axis, methods in zip(axes, panels.values(), strict=True):
+        values = sorted({point[0] for points in methods.values() for point in points})
+        names = isinstance(values[0], str)
         for colour, (method, points) in zip(COLOURS, methods.items(), strict=False):
-            if not points:
-                continue
-            x, y, deviation = zip(*points, strict=True)
-            style = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
-            names = isinstance(x[0], str)
-            axis.errorbar(x, y, deviation, label=method, ls="" if names else "-", **style)
+            if points:
+                style = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
+                style |= {"label": method, "ls": "" if names else "-"}
+                axis.errorbar(*zip(*points, strict=True), **style)
         if names:
-            # Ends of names at their ticks: turned about their middles they would point elsewhere.
+            # Anchored at their ends, rotated names end at their ticks.
             for label in axis.get_xticklabels():
                 label.set(rotation=30, ha="right", rotation_mode="anchor")
-            values = []
-        else:
-            values = sorted({point[0] for points in methods.values() for point in points})
-        if values and (values[-1] > 20 or values[-1] > 20 * values[0] > 0):  # they grow by factors
+        elif values[-1] > 20 or values[-1] > 20 * values[0] > 0:
             axis.set_xscale("log" if values[0] > 0 else "symlog")
             axis.set_xticks(values, [f"{value:g}" for value in values])
             axis.minorticks_off()
-        axis.set(xlabel=xlabel, ylabel=ylabel)
-        axis.spines[["top", "right"]].set_visible(False)
+        axis.set_xlabel(xlabel)
     axes[0].legend(frameon=False)
-    figure.suptitle(title)
     return figure
 
 
 def bars(
     panels: dict[str, dict[str, list[tuple[float, float]]]], groups: Sequence[str], title: str
 ) -> Figure:
-    """Bars with their deviations in groups, one panel a measure, one colour a method.
+    """Groups of bars with error bars, with a panel for each metric and a colour for each method.
 
     Args:
       panels: label of the y axis -> method -> (mean, std) of each group.
       groups: labels of the groups on the x axis.
-      title: of the figure.
+      title: title of the figure.
     """
-    figure = Figure(figsize=(6 * len(panels), 4), layout="constrained")
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, (ylabel, methods) in zip(axes, panels.items(), strict=True):
+    figure, axes = _panels(panels, 6, title)
+    for axis, methods in zip(axes, panels.values(), strict=True):
         width = 0.8 / len(methods)
         for i, (colour, (method, values)) in enumerate(zip(COLOURS, methods.items(), strict=False)):
             place = np.arange(len(groups)) + (i + 0.5) * width - 0.4
             means, deviations = zip(*values, strict=True)
             axis.bar(place, means, width, yerr=deviations, color=colour, label=method, capsize=2)
-        axis.set_xticks(range(len(groups)), groups)
-        axis.set_ylabel(ylabel)
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
-    figure.suptitle(title)
+        axis.set_xticks(range(len(groups)), groups, fontsize="small")
+    # Panels may have different methods, of which those of the fullest panel need a legend.
+    legends = [axis.get_legend_handles_labels() for axis in axes]
+    largest = max(legends, key=lambda legend: len(legend[1]))
+    figure.legend(*largest, loc="outside right center", frameon=False)
     return figure
+
+
+def _panels(labels: Iterable[str], width: float, title: str) -> tuple[Figure, Sequence[Axes]]:
+    """A row of axes with these labels of their y axes."""
+    labels = list(labels)
+    figure = Figure(figsize=(width * len(labels), 4), layout="constrained")
+    figure.suptitle(title)
+    axes = figure.subplots(1, len(labels), squeeze=False)[0]
+    for axis, label in zip(axes, labels, strict=True):
+        axis.set_ylabel(label)
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, axes

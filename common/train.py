@@ -1,27 +1,46 @@
-"""The training loop: compiled chunks of steps, a progress bar, a log, checkpoints, self-resume."""
+"""The training loop: compiled chunks of steps, a progress bar, a log, and checkpoints."""
 
 import re
 import shutil
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import orbax.checkpoint as ocp
 from absl import logging
 from jax import lax
-from jaxtyping import UInt8
+from jaxtyping import Array, Float, UInt8
 from tqdm import tqdm
 
-from common.data.kept import digest
+from common.data.array_cache import digest
 from common.errors import UserError
 from common.workdir import Workdir
 
-STORAGE = re.compile(r": ([^:]+) \[os_error_code")  # how tensorstore says what went wrong
+REASON = re.compile(r": ([^:]+) \[os_error_code")  # in the error messages of tensorstore
 Step = Callable[[Any, Any, Any, Any], tuple[Any, dict]]
-FINITE = "finite"  # the name of a metric that `run` keeps to itself
+Metrics = dict[str, Float[Array, ""]]
+FINITE = "finite"  # a metric that `run` adds and does not log
+
+
+class State(NamedTuple):
+    """Trained parameters, and the state of their optimiser."""
+
+    parameters: Any
+    optimiser: optax.OptState
+
+    @classmethod
+    def init(cls, parameters: Any, optimiser: optax.GradientTransformation) -> "State":
+        """The state before the first update."""
+        return cls(parameters, optimiser.init(parameters))
+
+    def update(self, gradient: Any, optimiser: optax.GradientTransformation) -> "State":
+        """The state after an update with this gradient."""
+        change, new = optimiser.update(gradient, self.optimiser, self.parameters)
+        return State(optax.apply_updates(self.parameters, change), new)
 
 
 def run(
@@ -39,35 +58,33 @@ def run(
 ) -> Any:
     """Runs `step` up to `num_steps` times and returns the last state.
 
-    Steps are compiled `chunk` at a time, so the host is visited once a chunk: there the metrics are
-    logged, the state is evaluated and checkpointed. A part that was killed goes on from its last
-    whole checkpoint with the same numbers; a part that has ended returns its last checkpoint.
+    `chunk` steps are compiled into one program. After each chunk the metrics are logged and the
+    state is evaluated and checkpointed. A part that was killed resumes from its last complete
+    checkpoint and gives the same numbers; a finished part returns its last checkpoint.
 
     Args:
-      step: `(state, index, data, settings) -> (state, {name: scalar})`, jit-compatible; a
-        module-level function, so that parts that differ in `data` alone share one compilation.
+      step: `(state, index, data, settings) -> (state, {name: scalar})`, compatible with jit. A
+        module-level function, so that parts that differ in `data` only share one compilation.
       state: tree of arrays; donated.
       data: tree of arrays that the steps read.
       settings: hashable, static under jit.
-      num_steps: the most steps to take.
-      chunk: steps between visits to the host.
+      num_steps: maximal number of steps.
+      chunk: steps between checkpoints.
       work: the run's folder.
-      part: name of this part, under which records and checkpoints are kept.
-      evaluate: `state -> {name: scalar}`, at the start and at the end of each chunk.
-      done: `state -> bool`, asked before each chunk; a function of the state alone, so that a
-        resumed part ends where it would have ended.
+      part: name of the part, under which its records and checkpoints are stored.
+      evaluate: `state -> {name: scalar}`, called before the first and after each chunk.
+      done: `state -> bool`, called before each chunk. It must depend on the state alone, so that a
+        resumed part ends at the same step.
 
     Raises:
-      UserError: a chunk of no step, a checkpoint that can't be written, or a step after which a
-        float of the state or the metrics is NaN or infinite; what it made is not kept.
+      UserError: a checkpoint cannot be written, or a float of the state or of the metrics is NaN
+        or infinite after a step; that chunk is not checkpointed.
     """
-    if chunk < 1:
-        raise UserError(f"{part} is to be logged every {chunk} steps: give one step or more.")
-    most = min(chunk, num_steps)
+    chunk = max(1, min(chunk, num_steps))
     folder = (work.path / "checkpoints" / part).absolute()
-    # Not in the background: there a full disk would be found out later, or by another thread.
+    # Synchronous, so that the error of a full disk is raised here and at once.
     options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
-    # Named, or the manager takes a guess from what is in the folder, be it damaged.
+    # Without an explicit handler the manager infers one from the folder, which may be damaged.
     handler = ocp.StandardCheckpointHandler()
     with ocp.CheckpointManager(folder, options=options, item_handlers=handler) as manager:
         start, state = _restore(manager, state)
@@ -76,23 +93,24 @@ def run(
             work.log(part, 0, _floats(evaluate(state)))
         with tqdm(total=num_steps, initial=start, desc=part, unit="step", leave=False) as bar:
             while start < num_steps and not (done and done(state)):
-                length = min(most, num_steps - start)
-                state, metrics = _chunk(state, start, length, data, step, settings, most)
-                metrics = jax.device_get(metrics)  # at once, not number by number
+                length = min(chunk, num_steps - start)
+                state, metrics = _chunk(state, start, length, data, step, settings, chunk)
+                metrics = jax.device_get(metrics)  # one transfer for all
                 finite = metrics.pop(FINITE)[:length]
-                good = int(np.append(finite.all(axis=1), False).argmin())
-                for i in range(min(good, length - 1)):
+                num_finite = int(np.append(finite.all(axis=1), False).argmin())  # leading steps
+                for i in range(min(num_finite, length - 1)):
                     work.log(part, start + i + 1, _floats({k: v[i] for k, v in metrics.items()}))
-                if good < length:
-                    names = [name for name, _ in _numbers(metrics, state)]
-                    lost = [names[i] for i in np.flatnonzero(~finite[good])]
-                    kept = str(folder / str(start)) if start else "none, it had just begun"
-                    raise UserError(_diverged(part, start + good + 1, lost, kept))
+                if num_finite < length:
+                    names = [name for name, _ in _named_floats(metrics, state)]
+                    lost = ", ".join(names[i] for i in np.flatnonzero(~finite[num_finite])[:3])
+                    raise UserError(
+                        f"The training of {part} diverged: step {start + num_finite + 1} made "
+                        f"{lost} NaN or infinite; lower its learning rate or correct its data "
+                        f"(last checkpoint: {start or 'none'})."
+                    )
                 start += length
-                last = {k: v[length - 1] for k, v in metrics.items()} | (
-                    evaluate(state) if evaluate else {}
-                )
-                last = _floats(last)
+                last = {k: v[length - 1] for k, v in metrics.items()}
+                last = _floats(last | (evaluate(state) if evaluate else {}))
                 work.log(part, start, last)
                 _save(manager, start, state)
                 bar.update(length)
@@ -102,86 +120,77 @@ def run(
 
 
 def forget_checkpoints(work: Workdir, part: str) -> None:
-    """Deletes a part's checkpoints, once its result is stored."""
+    """Deletes the checkpoints of a part whose result is stored."""
     shutil.rmtree(work.path / "checkpoints" / part, ignore_errors=True)
 
 
-@partial(jax.jit, static_argnames=("step", "settings", "most"), donate_argnames="state")
-def _chunk(state, start, length, data, step, settings, most):
-    """The first `length` of `most` metrics are those of the steps.
+@partial(jax.jit, static_argnames=("step", "settings", "size"), donate_argnames="state")
+def _chunk(state, start, length, data, step, settings, size):
+    """Runs `length` steps; returns metrics of `size` steps, of which the first `length` are set.
 
-    The length is no constant, so that a last, shorter chunk needs no compilation of its own.
+    `length` is traced, so that a shorter last chunk needs no compilation of its own.
     """
 
     def body(i, carry):
         state, metrics = carry
-        state, found = _watched(step, state, start + i, data, settings)
-        return state, {name: metrics[name].at[i].set(value) for name, value in found.items()}
+        state, values = _checked_step(step, state, start + i, data, settings)
+        return state, {name: metrics[name].at[i].set(value) for name, value in values.items()}
 
-    shapes = jax.eval_shape(lambda state: _watched(step, state, start, data, settings)[1], state)
-    metrics = {name: jnp.zeros((most, *x.shape), x.dtype) for name, x in shapes.items()}
+    shapes = jax.eval_shape(
+        lambda state: _checked_step(step, state, start, data, settings)[1], state
+    )
+    metrics = {name: jnp.zeros((size, *x.shape), x.dtype) for name, x in shapes.items()}
     return lax.fori_loop(0, length, body, (state, metrics))
 
 
-def _watched(step, state, index, data, settings):
-    """A step that also tells, as one of its metrics, which of its arrays are finite."""
+def _checked_step(step, state, index, data, settings):
+    """A step with a further metric: which of its arrays are finite."""
     state, metrics = step(state, index, data, settings)
-    finite = [jnp.isfinite(array).all() for _, array in _numbers(metrics, state)]
+    finite = [jnp.isfinite(array).all() for _, array in _named_floats(metrics, state)]
     return state, metrics | {FINITE: jnp.stack(finite)}
 
 
-def _numbers(metrics: dict, state: Any) -> list[tuple[str, Any]]:
-    """The floats of a step by name; a gradient that is lost shows in the optimiser's moments."""
-    found = jax.tree_util.tree_leaves_with_path((metrics, {"state": state}))
+def _named_floats(metrics: dict, state: Any) -> list[tuple[str, Any]]:
+    """Floats of a step by name; of the gradients, moments in the optimiser's state show NaN."""
+    leaves = jax.tree_util.tree_leaves_with_path((metrics, {"state": state}))
     return [
         (jax.tree_util.keystr(path[1:], simple=True, separator="."), leaf)
-        for path, leaf in found
+        for path, leaf in leaves
         if jnp.issubdtype(leaf.dtype, jnp.inexact)
     ]
 
 
-def _diverged(part: str, step: int, lost: list[str], kept: str) -> str:
-    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-    return (
-        f"The training of {part} diverged: step {step} made {', '.join(lost[:3])}{more} NaN or "
-        f"infinite; lower its learning rate or mend its data (its last good checkpoint: {kept})."
-    )
-
-
 def _save(manager: ocp.CheckpointManager, step: int, state: Any) -> None:
-    """Keeps the state with a hash of it: the storage format lets flipped bits pass."""
-    tree = {"state": state, "sha256": _digest(state)}
+    """Saves the state with its hash, because the storage format does not detect flipped bits."""
     try:
+        tree = {"state": state, "sha256": _digest(state)}
         manager.save(step, args=ocp.args.StandardSave(tree))
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else STORAGE.search(str(error))
+        found = REASON.search(str(error))
+        reason = error.strerror if isinstance(error, OSError) else found and found[1]
         if not reason:
             raise
         raise UserError(
-            f"Cannot write the checkpoint {manager.directory / str(step)} "
-            f"({reason if isinstance(reason, str) else reason[1]}): make room and run the same "
-            "command again to go on."
+            f"Cannot write the checkpoint {manager.directory / str(step)} ({reason}): make room "
+            "and run the same command again to resume."
         ) from error
 
 
 def _restore(manager: ocp.CheckpointManager, state: Any) -> tuple[int, Any]:
-    """The last whole checkpoint, or step 0 and the state as given; damaged ones are deleted."""
+    """The last intact checkpoint, or step 0 and the given state; deletes damaged checkpoints."""
     form = {"state": state, "sha256": np.zeros(32, np.uint8)}
     for step in sorted(manager.all_steps(), reverse=True):
         try:
             found = manager.restore(step, args=ocp.args.StandardRestore(form))
             if not np.array_equal(found["sha256"], _digest(found["state"])):
-                raise ValueError("its hash is another")
+                raise ValueError("wrong hash")
             return step, found["state"]
-        except (MemoryError, jax.errors.JaxRuntimeError):  # no room for it on the device, say
+        except (MemoryError, jax.errors.JaxRuntimeError):  # the device may be out of memory
             raise
-        except Exception as error:  # orbax and its storage raise many kinds for a broken file
-            path = manager.directory / str(step)
+        except Exception as error:  # orbax raises many kinds of error for damaged files
+            path, reason = manager.directory / str(step), type(error).__name__
             logging.warning(
-                "The checkpoint %s is damaged (%s): going back to the one before it, or to the "
-                "start of the part.",
-                path,
-                type(error).__name__,
+                "The checkpoint %s is damaged (%s): using the one before.", path, reason
             )
             manager.delete(step)
     return 0, state

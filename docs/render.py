@@ -1,104 +1,139 @@
-r"""Writes RESULTS.md, and the blocks of both README.md, from the runs that are kept.
+r"""Writes the tables of the Markdown pages from the kept runs.
 
-  python -m docs.render          writes both
-  python -m docs.render --check  ends with 1 if either is not what it would write
+  python -m docs.render          writes the pages
+  python -m docs.render --check  exits with 1 if a page is not what it would write
 
-A block stands between `<!-- results:NAME -->` and `<!-- end -->`. NAME is that of a kept run, or a
-function of docs/blocks.py. RESULTS.md is docs/notes.md with its blocks filled. A block whose run is
-not kept yet stays as it is: numbers measured before, until the run is made again.
+A table stands between `<!-- results:NAME -->` and `<!-- end -->`. NAME is one of
+
+  PAPER/RUN         figures, tables and provenance of a kept run (docs/results/PAPER/RUN.json)
+  PAPER/RUN:TITLE   one of its tables, by title
+  headlines         one line for each headline of each paper
+  headlines:PAPER   those of one paper
+  runs, data, speed
+
+Each paper's `page.py` has `tables(record) -> {title: Markdown}` and its `HEADLINES`. Text outside
+of the marks is written by hand and stays.
 """
 
+import importlib
 import json
+import os
 import re
 import runpy
 import shlex
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
 
-from ml_collections import ConfigDict
+from common import records
+from common.data.packages import PACKAGES
+from common.records import Headline, Record
+from common.report import markdown, measured, plus_minus, select
+from common.settings import apply_quick
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs/results"
-BLOCK = re.compile(r"(<!-- results:(\S+) -->\n).*?(<!-- end -->)", flags=re.S)
+BLOCK = re.compile(r"(<!-- results:(.+?) -->\n).*?(<!-- end -->)", flags=re.S)
+PAGES = ("README.md", "RESULTS.md", "benchmarks/README.md", "docs/results/*.md")
 
 
-class Kept(NamedTuple):
-    """A kept run.
-
-    Attributes:
-      name: PACKAGE/NAME.
-      config: its values.
-      rows: of its results.json.
-      failed: its parts that failed by their own objective.
-      made: how: command, finished, commit, cores, seconds.
-    """
-
-    name: str
-    config: ConfigDict
-    rows: list[dict]
-    failed: list[str]
-    made: dict
+def names() -> list[str]:
+    """PAPER/RUN of all kept runs."""
+    return [str(p.relative_to(RESULTS).with_suffix("")) for p in sorted(RESULTS.glob("*/*.json"))]
 
 
-def read(name: str) -> Kept | None:
-    """A kept run by its name, or None where there is none."""
-    path = RESULTS / f"{name}.json"
-    if not path.exists():
-        return None
-    found = json.loads(path.read_text())
-    rows = [found["shared"] | row for row in found.pop("rows")]
-    return Kept(name, ConfigDict(found.pop("config")), rows, found.pop("failed"), found)
+def page_module(paper: str) -> ModuleType:
+    """The module with a paper's tables and headlines."""
+    return importlib.import_module(f"{paper}.page")
 
 
-def outdated(kept: Kept) -> list[str]:
-    """The values that the kept command sets otherwise by today's config file, quick runs' apart."""
-    given = dict(word.split("=", 1) for word in shlex.split(kept.made["command"])[3:])
-    now = _flat(runpy.run_path(str(ROOT / given.pop("--config")))["get_config"]().to_dict())
-    now.pop("signed", None)  # no run has it
-    then = _flat(kept.config.to_dict())
-    set_by_flag = {key.removeprefix("--config."): text for key, text in given.items()}
-    same = {key for key, text in set_by_flag.items() if _text(then.get(key)) == text}
-    same |= {key for key in now.keys() - set_by_flag.keys() if now[key] == then.get(key, now)}
-    return sorted((now.keys() | then.keys()) - same)
-
-
-def fill(text: str, once: bool = False) -> str:
-    """The text with its blocks filled.
+def content(name: str, page: Path) -> str:
+    """What stands between the marks of a name.
 
     Args:
-      text: Markdown.
-      once: a legend, that is a long paragraph, which an earlier block has is left out.
+      name: of the block.
+      page: the file it stands in, to which links to figures are relative.
     """
-    from docs import blocks  # imports every paper package's tables
+    if name in OTHERS:
+        return OTHERS[name]()
+    run, _, table = name.partition(":")
+    if run == "headlines":
+        return headlines(table)
+    if run not in names():
+        return "No run of this name is kept yet (`python -m docs.keep`)."
+    record = records.read(RESULTS, run)
+    tables = page_module(run.split("/")[0]).tables(record)
+    if table:
+        return tables[table]
+    figures = [
+        f"![{path.stem}]({os.path.relpath(path, page.parent)})"
+        for path in sorted((ROOT / "docs/figures").glob(f"{run}-*.png"))
+    ]
+    titled = [f"**{title}**\n\n{text.strip()}" for title, text in tables.items()]
+    return "\n\n".join([*figures, *titled, *filter(None, [record.quoted]), record.provenance()])
 
-    seen = set()
 
-    def block(match: re.Match) -> str:
-        content = blocks.content(match[2])
-        if content is None:
-            return match[0]
-        if once:
-            content = "\n\n".join(_new(content.strip().split("\n\n"), seen))
-        return f"{match[1]}\n{content.strip()}\n\n{match[3]}"
-
-    return BLOCK.sub(block, text)
+def fill(text: str, page: Path) -> str:
+    """A page with its blocks filled."""
+    return BLOCK.sub(lambda m: f"{m[1]}\n{content(m[2], page).strip()}\n\n{m[3]}", text)
 
 
 def pages() -> dict[Path, str]:
-    """Path -> what it should hold."""
-    notes = (ROOT / "docs/notes.md").read_text()
-    filled = {ROOT / "RESULTS.md": fill(notes, once=True)}
-    for path in (ROOT / "README.md", ROOT / "benchmarks/README.md"):
-        filled[path] = fill(path.read_text())
-    return filled
+    """Path -> what the page should hold."""
+    paths = [path for pattern in PAGES for path in sorted(ROOT.glob(pattern))]
+    return {path: fill(path.read_text(), path) for path in paths}
 
 
-def _new(paragraphs: list[str], seen: set[str]) -> list[str]:
-    """Without the legends seen before; they are seen now."""
-    kept = [p for p in paragraphs if p not in seen]
-    seen |= {p for p in paragraphs if len(p) > 300 and not p.startswith("|")}
-    return kept
+def headlines(paper: str = "") -> str:
+    """One line for each headline: the published number, ours and its reference.
+
+    Args:
+      paper: whose headlines; those of all papers if empty.
+    """
+    lines = []
+    for name in [paper] if paper else sorted({name.split("/")[0] for name in names()}):
+        for headline in page_module(name).HEADLINES:
+            row = _row(headline, headline.row)
+            reference = headline.reference and measured(_row(headline, headline.reference))
+            proxy = " (proxy)" if row.proxy else ""
+            published = plus_minus(row.paper_value, row.paper_std)
+            cells = [published, measured(row), reference or "-", row.dataset + proxy]
+            lines.append([f"`{name}`", headline.measure, *cells])
+    header = ("Package", "Measure", "Paper", "Ours", "lstsq_truth", "Our data")
+    return markdown(header, lines)
+
+
+def _row(headline: Headline, wanted: dict):
+    (row,) = select(records.read(RESULTS, headline.record).rows, **wanted)
+    return row
+
+
+def runs() -> str:
+    """How each kept run was made, and which values of its config have changed since."""
+    lines = []
+    for name in names():
+        record = records.read(RESULTS, name)
+        changed = outdated(record)
+        more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
+        seconds = f"{record.seconds:,.0f} s" if record.seconds else "-"
+        cells = [record.finished, record.commit, str(record.cores), seconds]
+        lines.append([f"`{name}`", *cells, ", ".join(changed[:2]) + more or "-"])
+    header = ("Run", "Finished (UTC)", "Commit", "Cores", "Time", "Config values changed since")
+    return markdown(header, lines)
+
+
+def outdated(record: Record) -> list[str]:
+    """Config values that the record's command would set otherwise today; quick runs' left out."""
+    flags = dict(word.partition("=")[::2] for word in shlex.split(record.command)[3:])
+    config = runpy.run_path(str(ROOT / flags.pop("--config")))["get_config"]()
+    if flags.pop("--config.quick", "false") != "false":
+        config.quick = True
+    now = _flat(apply_quick(config).to_dict())
+    then = _flat(record.config)
+    for flag, text in flags.items():
+        name = flag.removeprefix("--config.")
+        now[name] = then[name] if _as_flag(then.get(name)) == text else text
+    return sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
 
 
 def _flat(values: dict, prefix: str = "") -> dict:
@@ -111,22 +146,57 @@ def _flat(values: dict, prefix: str = "") -> dict:
     return found
 
 
-def _text(value) -> str:
-    """A value as a flag gives it."""
+def _as_flag(value) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def data() -> str:
+    """The data packages: what is in them, and their licences."""
+    lines = [
+        ["`{}` {}".format(*package.release), package.source, package.licence]
+        for package in PACKAGES.values()
+    ]
+    return markdown(("Package", "Holds", "Licence"), lines)
+
+
+def speed() -> str:
+    """Each subject of benchmarks/ at its largest sizes: the ratio of each peer's time to ours."""
+    lines = []
+    for path in sorted((ROOT / "benchmarks/results").glob("*.json")):
+        found = json.loads(path.read_text())
+        if not isinstance(found, dict) or "goal" not in found:
+            continue  # vecmap.json: results, not times
+        last: dict[str, str] = {row["family"]: row["case"] for row in found["rows"]}
+        for case in last.values():
+            rows = [row for row in found["rows"] if row["case"] == case]
+            ours = rows[0]
+            ratios = [
+                row["side"]
+                + " "
+                + " / ".join(f"{times[0]:.2f}" for times in row["against"].values())
+                for row in rows
+                if row["against"]
+            ]
+            place = f"[{case}](results/{path.stem}.md)"
+            cells = [found["subject"], place, found["chip"], f"{ours['seconds']:.3g} s"]
+            lines.append([*cells, f"{ours['of_matmul']:.0%}", found["goal"], "; ".join(ratios)])
+    header = ("Subject", "Case", "Machine", "Ours", "Of matmul", "Goal", "Peer / ours")
+    return markdown(header, lines)
+
+
+OTHERS = {"runs": runs, "data": data, "speed": speed}
 
 
 def main() -> None:
     """Writes or checks."""
-    wrong = [
-        path for path, text in pages().items() if not path.exists() or path.read_text() != text
-    ]
+    filled = pages()
+    wrong = [path for path, text in filled.items() if path.read_text() != text]
     if "--check" in sys.argv[1:]:
         for path in wrong:
-            print(f"{path.name} is not what the kept runs say: run python -m docs.render.")
+            print(f"{path.relative_to(ROOT)} differs from the kept runs: run python -m docs.render")
         sys.exit(bool(wrong))
-    for path, text in pages().items():
-        path.write_text(text)
+    for path in wrong:
+        path.write_text(filled[path])
 
 
 if __name__ == "__main__":

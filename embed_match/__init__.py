@@ -1,6 +1,6 @@
-"""Word embeddings trained, aligned, matched by transport, correlated and ensembled: the poster.
+"""A poster on word embeddings: trained, aligned, matched, correlated with accuracy, ensembled.
 
-To read: cbow.py, glove.py and lstm.py, how embeddings are trained; embeddings.py, which there are;
-compare.py, how two are compared; tasks.py, what they are used for. matching.py is Table 1,
-correlation.py Figure 5, ensembling.py Figure 6.
+Read cbow.py, glove.py and lstm.py for how embeddings are trained, compare.py for how two embeddings
+are compared (Table 1), tasks.py for downstream accuracy and ensembles (Figures 5 and 6), and
+experiments.py for what is measured.
 """

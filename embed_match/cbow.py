@@ -1,13 +1,14 @@
-"""Word2vec's continuous bag of words with negative sampling (Mikolov et al. 2013).
+"""Continuous bag of words (CBOW) with negative sampling (Mikolov et al. 2013).
 
-A word is predicted from the mean of the words around it. As in word2vec's code, frequent words are
-thinned out anew in every pass before windows are laid, each place draws its own window width, and
-the gradient of the mean goes undivided to every word around. Two things differ, which make matrix
-products of it: a batch is a few stretches of running text, so that a word's vector is read and its
-gradient written once for all windows that hold it; and all places of a batch share their negatives,
-weighted so that a place counts as `negatives` of them.
+A word is predicted from the mean of the vectors of its context. As in the public word2vec code,
+frequent words are subsampled anew in each epoch before the windows are formed, the width of each
+window is drawn at random, and the gradient with respect to the mean is added undivided to every
+vector of the context. Two changes turn the updates into matrix products: a batch consists of a few
+segments of running text, so that each vector is read and updated once for all windows that contain
+it; and all positions of a batch share their negative samples.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -17,185 +18,176 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.data.corpus import Corpus
+from common.train import Metrics
 
-NEGATIVE_POWER = 0.75  # of a word's share, in draws of negatives (Mikolov et al. 2013)
+NOISE_POWER = 0.75  # negative samples are drawn from the word frequencies to this power
 
 
-class Settings(NamedTuple):
-    """Static choices of a training; the values of the config by the same names.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Hyper-parameters of CBOW."""
 
-    Attributes:
-      dim: numbers a word.
-      window: most words to either side.
-      negatives: a place counts as many.
-      shared: negatives drawn for a batch. Far fewer than its places times `negatives` are noise: a
-        rare word that is drawn is pushed by all places at once.
-      stretches: of text in a batch.
-      length: places of a stretch.
-      epochs: passes through the text.
-      pieces: steps of a pass.
-      learning_rate: of the sum over a batch, at the start; falls to zero linearly.
-    """
-
-    dim: int
-    window: int
-    negatives: int
-    shared: int
-    stretches: int
-    length: int
-    epochs: int
-    pieces: int
-    learning_rate: float
+    dim: int  # dimensions of a word vector
+    window: int  # largest distance of a context word
+    negatives: int  # negative samples per position, as in word2vec
+    # Samples drawn for a batch, weighted by negatives / shared_negatives. Few samples for many
+    # positions are noisy, since each sampled word is moved by all positions at once.
+    shared_negatives: int
+    subsample: float  # relative frequency above which words are subsampled
+    segments: int  # segments of running text in a batch
+    segment_length: int  # positions that a batch takes from each segment
+    epochs: int  # passes through the text
+    shards: int  # parts of the text; a step of the training loop is one shard
+    learning_rate: float  # of SGD on the sum over a batch; decays linearly to zero
 
 
 class Data(NamedTuple):
-    """What the steps read.
+    """Input of the training steps."""
 
-    Attributes:
-      tokens: the text in as many pieces as a pass has steps; -1 where there is no word.
-      keep: probability of each word to be kept in a pass.
-      share: cumulative probability of the words in draws of negatives.
-      key: of all draws.
-    """
-
-    tokens: Int[Array, "pieces n"]
-    keep: Float[Array, " V"]
-    share: Float[Array, " V"]
-    key: Array
+    tokens: Int[Array, "shards n"]  # word ids of the text; -1 where there is no word
+    keep_prob: Float[Array, " V"]  # probability that a word survives subsampling
+    noise_cdf: Float[Array, " V"]  # cumulative distribution of the negative samples
+    key: Array  # of all random draws
 
 
-class Tables(NamedTuple):
-    """Vectors of words in a context, which are the embedding, and as the predicted word."""
+class Parameters(NamedTuple):
+    """Vectors of words as context, which are the embedding, and as the predicted word."""
 
     inputs: Float[Array, "V d"]
     outputs: Float[Array, "V d"]
 
 
-def data(corpus: Corpus, subsample: float, settings: Settings, key: Array) -> Data:
-    """What the steps read of a text.
+def data(corpus: Corpus, settings: Settings, key: Array) -> Data:
+    """Prepares a text for training.
 
-    Args:
-      corpus: the text, none of it thinned out.
-      subsample: share of a word above which it is thinned out, as word2vec's code does.
-      settings: of the training.
-      key: of all draws.
+    The probability to keep a word of relative frequency f is min(1, sqrt(t / f) + t / f), where t
+    is `settings.subsample`, as in the public word2vec code; the corpus itself is not subsampled.
     """
-    n = -(-len(corpus.tokens) // settings.pieces)
-    padding = n * settings.pieces - len(corpus.tokens)
+    n = -(-len(corpus.tokens) // settings.shards)
+    padding = n * settings.shards - len(corpus.tokens)
     tokens = np.pad(corpus.tokens, (0, padding), constant_values=-1).reshape(-1, n)
-    rare = subsample / corpus.share
-    share = np.cumsum(corpus.share**NEGATIVE_POWER)
+    ratio = settings.subsample / corpus.frequencies
+    noise_cdf = np.cumsum(corpus.frequencies**NOISE_POWER)
     return Data(
-        jnp.asarray(tokens),
-        jnp.asarray(np.minimum(1, np.sqrt(rare) + rare), jnp.float32),
-        jnp.asarray(share / share[-1], jnp.float32),
-        key,
+        tokens=jnp.asarray(tokens),
+        keep_prob=jnp.asarray(np.minimum(1, np.sqrt(ratio) + ratio), jnp.float32),
+        noise_cdf=jnp.asarray(noise_cdf / noise_cdf[-1], jnp.float32),
+        key=key,
     )
 
 
-def init(settings: Settings, num_words: int, key: Array) -> Tables:
-    """As word2vec: inputs uniform within 1 / 2d, outputs zero."""
+def init(settings: Settings, num_words: int, key: Array) -> Parameters:
+    """Input vectors uniform in [-1 / 2d, 1 / 2d], output vectors zero, as in word2vec."""
     inputs = jax.random.uniform(key, (num_words, settings.dim), minval=-0.5, maxval=0.5)
-    return Tables(inputs / settings.dim, jnp.zeros_like(inputs))
+    return Parameters(inputs / settings.dim, jnp.zeros_like(inputs))
 
 
 def step(
-    state: Tables, index: Int[Array, ""], data: Data, settings: Settings
-) -> tuple[Tables, dict[str, Float[Array, ""]]]:
-    """One piece of the text, batch by batch, for `common.train.run`."""
-    thinning, draws = jax.random.split(jax.random.fold_in(data.key, index))
-    tokens, count = thinned(data.tokens[index % settings.pieces], data.keep, thinning)
-    row = -(-count // settings.stretches)  # each stretch walks through a part of its own
-    batches = -(-row // settings.length)
-    total = settings.epochs * settings.pieces
+    state: Parameters, index: Int[Array, ""], data: Data, settings: Settings
+) -> tuple[Parameters, Metrics]:
+    """Trains on one shard of the text, batch by batch; a step of `common.train.run`."""
+    subsample_key, batch_key = jax.random.split(jax.random.fold_in(data.key, index))
+    tokens, count = subsample(data.tokens[index % settings.shards], data.keep_prob, subsample_key)
+    stride = -(-count // settings.segments)
+    batches = -(-stride // settings.segment_length)
+    steps = settings.epochs * settings.shards
 
     def update(batch, carry):
-        tables, sums = carry
-        key = jax.random.fold_in(draws, batch)
-        words = stretches(tokens, row, batch, settings)
-        rate = settings.learning_rate * (1 - (index + batch / batches) / total)
-        tables, found = updated(tables, words, data.share, rate, key, settings)
-        return tables, (sums[0] + found[0], sums[1] + found[1])
+        parameters, sums = carry
+        key = jax.random.fold_in(batch_key, batch)
+        words = segments(tokens, stride, batch, settings)
+        rate = settings.learning_rate * (1 - (index + batch / batches) / steps)
+        parameters, found = sgd_update(parameters, words, data.noise_cdf, rate, key, settings)
+        return parameters, (sums[0] + found[0], sums[1] + found[1])
 
-    state, (value, places) = lax.fori_loop(0, batches, update, (state, (0.0, 0.0)))
-    return state, {"positive": value / jnp.maximum(1, places), "places": places}
+    state, (loss, positions) = lax.fori_loop(0, batches, update, (state, (0.0, 0.0)))
+    return state, {"positive_loss": loss / jnp.maximum(1, positions), "positions": positions}
 
 
-def thinned(
-    tokens: Int[Array, " n"], keep: Float[Array, " V"], key: Array
+def subsample(
+    tokens: Int[Array, " n"], keep_prob: Float[Array, " V"], key: Array
 ) -> tuple[Int[Array, " n"], Int[Array, ""]]:
-    """Takes words out at random and closes the holes; the number of places left, then -1."""
-    stays = (tokens < 0) | (jax.random.uniform(key, tokens.shape) < keep[tokens])
-    place = jnp.where(stays, jnp.cumsum(stays) - 1, len(tokens))
-    closed = jnp.full_like(tokens, -1).at[place].set(tokens, mode="drop")
+    """Removes words at random and moves the remaining ones together.
+
+    Returns:
+      The remaining tokens, padded with -1, and their number.
+    """
+    stays = (tokens < 0) | (jax.random.uniform(key, tokens.shape) < keep_prob[tokens])
+    position = jnp.where(stays, jnp.cumsum(stays) - 1, len(tokens))
+    closed = jnp.full_like(tokens, -1).at[position].set(tokens, mode="drop")
     return closed, jnp.sum(stays)
 
 
-def stretches(
-    tokens: Int[Array, " n"], row: Int[Array, ""], batch: Int[Array, ""], settings: Settings
+def segments(
+    tokens: Int[Array, " n"], stride: Int[Array, ""], batch: Int[Array, ""], settings: Settings
 ) -> Int[Array, "s l+2w"]:
-    """The places of a batch: `length` of each stretch, and a window more at both ends.
+    """The word ids of a batch: `segment_length` positions of each segment, with context.
 
-    A place of the next stretch's part is context, but no word to predict: it is made -2 - word.
+    Segment i of the shard starts at position i * stride. Each row has `window` further positions
+    at both ends. Positions that belong to the next segment are context only, never predicted:
+    word w is encoded there as -2 - w.
     """
-    s = jnp.arange(settings.stretches)[:, None]
-    offset = batch * settings.length + jnp.arange(settings.length + 2 * settings.window)
-    offset = offset - settings.window
-    words = jnp.take(tokens, s * row + offset, mode="fill", fill_value=-1)
-    return jnp.where((offset >= row) & (words >= 0), -2 - words, words)
+    starts = stride * jnp.arange(settings.segments)[:, None]
+    offset = batch * settings.segment_length
+    offset += jnp.arange(settings.segment_length + 2 * settings.window) - settings.window
+    words = jnp.take(tokens, starts + offset, mode="fill", fill_value=-1)
+    return jnp.where((offset >= stride) & (words >= 0), -2 - words, words)
 
 
-def updated(
-    tables: Tables,
+def sgd_update(
+    parameters: Parameters,
     words: Int[Array, "s l+2w"],
-    share: Float[Array, " V"],
-    rate: Float[Array, ""],
+    noise_cdf: Float[Array, " V"],
+    learning_rate: Float[Array, ""],
     key: Array,
     settings: Settings,
-) -> tuple[Tables, tuple[Float[Array, ""], Float[Array, ""]]]:
-    """An update of plain gradient descent on the sum of a batch's places.
+) -> tuple[Parameters, tuple[Float[Array, ""], Float[Array, ""]]]:
+    """One step of gradient descent on the sum of the losses of a batch.
 
-    The loss of a place with the mean h of its context and the word o there is
-    -log sigmoid(<h, o>) - negatives mean_k log sigmoid(-<h, o_k>), k the batch's negatives that are
-    not the word itself.
+    With the mean h of the input vectors of its context, the output vectors u, and the K shared
+    negative samples, a position with word o has the loss
+
+      -log sigmoid(<h, u_o>) - (negatives / K) sum_{k != o} log sigmoid(-<h, u_k>).
 
     Args:
-      tables: before.
-      words: of `stretches`.
-      share: cumulative probability of the words in draws of negatives.
-      rate: of learning.
-      key: of the draws.
-      settings: of the training.
+      parameters: before the update.
+      words: as returned by `segments`.
+      noise_cdf: cumulative distribution of the negative samples.
+      learning_rate: step size at this point of its decay.
+      key: of the window widths and the negative samples.
+      settings: all else.
 
     Returns:
-      The tables, and the sum of -log sigmoid(<h, o>) over the places, and their number.
+      The new parameters, and the sum of -log sigmoid(<h, u_o>) and the number of positions.
     """
-    widths, negatives = jax.random.split(key)
-    w, length = settings.window, settings.length
-    there = jnp.where(words < -1, -2 - words, words)
+    width_key, noise_key = jax.random.split(key)
+    w, length = settings.window, settings.segment_length
+    context = jnp.where(words < -1, -2 - words, words)
     distance = jnp.abs(jnp.arange(length + 2 * w) - w - jnp.arange(length)[:, None])
-    width = jax.random.randint(widths, (len(words), length, 1), 1, w + 1)
-    near = (distance > 0) & (distance <= width) & (there >= 0)[:, None]
+    width = jax.random.randint(width_key, (len(words), length, 1), 1, w + 1)
+    near = (distance > 0) & (distance <= width) & (context >= 0)[:, None]
     count = jnp.sum(near, axis=2)
-    share_of = near / jnp.maximum(1, count)[:, :, None]
-    vectors = tables.inputs[there]
-    h = jnp.einsum("slm,smd->sld", share_of, vectors).reshape(-1, settings.dim)
+    mean_weight = near / jnp.maximum(1, count)[:, :, None]
+    vectors = parameters.inputs[context]
+    h = jnp.einsum("slm,smd->sld", mean_weight, vectors).reshape(-1, settings.dim)
     word = words[:, w : w + length].ravel()
-    place = (word >= 0) & (count.ravel() > 0)
-    other = jnp.searchsorted(share, jax.random.uniform(negatives, (settings.shared,)))
-    other = jnp.minimum(other, len(share) - 1)  # the last share may round to less than 1
-    own, others = tables.outputs[word], tables.outputs[other]
-    right = place * jax.nn.sigmoid(-jnp.sum(h * own, axis=1))
-    weight = settings.negatives / settings.shared
-    wrong = h @ others.T
-    allowed = place[:, None] & (other != word[:, None])
-    pull = jnp.where(allowed, weight * jax.nn.sigmoid(wrong), 0.0)
-    back = pull @ others - right[:, None] * own
-    back = jnp.einsum("slm,sld->smd", near.astype(h.dtype), back.reshape(*width.shape[:2], -1))
-    inputs = tables.inputs.at[there].add(-rate * back)
-    # One scatter: for two XLA copies the whole table, twice a batch.
-    rows = jnp.concatenate([word, other])
-    change = jnp.concatenate([rate * right[:, None] * h, -rate * pull.T @ h])
-    outputs = tables.outputs.at[rows].add(change)
-    value = -jnp.sum(jnp.where(place, jnp.log(1 - right), 0))
-    return Tables(inputs, outputs), (value, jnp.sum(place, dtype=jnp.float32))
+    valid = (word >= 0) & (count.ravel() > 0)
+    draws = jax.random.uniform(noise_key, (settings.shared_negatives,))
+    # Rounding may leave the last entry of the distribution below a draw.
+    noise = jnp.minimum(jnp.searchsorted(noise_cdf, draws), len(noise_cdf) - 1)
+    positive, negative = parameters.outputs[word], parameters.outputs[noise]
+    # Derivatives of the loss with respect to the logits <h, u_o> (negated) and <h, u_k>.
+    d_positive = valid * jax.nn.sigmoid(-jnp.sum(h * positive, axis=1))
+    weight = settings.negatives / settings.shared_negatives
+    logits = h @ negative.T
+    counted = valid[:, None] & (noise != word[:, None])
+    d_negative = jnp.where(counted, weight * jax.nn.sigmoid(logits), 0.0)
+    d_h = d_negative @ negative - d_positive[:, None] * positive
+    d_inputs = jnp.einsum("slm,sld->smd", near.astype(h.dtype), d_h.reshape(*width.shape[:2], -1))
+    inputs = parameters.inputs.at[context].add(-learning_rate * d_inputs)
+    # A single scatter: with two of them XLA copies the whole table twice per batch.
+    rows = jnp.concatenate([word, noise])
+    change = [learning_rate * d_positive[:, None] * h, -learning_rate * d_negative.T @ h]
+    outputs = parameters.outputs.at[rows].add(jnp.concatenate(change))
+    loss = -jnp.sum(jnp.where(valid, jnp.log(1 - d_positive), 0))
+    return Parameters(inputs, outputs), (loss, jnp.sum(valid, dtype=jnp.float32))

@@ -1,94 +1,133 @@
-"""Two embeddings of the same words: rotation, distances, neighbours, and matching by transport."""
+"""Comparison of two embeddings of the same words: rotation, distances, neighbours, transport."""
 
+import itertools
 import time
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
+from scipy.stats import spearmanr
 
-from common import alignment, assignment, metrics, ot
+from common import alignment, metrics, ot
 from common.alignment import Aligner
 from common.retrieval import top_k
 
 
-class Transport(NamedTuple):
-    """Choices of entropic matching; see configs/embed_match/match.py."""
+def rotation(source: Float[np.ndarray, "n d_s"], target: Float[np.ndarray, "n d_t"]) -> Aligner:
+    """The orthogonal map of source onto target that minimises |X R - Y|_F (poster, Figure 3).
 
-    epsilon: float  # in units of 1 - cos
-    iterations: int
-    tolerance: float
-
-
-def rotation(b: Float[np.ndarray, "n d_b"], a: Float[np.ndarray, "n d_a"]) -> Aligner:
-    """The optimal rotation of b into a, unit rows, d_b <= d_a (poster, Figure 3).
-
-    With d_b < d_a it is that of b padded with zeros.
+    Rows are scaled to unit norm first. With d_s < d_t the source is padded with zeros.
 
     Args:
-      b: row i the same word as in a; none zero.
-      a: likewise.
+      source: X, row i the same word as row i of the target; no zero rows; d_s <= d_t.
+      target: Y.
     """
-    names = {"moving": "second", "fixed": "first"}
-    return alignment.fit("procrustes", b, a, normalise=("unit",), **names)
+    return alignment.fit("procrustes", source, target, normalise=("unit",))
 
 
 def aligned(
-    a: Float[np.ndarray, "n d_a"], b: Float[np.ndarray, "n d_b"]
+    x: Float[np.ndarray, "n d_x"], y: Float[np.ndarray, "n d_y"]
 ) -> tuple[Float[Array, "n d"], Float[Array, "n d"]]:
-    """Both embeddings with unit rows in one space; the one of fewer dimensions moves, else b."""
-    if a.shape[1] < b.shape[1]:
-        return aligned(b, a)[::-1]
-    aligner = rotation(b, a)
-    return aligner.normalise_fixed(a), aligner.apply(b)
+    """Both embeddings with unit rows in the space of the one with more dimensions.
+
+    With equal dimensions y is mapped onto x; distances are the same either way, as the map is
+    orthogonal.
+    """
+    if x.shape[1] < y.shape[1]:
+        return aligned(y, x)[::-1]
+    aligner = rotation(y, x)
+    return aligner.normalise_target(x), aligner.apply(y)
 
 
-def distances(a: Float[Array, "n d"], b: Float[Array, "n d"]) -> dict[str, float]:
-    """Mean Euclidean distance and mean cosine of rows that are the same word, of `aligned`."""
-    apart = jnp.linalg.norm(a - b, axis=1)
-    return {"l2": float(apart.mean()), "cosine": float(jnp.sum(a * b, axis=1).mean())}
+def distances(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> dict[str, float]:
+    """Mean Euclidean distance and mean cosine of corresponding rows."""
+    l2 = jnp.linalg.norm(x - y, axis=1)
+    return {"l2": float(l2.mean()), "cosine": float(jnp.sum(x * y, axis=1).mean())}
 
 
-def neighbours(a: Float[Array, "n d"], b: Float[Array, "n d"]) -> dict[str, float]:
-    """How often the word itself is the nearest, or among the five nearest, in b of its row in a."""
-    found = top_k(a, b, min(5, len(b)))[1]
-    own = jnp.arange(len(a))
-    return {f"p_at_{k}": float(metrics.precision_at_k(found, own, k)) for k in (1, 5)}
+def neighbours(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> dict[str, float]:
+    """P@1 and P@5: how often row i of y is among the nearest neighbours of row i of x."""
+    found = top_k(x, y, min(5, len(y)))[1]
+    truth = jnp.arange(len(x))
+    return {f"p_at_{k}": float(metrics.precision_at_k(found, truth, k)) for k in (1, 5)}
 
 
 def matching(
-    a: Float[Array, "n d"], b: Float[Array, "n d"], settings: Transport
+    x: Float[Array, "n d"],
+    y: Float[Array, "n d"],
+    *,
+    epsilon: float,
+    max_iterations: int,
+    tolerance: float,
 ) -> dict[str, float]:
-    """Accuracy of the words' matching by transport, exact and entropic, and the seconds of each.
+    """Matches the rows of x and y by optimal transport with the cost 1 - cos.
 
-    Of the exact one also the cost, the mean of 1 - cos over matched words; of the entropic one,
-    whose match is the argmax of the plan's rows, the error of its marginals.
+    Args:
+      x: unit rows.
+      y: unit rows, as many.
+      epsilon: regularisation of entropic transport, in units of the cost.
+      max_iterations: of Sinkhorn.
+      tolerance: L1 error of the marginals at which the iterations stop.
+
+    Returns:
+      `ot` and `ot_entropic`, the fraction of rows that are matched with their own index by the
+      optimal permutation and by the argmax of each row of the entropic plan; `ot_cost`, the mean
+      cost of the permutation; `ot_entropic_error`, the L1 error of the marginals; `ot_seconds` and
+      `ot_entropic_seconds`, the duration of each.
     """
-    began = time.perf_counter()
-    exact = assignment.exact(a, b)  # transport without regularisation
+    start = time.perf_counter()
+    exact = ot.assign(x, y)
     middle = time.perf_counter()
-    plan = ot.match(
-        a,
-        b,
-        2 * settings.epsilon,  # the squared distance of unit rows is 2 (1 - cos)
-        iterations=settings.iterations,
-        tolerance=settings.tolerance,
-        rows=True,
-        cost="sqeuclidean",
-    )
+    options = {"iterations": max_iterations, "tolerance": tolerance, "cost": "sqeuclidean"}
+    # The squared distance of unit rows is 2 (1 - cos).
+    plan = ot.match(x, y, 2 * epsilon, **options, rows=True)
     entropic = np.asarray(plan.to_y)
     end = time.perf_counter()
-    own = np.arange(len(a))
+    truth = np.arange(len(x))
+    cosines = np.sum(np.asarray(x, np.float64) * np.asarray(y)[exact], axis=1)
     return {
-        "ot": float(np.mean(exact == own)),
-        "ot_cost": cost(a, b, exact),
-        "ot_seconds": middle - began,
-        "ot_entropic": float(np.mean(entropic == own)),
+        "ot": float(np.mean(exact == truth)),
+        "ot_cost": 1 - float(np.mean(cosines)),
+        "ot_seconds": middle - start,
+        "ot_entropic": float(np.mean(entropic == truth)),
         "ot_entropic_error": float(plan.error),
         "ot_entropic_seconds": end - middle,
     }
 
 
-def cost(a: Float[Array, "n d"], b: Float[Array, "n d"], matched: Int[np.ndarray, " n"]) -> float:
-    """The mean of 1 - cos over matched rows."""
-    return 1 - float(np.mean(np.sum(np.asarray(a, np.float64) * np.asarray(b)[matched], axis=1)))
+def correlation(
+    accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], float], resamples: int
+) -> tuple[float, float, float, float]:
+    """Spearman correlation, over all pairs, of their distance with their difference in accuracy.
+
+    Pairs are not independent, since they share embeddings. The bootstrap interval therefore
+    resamples embeddings, not pairs; two draws of the same embedding do not form a pair.
+
+    Args:
+      accuracy: of each embedding.
+      l2: distance of each pair of embeddings.
+      resamples: number of bootstrap samples.
+
+    Returns:
+      The correlation, its standard deviation over the bootstrap samples, and both ends of its 95%
+      interval.
+    """
+    names = list(accuracy)
+    n = len(names)
+    distance = np.array([[l2.get((a, b), l2.get((b, a), 0.0)) for b in names] for a in names])
+    values = np.array(list(accuracy.values()))
+    difference = np.abs(values[:, None] - values)
+
+    def spearman(chosen):
+        i, j = np.array(list(itertools.combinations(chosen, 2))).T
+        i, j = i[i != j], j[i != j]
+        if len(set(distance[i, j])) < 3 or len(set(difference[i, j])) < 3:
+            return np.nan
+        return float(spearmanr(distance[i, j], difference[i, j])[0])
+
+    rng = np.random.default_rng(0)
+    drawn = np.array([spearman(rng.integers(n, size=n)) for _ in range(resamples)])
+    drawn = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return spearman(np.arange(n)), float(drawn.std()), float(low), float(high)

@@ -1,253 +1,194 @@
-"""The embeddings by name: trained once into the cache directory, or pretrained."""
+"""Embeddings by name: trained once into the cache directory, or pretrained."""
 
+import dataclasses
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
 from jaxtyping import Bool, Float, Int
-from ml_collections import ConfigDict
 
-from common import cli, train
-from common.data import corpus, kept, reviews, words
+from common import train
+from common.data import array_cache, corpus, english, reviews
 from common.data.corpus import Corpus
 from common.errors import UserError
+from common.linear import unit
 from common.workdir import Workdir
 from embed_match import cbow, glove, lstm
 
-VERSION = 1  # of trained embeddings: raise it when code here or in the models changes what they are
+VERSION = 1  # of the trained embeddings: increase it when a change of the code changes them
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Model:
+    """An embedding to be trained."""
+
+    kind: str  # a key of `KINDS`
+    settings: cbow.Settings | glove.Settings | lstm.Settings
+    random_seed: int  # of the initialisation and of all random draws
+    init_from: str | None = None  # name of the model that the kind `lstm` fine-tunes
 
 
 class Text(NamedTuple):
-    """What the embeddings are trained on.
-
-    Attributes:
-      corpus: its words, none thinned out.
-      gap: empty places between two texts.
-      labels: of the texts.
-      training: texts whose labels may be learned from; the others are to test.
-    """
+    """The labelled texts that embeddings are trained on."""
 
     corpus: Corpus
-    gap: int
+    gap: int  # number of empty positions between two texts
     labels: Int[np.ndarray, " t"]
-    training: Bool[np.ndarray, " t"]
+    training: Bool[np.ndarray, " t"]  # whether a label may be used in training; else a test text
 
 
 class Embedding(NamedTuple):
-    """Vectors of the vocabulary of a text.
+    """Vectors of the vocabulary of a text."""
 
-    Attributes:
-      vectors: zero rows for words that it lacks.
-      known: which words it has.
-      words_per_second: read in training, compilation included; NaN where it is not known.
-    """
-
-    vectors: Float[np.ndarray, "V d"]
-    known: Bool[np.ndarray, " V"]
-    words_per_second: float
+    vectors: Float[np.ndarray, "V d"]  # zero rows for words that the embedding lacks
+    known: Bool[np.ndarray, " V"]  # whether the embedding has the word
+    words_per_second: float  # in training, compilation included; NaN if not measured
 
 
-def read(config: ConfigDict, cache: Path) -> Text:
-    """The text, tokenised once into the cache directory; the second half of the texts is to test.
+def read(
+    dataset: str, num_texts: int, num_words: int, models: Mapping[str, Model], cache: Path
+) -> Text:
+    """Tokenises texts, once into the cache directory; the first half are the training texts.
+
+    Args:
+      dataset: a name of `common.data.reviews`.
+      num_texts: number of texts, negative and positive ones in turn.
+      num_words: size of the vocabulary, the most frequent words.
+      models: to be trained on it; no window may reach from one text into the next.
+      cache: the cache directory.
 
     Raises:
-      UserError: an unknown data set, or too little text.
+      UserError: an unknown dataset, or texts of fewer than two words.
     """
-    cli.at_least(config, 8, "num_texts", "num_words")
-    gap = max(_values(name, config).get("window", 1) for name in config.models)
-    recipe = [VERSION, config.dataset, config.num_texts, config.num_words, gap]
+    gap = max(getattr(model.settings, "window", 1) for model in models.values())
 
     def compute():
-        texts = reviews.load(config.dataset, cache).in_turn()
-        texts = reviews.Texts(texts.texts[: config.num_texts], texts.labels[: config.num_texts])
-        made = corpus.build(
-            texts.texts, num_words=config.num_words, subsample=0, gap=gap, random_seed=0
-        )
-        return made._asdict() | {"labels": texts.labels}
+        texts, labels = reviews.load(dataset, cache).interleaved()
+        options = {"num_words": num_words, "subsample": 0, "gap": gap, "random_seed": 0}
+        return corpus.build(texts[:num_texts], **options)._asdict() | {"labels": labels[:num_texts]}
 
-    found = kept.arrays(cache / "corpora", config.dataset, recipe, compute)
-    made = Corpus(found["words"].tolist(), found["share"], found["tokens"])
-    labels = found["labels"]
-    return Text(made, gap, labels, np.arange(len(labels)) < len(labels) // 2)
+    recipe = [VERSION, Corpus._fields, dataset, num_texts, num_words, gap]
+    found = array_cache.load_or_compute(cache / "corpora", dataset, recipe, compute)
+    labels = found.pop("labels")
+    text = Corpus(**(found | {"words": found["words"].tolist()}))
+    return Text(text, gap, labels, np.arange(len(labels)) < len(labels) // 2)
 
 
 def load(
-    config: ConfigDict, text: Text, work: Workdir, cache: Path, names: tuple[str, ...]
+    names: Iterable[str], models: Mapping[str, Model], text: Text, work: Workdir, cache: Path
 ) -> dict[str, Embedding]:
-    """Embeddings by name, of config.models or pretrained.
+    """Loads embeddings by name, training those that are not in the cache directory.
 
     Args:
-      config: of an experiment.
-      text: that they are trained on, and whose vocabulary they have.
+      names: keys of `models`, or pretrained spaces of `common.data.english`.
+      models: the embeddings that are trained on the text.
+      text: the training text, whose vocabulary is embedded.
       work: the run's folder, for the checkpoints of a training.
       cache: the cache directory.
-      names: of the embeddings.
 
     Raises:
-      UserError: an unknown name, or values that do not fit.
+      UserError: an unknown name.
     """
-    check(config, names)
     found = {}
-    for name in names:
-        if name in config.models:
-            arrays = _trained(name, config, text, work, cache)
-            known = np.ones(len(arrays["vectors"]), bool)
-            found[name] = Embedding(arrays["vectors"], known, float(arrays["words_per_second"]))
-        else:
+    for name in dict.fromkeys(names):
+        if name in models:
+            found[name] = _trained(name, models, text, work, cache)
+        elif name in english.SPACES:
             found[name] = _pretrained(name, text, cache)
+        else:
+            choices = ", ".join([*models, *english.SPACES])
+            raise UserError(f"There is no embedding '{name}': choose from {choices}.")
     return found
-
-
-def shared(
-    a: Embedding, b: Embedding
-) -> tuple[Float[np.ndarray, "n d_a"], Float[np.ndarray, "n d_b"]]:
-    """The vectors of the words that both have."""
-    both = a.known & b.known
-    return a.vectors[both], b.vectors[both]
-
-
-def check(config: ConfigDict, names: tuple[str, ...]) -> None:
-    """Says at the start what is wrong with names and with the models' values.
-
-    Raises:
-      UserError: an unknown name, or values that do not fit.
-    """
-    if len(set(names)) < max(2, len(names)):
-        raise UserError(f"embeddings is {','.join(names)}: give at least two, each once.")
-    for name in names:
-        if name not in config.models:
-            cli.choose(dict.fromkeys([*config.models, *words.SPACES]), name, "embedding")
-            continue
-        values = _values(name, config)
-        for key, value in values.items():
-            number = isinstance(value, int | float) and key not in ("random_seed", "unit")
-            if number and not value > 0:
-                raise UserError(f"{key} of {name} is {value}: give a positive number.")
-        if "start" in values:
-            starts = [other for other in config.models if config.models[other].kind != "lstm"]
-            cli.choose(dict.fromkeys(starts), values["start"], f"start of {name}")
-
-
-def _values(name: str, config: ConfigDict) -> dict:
-    """All that determines a model, those of its kind below its own."""
-    own = config.models[name]
-    return cli.choose(TRAINERS, own.kind, "kind of model") and {
-        **config[own.kind].to_dict(),
-        **own.to_dict(),
-    }
-
-
-def _recipe(name: str, config: ConfigDict, text: Text) -> list:
-    values = _values(name, config)
-    recipe = [VERSION, values, kept.digest(text.corpus.tokens)]
-    if "start" in values:
-        recipe += [_recipe(values["start"], config, text), kept.digest(text.labels, text.training)]
-    return recipe
-
-
-def _trained(name: str, config: ConfigDict, text: Text, work: Workdir, cache: Path) -> dict:
-    """Vectors and throughput, from the cache directory or trained into it."""
-    values = _values(name, config)
-    start = None
-    if "start" in values:
-        start = _trained(values["start"], config, text, work, cache)["vectors"]
-
-    part = f"train-{name}"
-
-    def compute():
-        resumed = (work.path / "checkpoints" / part).exists()
-        began = time.perf_counter()
-        vectors, seen = TRAINERS[values["kind"]](values, text, work, part, start)
-        speed = np.nan
-        if not resumed:
-            speed = seen / (time.perf_counter() - began)
-            work.log(f"{part}-speed", 0, {"words_per_second": speed})
-            logging.info("Trained %s on %s words a second", name, f"{speed:,.0f}")
-        return {"vectors": vectors, "words_per_second": np.array(speed)}
-
-    found = kept.arrays(cache / "embeddings", name, _recipe(name, config, text), compute)
-    train.forget_checkpoints(work, part)
-    return found
-
-
-def _cbow(values: dict, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
-    settings = _settings(cbow.Settings, values)
-    draws, start = jax.random.split(jax.random.key(values["random_seed"]))
-    state = train.run(
-        cbow.step,
-        cbow.init(settings, len(text.corpus.words), start),
-        cbow.data(text.corpus, values["subsample"], settings, draws),
-        settings,
-        num_steps=settings.epochs * settings.pieces,
-        chunk=settings.pieces,
-        work=work,
-        part=part,
-    )
-    return np.asarray(state.inputs), settings.epochs * np.sum(text.corpus.tokens >= 0)
-
-
-def _glove(values: dict, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
-    settings = _settings(glove.Settings, values)
-    draws, start = jax.random.split(jax.random.key(values["random_seed"]))
-    number, num_words = values["blocks"], len(text.corpus.words)
-    counts = glove.cooccurrence(text.corpus.tokens, num_words, values["window"])
-    state = train.run(
-        glove.step,
-        glove.init(settings, num_words, number, start),
-        glove.blocks(counts, number, values["x_max"], values["power"], draws),
-        settings,
-        num_steps=values["steps"],
-        chunk=1,
-        work=work,
-        part=part,
-    )
-    seen = values["steps"] * settings.epochs * np.sum(text.corpus.tokens >= 0)
-    return np.asarray(glove.vectors(state.parameters)), seen
-
-
-def _lstm(values: dict, text: Text, work: Workdir, part: str, start) -> tuple[np.ndarray, int]:
-    settings = _settings(lstm.Settings, values)
-    draws, network = jax.random.split(jax.random.key(values["random_seed"]))
-    of_text, word = corpus.members(text.corpus.tokens, text.gap)
-    read = lstm.last_words(of_text, word, len(text.labels), values["length"])
-    learned, held_out = (
-        lstm.Data(jnp.asarray(read[rows]), jnp.asarray(text.labels[rows]), draws)
-        for rows in (text.training, ~text.training)
-    )
-    if values["unit"]:
-        start = start / np.linalg.norm(start, axis=1, keepdims=True)
-    state = train.run(
-        lstm.step,
-        lstm.init(settings, start, network),
-        learned,
-        settings,
-        num_steps=values["steps"],
-        chunk=values["steps"] // 5 or 1,
-        work=work,
-        part=part,
-    )
-    accuracy = float(lstm.accuracy(state.parameters, held_out, settings))
-    work.log(f"{part}-test", 0, {"accuracy": accuracy})
-    seen = values["steps"] * settings.updates * settings.batch * values["length"]
-    return np.asarray(state.parameters.table[...]), seen
-
-
-TRAINERS = {"cbow": _cbow, "glove": _glove, "lstm": _lstm}
-
-
-def _settings(kind: type, values: dict):
-    return kind(**{name: values[name] for name in kind._fields})
 
 
 def _pretrained(name: str, text: Text, cache: Path) -> Embedding:
-    space = words.load(name, words.NUM_WORDS, cache)
+    """The rows of a pretrained space that belong to words of the text."""
+    space = english.load(name, english.NUM_WORDS, cache)
     row_of = {word: row for row, word in enumerate(space.words)}
     rows = np.array([row_of.get(word, -1) for word in text.corpus.words])
     known = rows >= 0
-    if known.sum() < 2:
-        raise UserError(f"The text shares fewer than two words with '{name}': give more text.")
     return Embedding(np.where(known[:, None], space.vectors[rows], 0), known, np.nan)
+
+
+def _trained(
+    name: str, models: Mapping[str, Model], text: Text, work: Workdir, cache: Path
+) -> Embedding:
+    """The embedding of a model, from the cache directory or trained into it."""
+    model, part, initial = models[name], f"train-{name}", None
+    recipe = [VERSION, dataclasses.asdict(model), array_cache.digest(text.corpus.tokens)]
+    if model.kind == "lstm":
+        base = models.get(model.init_from)
+        if base is None or base.kind == "lstm":
+            raise UserError(
+                f"{name} can't be fine-tuned from '{model.init_from}': set "
+                f"--config.models.{name}.init_from to a model of kind cbow or glove."
+            )
+        initial = _trained(model.init_from, models, text, work, cache).vectors
+        recipe += [dataclasses.asdict(base), array_cache.digest(text.labels, text.training)]
+
+    def compute():
+        resumed = (work.path / "checkpoints" / part).exists()
+        start = time.perf_counter()
+        keys = jax.random.split(jax.random.key(model.random_seed))  # of the data, of the start
+        run = KINDS[model.kind][1]
+        vectors, num_words = run(model.settings, keys, text, work, part, initial)
+        speed = np.nan
+        if not resumed:
+            speed = num_words / (time.perf_counter() - start)
+            work.log(f"{part}-speed", 0, {"words_per_second": speed})
+        return {"vectors": vectors, "words_per_second": np.array(speed)}
+
+    found = array_cache.load_or_compute(cache / "embeddings", name, recipe, compute)
+    train.forget_checkpoints(work, part)
+    known = np.ones(len(text.corpus.words), bool)
+    return Embedding(found["vectors"], known, float(found["words_per_second"]))
+
+
+def _cbow(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
+    """Trains CBOW: the vectors, and the number of words that were read."""
+    start = cbow.init(settings, len(text.corpus.words), keys[1])
+    data = cbow.data(text.corpus, settings, keys[0])
+    loop = {"num_steps": settings.epochs * settings.shards, "chunk": settings.shards}
+    state = train.run(cbow.step, start, data, settings, **loop, work=work, part=part)
+    return np.asarray(state.inputs), settings.epochs * np.sum(text.corpus.tokens >= 0)
+
+
+def _glove(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
+    """Trains GloVe, likewise."""
+    num_words = len(text.corpus.words)
+    start = glove.init(settings, num_words, keys[1])
+    counts = glove.cooccurrence(text.corpus.tokens, num_words, settings.window)
+    data = glove.data(counts, settings, keys[0])
+    loop = {"num_steps": settings.steps, "chunk": 1}
+    state = train.run(glove.step, start, data, settings, **loop, work=work, part=part)
+    epochs = settings.steps * settings.epochs_per_step
+    return np.asarray(glove.vectors(state.parameters)), epochs * np.sum(text.corpus.tokens >= 0)
+
+
+def _lstm(settings, keys, text: Text, work: Workdir, part: str, initial) -> tuple[np.ndarray, int]:
+    """Fine-tunes the vectors `initial` on the labels of the training texts, likewise."""
+    index, word = corpus.text_and_word_ids(text.corpus.tokens, text.gap)
+    last = lstm.last_words(index, word, len(text.labels), settings.max_length)
+    training, test = (
+        lstm.Data(jnp.asarray(last[rows]), jnp.asarray(text.labels[rows]), keys[0])
+        for rows in (text.training, ~text.training)
+    )
+    start = lstm.init(settings, unit(initial) if settings.unit_norm else initial, keys[1])
+    loop = {"num_steps": settings.steps, "chunk": settings.steps // 5 or 1}
+    state = train.run(lstm.step, start, training, settings, **loop, work=work, part=part)
+    accuracy = float(lstm.accuracy(state.parameters, test, settings))
+    work.log(f"{part}-test", 0, {"accuracy": accuracy})
+    num_texts = settings.steps * settings.updates_per_step * settings.batch_size
+    return np.asarray(state.parameters.table[...]), num_texts * settings.max_length
+
+
+# The class of the settings of each kind of model, and its training.
+KINDS = {
+    "cbow": (cbow.Settings, _cbow),
+    "glove": (glove.Settings, _glove),
+    "lstm": (lstm.Settings, _lstm),
+}

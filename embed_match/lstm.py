@@ -1,5 +1,6 @@
-"""A sentiment classifier whose word vectors are fine-tuned: embedding, LSTM, one logit."""
+"""A sentiment classifier that fine-tunes word vectors: embedding, LSTM, one logit."""
 
+import dataclasses
 from functools import partial
 from typing import NamedTuple
 
@@ -11,51 +12,37 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from common.train import Metrics, State
 
-class Settings(NamedTuple):
-    """Static choices of a training; the values of the config by the same names.
 
-    Attributes:
-      hidden: numbers of the LSTM's state.
-      batch: texts of an update.
-      updates: of a step.
-      learning_rate: of Adam.
-    """
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Hyper-parameters of the classifier."""
 
-    hidden: int
-    batch: int
-    updates: int
-    learning_rate: float
+    unit_norm: bool  # whether fine-tuning begins from word vectors scaled to unit norm
+    max_length: int  # words that are read of each text, the last ones
+    hidden_size: int  # units of the LSTM
+    batch_size: int  # texts in a batch
+    updates_per_step: int  # updates in a step of the training loop
+    steps: int  # of the training loop
+    learning_rate: float  # of Adam
 
 
 class Data(NamedTuple):
-    """What the steps read.
+    """Input of the training steps."""
 
-    Attributes:
-      words: the last words of each text, -1 before those of a short one.
-      labels: 0 or 1.
-      key: of the draws.
-    """
-
-    words: Int[Array, "n l"]
-    labels: Int[Array, " n"]
-    key: Array
-
-
-class State(NamedTuple):
-    """Parameters and the state of the optimiser."""
-
-    parameters: nnx.State
-    optimiser: optax.OptState
+    words: Int[Array, "n l"]  # the last words of each text, padded on the left with -1
+    labels: Int[Array, " n"]  # 0 or 1
+    key: Array  # of the random batches
 
 
 class Classifier(nnx.Module):
-    """The LSTM's last state as one logit."""
+    """A linear layer on the last hidden state of an LSTM; padding is read as zero vectors."""
 
-    def __init__(self, table: Float[Array, "V d"], hidden: int, rngs: nnx.Rngs):
+    def __init__(self, table: Float[Array, "V d"], hidden_size: int, rngs: nnx.Rngs):
         self.table = nnx.Param(table)
-        self.cell = nnx.OptimizedLSTMCell(table.shape[1], hidden, rngs=rngs)
-        self.head = nnx.Linear(hidden, 1, rngs=rngs)
+        self.cell = nnx.OptimizedLSTMCell(table.shape[1], hidden_size, rngs=rngs)
+        self.head = nnx.Linear(hidden_size, 1, rngs=rngs)
 
     def __call__(self, words: Int[Array, "b l"]) -> Float[Array, " b"]:
         vectors = jnp.where((words >= 0)[:, :, None], self.table[...][words], 0.0)
@@ -69,27 +56,25 @@ class Classifier(nnx.Module):
 
 @partial(jax.jit, static_argnames="settings")
 def init(settings: Settings, table: Float[Array, "V d"], key: Array) -> State:
-    """A random network on a copy of the given word vectors."""
-    parameters = nnx.state(Classifier(jnp.array(table), settings.hidden, nnx.Rngs(key)))
-    return State(parameters, optax.adam(settings.learning_rate).init(parameters))
+    """A randomly initialised network on a copy of the given word vectors."""
+    parameters = nnx.state(Classifier(jnp.array(table), settings.hidden_size, nnx.Rngs(key)))
+    return State.init(parameters, optax.adam(settings.learning_rate))
 
 
 def logits(parameters: nnx.State, words: Int[Array, "b l"]) -> Float[Array, " b"]:
-    """Of the class 1."""
-    (size, hidden) = parameters.table[...].shape[1], parameters.head.kernel[...].shape[0]
-    graph = nnx.graphdef(
-        nnx.eval_shape(lambda: Classifier(jnp.zeros((1, size)), hidden, nnx.Rngs(0)))
-    )
-    return nnx.merge(graph, parameters)(words)
+    """The logits of class 1."""
+    dim, hidden_size = parameters.table[...].shape[1], parameters.head.kernel[...].shape[0]
+    model = nnx.eval_shape(lambda: Classifier(jnp.zeros((1, dim)), hidden_size, nnx.Rngs(0)))
+    return nnx.merge(nnx.graphdef(model), parameters)(words)
 
 
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
-) -> tuple[State, dict[str, Float[Array, ""]]]:
-    """`updates` updates of Adam on random batches, for `common.train.run`."""
+) -> tuple[State, Metrics]:
+    """`updates_per_step` updates by Adam on random batches; a step of `common.train.run`."""
 
     def update(state, key):
-        rows = jax.random.randint(key, (settings.batch,), 0, len(data.labels))
+        rows = jax.random.randint(key, (settings.batch_size,), 0, len(data.labels))
         words, labels = data.words[rows], data.labels[rows]
 
         def loss(parameters):
@@ -98,38 +83,36 @@ def step(
             return value, ((found > 0) == (labels > 0)).mean()
 
         (value, accuracy), gradient = jax.value_and_grad(loss, has_aux=True)(state.parameters)
-        change, optimiser = optax.adam(settings.learning_rate).update(gradient, state.optimiser)
-        new = State(optax.apply_updates(state.parameters, change), optimiser)
-        return new, {"loss": value, "accuracy": accuracy}
+        state = state.update(gradient, optax.adam(settings.learning_rate))
+        return state, {"loss": value, "accuracy": accuracy}
 
-    keys = jax.random.split(jax.random.fold_in(data.key, index), settings.updates)
+    keys = jax.random.split(jax.random.fold_in(data.key, index), settings.updates_per_step)
     state, metrics = lax.scan(update, state, keys)
     return state, jax.tree.map(jnp.mean, metrics)
 
 
 @partial(jax.jit, static_argnames="settings")
 def accuracy(parameters: nnx.State, data: Data, settings: Settings) -> Float[Array, ""]:
-    """Share of texts that are classified right, a batch of them at a time."""
-    found = lax.map(
-        lambda words: logits(parameters, words[None])[0], data.words, batch_size=settings.batch
-    )
+    """Fraction of texts that are classified correctly, computed in batches."""
+    size = settings.batch_size
+    found = lax.map(lambda row: logits(parameters, row[None])[0], data.words, batch_size=size)
     return jnp.mean((found > 0) == (data.labels > 0))
 
 
 def last_words(
-    text: Int[np.ndarray, " m"], word: Int[np.ndarray, " m"], number: int, length: int
+    text: Int[np.ndarray, " m"], word: Int[np.ndarray, " m"], num_texts: int, max_length: int
 ) -> Int[np.ndarray, "n l"]:
-    """The last `length` words of each text, flush right, -1 before.
+    """The last `max_length` words of each text, padded on the left with -1.
 
     Args:
-      text: of each word, ascending.
-      word: its number.
-      number: of texts, n.
-      length: l.
+      text: the index of the text of each word, ascending.
+      word: the id of the word.
+      num_texts: n.
+      max_length: l.
     """
-    ends = np.cumsum(np.bincount(text, minlength=number))
-    back = ends[text] - np.arange(len(text))  # 1 for the last word of a text
-    kept = back <= length
-    found = np.full((number, length), -1, np.int32)
-    found[text[kept], length - back[kept]] = word[kept]
+    ends = np.cumsum(np.bincount(text, minlength=num_texts))
+    from_end = ends[text] - np.arange(len(text))  # 1 for the last word of a text
+    kept = from_end <= max_length
+    found = np.full((num_texts, max_length), -1, np.int32)
+    found[text[kept], max_length - from_end[kept]] = word[kept]
     return found

@@ -1,7 +1,9 @@
 """Downstream tasks: texts as means of word vectors, a linear classifier on them, and ensembles."""
 
+import itertools
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -9,97 +11,146 @@ from jaxtyping import Bool, Float, Int
 from sklearn.linear_model import LogisticRegression
 
 from common.data import bbc, corpus
+from common.linear import unit
 from embed_match import compare
 from embed_match.embeddings import Embedding, Text
 
-SHARE = 0.8  # of the texts to train on and of those to test on, that a random seed draws
+SAMPLED = 0.8  # fraction of the training texts and of the test texts that a random seed draws
 
 
 class Task(NamedTuple):
-    """Labelled texts as word counts.
+    """Labelled texts as word counts."""
 
-    Attributes:
-      counts: of each word of the vocabulary.
-      labels: classes.
-      training: texts to train on; the others are to test.
-    """
-
-    counts: scipy.sparse.csr_array
+    counts: scipy.sparse.csr_array  # [t, V]
     labels: Int[np.ndarray, " t"]
-    training: Bool[np.ndarray, " t"]
+    training: Bool[np.ndarray, " t"]  # whether a text is a training text, not a test text
 
 
 def sentiment(text: Text, cache: Path) -> Task:
-    """The reviews that the embeddings are trained on; the LSTM saw labels of the same half."""
+    """The reviews that the embeddings are trained on, with the split that the LSTM uses."""
     del cache
-    of_text, word = corpus.members(text.corpus.tokens, text.gap)
+    index, word = corpus.text_and_word_ids(text.corpus.tokens, text.gap)
     shape = len(text.labels), len(text.corpus.words)
-    counts = scipy.sparse.coo_array((np.ones(len(word)), (of_text, word)), shape=shape)
-    return Task(counts.tocsr(), text.labels, text.training)
+    return Task(_counts(index, word, shape), text.labels, text.training)
 
 
 def news(text: Text, cache: Path) -> Task:
-    """Headlines of BBC articles in five classes, a random half to train on."""
+    """Headlines of BBC articles in five classes; a random half are training texts."""
     articles = bbc.load(cache)
-    numbers = corpus.number(articles.headlines, text.corpus.words)
-    of_text = np.repeat(np.arange(len(numbers)), [len(words) for words in numbers])
-    word = np.concatenate(numbers)
-    shape = len(numbers), len(text.corpus.words)
-    counts = scipy.sparse.coo_array((np.ones(len(word)), (of_text, word)), shape=shape)
-    order = np.random.default_rng(0).permutation(len(numbers))
-    return Task(counts.tocsr(), articles.labels, order < len(numbers) // 2)
+    words = corpus.word_ids(articles.headlines, text.corpus.words)
+    index = np.repeat(np.arange(len(words)), [len(headline) for headline in words])
+    shape = len(words), len(text.corpus.words)
+    order = np.random.default_rng(0).permutation(len(words))
+    counts = _counts(index, np.concatenate(words), shape)
+    return Task(counts, articles.labels, order < len(words) // 2)
+
+
+def _counts(text, word, shape) -> scipy.sparse.csr_array:
+    return scipy.sparse.coo_array((np.ones(len(word)), (text, word)), shape=shape).tocsr()
 
 
 TASKS = {"sentiment": sentiment, "news": news}
 
 
-def unit(embedding: Embedding) -> Float[np.ndarray, "V d"]:
-    """Rows of length one, zero for words that it lacks."""
-    length = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
-    return embedding.vectors / np.where(embedding.known[:, None], length, 1)
-
-
 def features(
-    task: Task, table: Float[np.ndarray, "V d"], known: Bool[np.ndarray, " V"]
+    task: Task, vectors: Float[np.ndarray, "V d"], known: Bool[np.ndarray, " V"]
 ) -> Float[np.ndarray, "t d"]:
-    """The mean over each text of its known words' rows; zero without any."""
+    """The mean of the vectors of the known words of each text; zero for a text without any."""
     count = task.counts @ known
-    return (task.counts @ table) / np.maximum(1, count)[:, None]
+    return (task.counts @ vectors) / np.maximum(1, count)[:, None]
 
 
-def average(a: Embedding, b: Embedding) -> tuple[Float[np.ndarray, "V d"], Bool[np.ndarray, " V"]]:
-    """The mean of both after the rotation of the smaller one; a word of one alone keeps its row."""
-    if a.vectors.shape[1] < b.vectors.shape[1]:
-        a, b = b, a
-    both = a.known & b.known
-    aligner = compare.rotation(b.vectors[both], a.vectors[both])
-    total = np.zeros(a.vectors.shape)
-    total[a.known] += aligner.normalise_fixed(a.vectors[a.known])
-    total[b.known] += aligner.apply(b.vectors[b.known])
-    return total / np.maximum(1, a.known * 1 + b.known)[:, None], a.known | b.known
+def average(x: Embedding, y: Embedding) -> tuple[Float[np.ndarray, "V d"], Bool[np.ndarray, " V"]]:
+    """The mean of two embeddings, the one of fewer dimensions rotated onto the other.
+
+    Returns:
+      The vectors, for a word that only one embedding has those of that one; and the known words.
+    """
+    if x.vectors.shape[1] < y.vectors.shape[1]:
+        x, y = y, x
+    both = x.known & y.known
+    aligner = compare.rotation(y.vectors[both], x.vectors[both])
+    total = np.zeros(x.vectors.shape)
+    total[x.known] += aligner.normalise_target(x.vectors[x.known])
+    total[y.known] += aligner.apply(y.vectors[y.known])
+    return total / np.maximum(1, x.known * 1 + y.known)[:, None], x.known | y.known
 
 
-def draw(task: Task, random_seed: int) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
-    """Texts to train on and to test on, a random four fifths of those there are."""
+def split(task: Task, random_seed: int) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
+    """Random subsets of the training texts and of the test texts, four fifths of each."""
     rng = np.random.default_rng(random_seed)
-    sides = np.flatnonzero(task.training), np.flatnonzero(~task.training)
-    return tuple(rng.permutation(side)[: max(1, int(SHARE * len(side)))] for side in sides)
+    parts = np.flatnonzero(task.training), np.flatnonzero(~task.training)
+    return tuple(rng.permutation(part)[: max(1, int(SAMPLED * len(part)))] for part in parts)
 
 
-def scores(
+def logits(
     x: Float[np.ndarray, "t d"],
     task: Task,
     train: Int[np.ndarray, " n"],
     test: Int[np.ndarray, " m"],
     inverse_penalty: float,
 ) -> Float[np.ndarray, "m c"]:
-    """Logits of the classes for test texts, from logistic regression on the training texts."""
+    """Class logits of the texts `test`, from logistic regression on the texts `train`.
+
+    Args:
+      x: features of all texts.
+      task: the texts.
+      train: rows to train on.
+      test: rows to classify.
+      inverse_penalty: C of scikit-learn's LogisticRegression.
+    """
     model = LogisticRegression(C=inverse_penalty, solver="newton-cholesky", max_iter=200)
     found = model.fit(x[train], task.labels[train]).decision_function(x[test])
     return np.stack([-found, found], axis=1) / 2 if found.ndim == 1 else found
 
 
-def accuracy(logits: Float[np.ndarray, "m c"], task: Task, test: Int[np.ndarray, " m"]) -> float:
-    """Share of test texts whose class has the largest logit."""
+def accuracy(scores: Float[np.ndarray, "m c"], task: Task, test: Int[np.ndarray, " m"]) -> float:
+    """Fraction of the test texts whose own class has the largest logit."""
     classes = np.unique(task.labels[task.training])
-    return float(np.mean(classes[logits.argmax(axis=1)] == task.labels[test]))
+    return float(np.mean(classes[scores.argmax(axis=1)] == task.labels[test]))
+
+
+def evaluate(
+    task: Task, space: Embedding, random_seeds: Iterable[int], inverse_penalty: float
+) -> list[float]:
+    """Accuracy of a classifier of texts, for each random seed of `split`."""
+    x = features(task, unit(space.vectors), space.known)
+    parts = [split(task, random_seed) for random_seed in random_seeds]
+    return [accuracy(logits(x, task, *part, inverse_penalty), task, part[1]) for part in parts]
+
+
+def ensembles(
+    task: Task, spaces: Mapping[str, Embedding], random_seed: int, inverse_penalty: float
+) -> list[dict[str, Any]]:
+    """Accuracy of single embeddings and of three ensembles of each pair (poster, Figure 6).
+
+    The ensembles are: features concatenated, embeddings averaged after rotation, logits averaged.
+
+    Returns:
+      `source`, `target`, `method`, `metric` and `value` of each measurement. Single embeddings have
+      the method `member`; `gain` is the accuracy above the mean of both members.
+    """
+    train, test = split(task, random_seed)
+
+    def classify(features):
+        return logits(features, task, train, test, inverse_penalty)
+
+    x = {name: features(task, unit(space.vectors), space.known) for name, space in spaces.items()}
+    single = {name: classify(part) for name, part in x.items()}
+    member = {name: accuracy(found, task, test) for name, found in single.items()}
+    rows = [
+        {"source": name, "target": name, "method": "member", "metric": "accuracy", "value": value}
+        for name, value in member.items()
+    ]
+    for a, b in itertools.combinations(x, 2):
+        scores = {
+            "concatenate": classify(np.concatenate([x[a], x[b]], axis=1)),
+            "average": classify(features(task, *average(spaces[a], spaces[b]))),
+            "logits": (single[a] + single[b]) / 2,
+        }
+        for method, found in scores.items():
+            pair = {"source": a, "target": b, "method": method}
+            value = accuracy(found, task, test)
+            values = {"accuracy": value, "gain": value - (member[a] + member[b]) / 2}
+            rows += [pair | {"metric": name, "value": x} for name, x in values.items()]
+    return rows

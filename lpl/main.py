@@ -1,43 +1,14 @@
-r"""Runs an experiment of the locality preserving loss: words across languages, or sentence pairs.
+"""Runs an experiment of the locality preserving loss: word alignment, or inference (NLI).
 
   python -m lpl.main --config=configs/lpl/word_alignment.py --workdir=runs/lpl
 
-Every value of the config file can be set from here, --config.lpa_mse.beta=2 or
---config.methods=mse_sgd,lpa_mse say; the file has a comment for each. --config.quick runs the whole
-path on less. The workdir gets config.json, metrics.jsonl, TensorBoard events, results.json,
-table.md and figures; a run that was stopped goes on from there.
+Every value of the config file can be set from here, as in --config.lpa_mse.beta=2 or
+--config.methods=mse_sgd,lpa_mse; --config.quick runs the experiment on less data. A killed run
+resumes when the same command is given again.
 """
 
-from absl import flags
-from ml_collections import config_flags
-
 from common import cli
-from common.data.wheels import cache_dir
-from common.workdir import Workdir
-
-CONFIG = config_flags.DEFINE_config_file(
-    "config", None, "The experiment: a file of configs/lpl.", lock_config=True
-)
-WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made if need be.")
-DISTRIBUTED = flags.DEFINE_bool(
-    "distributed", False, "Join the other hosts (jax.distributed) before touching a device."
-)
-flags.mark_flags_as_required(["config", "workdir"])
-
-
-def main(argv: list[str]) -> None:
-    """Runs the experiment that the config names."""
-    del argv
-    if DISTRIBUTED.value:
-        import jax
-
-        jax.distributed.initialize()
-    config = cli.settle(CONFIG.value, flags.FLAGS["config"].override_values)
-    work = Workdir(WORKDIR.value, config.to_dict())
-    from lpl import experiments  # takes seconds: once the flags are known to be right
-
-    print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))
-
+from lpl.experiments import EXPERIMENTS
 
 if __name__ == "__main__":
-    cli.run(main)
+    cli.launch(EXPERIMENTS)

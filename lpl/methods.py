@@ -1,147 +1,213 @@
-"""The rows of Table 1a by name: each maps two spaces into common coordinates from known pairs."""
+"""The rows of Table 1a: each method maps source and target into common coordinates.
 
-import time
+A method is a frozen dataclass of its settings whose `fit` takes a `Problem` and returns both spaces
+in common coordinates. `METHODS` has their names.
+"""
+
+import dataclasses
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, Int
-from ml_collections import ConfigDict
 
-from common import cli, train
+from common import linear
 from common.errors import UserError
+from common.train import Metrics
 from common.workdir import Workdir
-from lpl import baselines, loss, maps, training, transforms
-from lpl.baselines import Common
+from lpl import loss, training
 
-WEIGHTS = {"closed": loss.lle_weights, "gradient": loss.lle_weights_by_gradient}
-STEPS = 10  # compiled at once; as many records and two checkpoints are left of a training
+Common = tuple[Float[Array, "n r"], Float[Array, "m r"]]
+NORMALISATIONS = {"unit": linear.unit, "center": lambda x: x - x.mean(axis=0)}
 
 
 class Problem(NamedTuple):
-    """Two spaces and the pairs that are known.
+    """Two spaces and their known pairs.
 
     Attributes:
-      source: raw vectors.
-      target: raw vectors.
-      pairs: rows that correspond; those after the first `count` are not to be used, they give
-        gradient methods one shape over all numbers of pairs.
-      count: of known pairs.
-      key: of the random seed.
+      source: raw vectors of the source space.
+      target: raw vectors of the target space.
+      pairs: rows that correspond. Only the first `num_pairs` are known; the others give gradient
+        methods arrays of one shape for all numbers of pairs.
+      num_pairs: number of known pairs.
+      key: random key of the run.
     """
 
     source: Float[Array, "n d_x"]
     target: Float[Array, "m d_z"]
     pairs: Int[Array, "k 2"]
-    count: int
+    num_pairs: int
     key: Array
 
 
-def closed(fit, problem: Problem, config: ConfigDict, work: Workdir, part: str) -> Common:
-    """A method without a loop; the settings but `retrieval` are arguments of `fit`."""
-    del work, part
-    settings = {name: value for name, value in config.items() if name != "retrieval"}
-    return fit(problem.source, problem.target, problem.pairs[: problem.count], **settings)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RidgeRegression:
+    """Ridge regression from target to source (Shigeto et al. 2015).
+
+    The target space is mapped: as regression shrinks the vectors that it maps, this makes fewer
+    hubs among the candidates than mapping the source space.
+
+    Attributes:
+      normalise: steps of `normalise` for each space.
+      penalty: weight of |W|^2 beside the sum of squared errors.
+    """
+
+    normalise: tuple[str, ...]
+    penalty: float
+
+    def fit(self, problem: Problem, work: Workdir | None = None, part: str = "") -> Common:
+        """Both spaces in common coordinates."""
+        x, z = normalise(problem.source, self.normalise), normalise(problem.target, self.normalise)
+        pairs = problem.pairs[: problem.num_pairs]
+        return x, z @ linear.ridge(z[pairs[:, 1]], x[pairs[:, 0]], self.penalty)
 
 
-def descent(problem: Problem, config: ConfigDict, work: Workdir, part: str) -> Common:
-    """L_mse + beta L_lpl + L_ortho by gradient descent (eq. 7); without LPL for beta = 0.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MultiStep:
+    """The framework of Artetxe et al. (2018), steps S0 to S5 of Table 1b; S2 is always used.
 
-    Args:
-      problem: the task.
-      config: of the method.
-      work: the run's folder, for checkpoints and records.
-      part: their name.
+    Attributes:
+      normalise: S0, steps of `normalise` for each space.
+      whiten: S1, whether to whiten each space by its known vectors; undone by S4.
+      reweight: S3, the power of the cross-correlations by which target coordinates are scaled.
+      keep_fraction: S5, the fraction of the directions that is kept.
+    """
+
+    normalise: tuple[str, ...]
+    whiten: bool = False
+    reweight: float = 0.0
+    keep_fraction: float = 1.0
+
+    def fit(self, problem: Problem, work: Workdir | None = None, part: str = "") -> Common:
+        """Both spaces in common coordinates."""
+        pairs = problem.pairs[: problem.num_pairs]
+        return _multi_step(problem.source, problem.target, pairs, self)
+
+
+@partial(jax.jit, static_argnames="settings")
+def _multi_step(source, target, pairs, settings) -> Common:
+    x, z = normalise(source, settings.normalise), normalise(target, settings.normalise)
+    if settings.whiten:
+        white_x, inverse_x = linear.whitening_on_span(x[pairs[:, 0]])
+        white_z, inverse_z = linear.whitening_on_span(z[pairs[:, 1]])
+        x, z = x @ white_x, z @ white_z
+    # S2: X'Z = U diag(s) V', so X U and Z V are maximally correlated.
+    left, values, right = jnp.linalg.svd(x[pairs[:, 0]].T @ z[pairs[:, 1]], full_matrices=False)
+    right = right.T
+    x, z = x @ left, (z @ right) * values**settings.reweight
+    if settings.whiten:  # S4: the whitening is undone in the rotated coordinates
+        x = x @ (left.T @ inverse_x @ left)
+        z = z @ (right.T @ inverse_z @ right)
+    kept = max(1, round(settings.keep_fraction * x.shape[1]))  # those of largest cross-correlation
+    return x[:, :kept], z[:, :kept]
+
+
+class Data(NamedTuple):
+    """The vectors of pairs, and the neighbours of each source vector with their weights.
+
+    Pairs are padded, so that all numbers `num_pairs` of known pairs share a compilation.
+    """
+
+    source: Float[Array, "n d_in"]
+    targets: Float[Array, "n d_out"]
+    neighbours: Float[Array, "n k d_in"]
+    weights: Float[Array, "n k"]
+    num_pairs: Int[Array, ""]
+    key: Array
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GradientDescent(training.Training):
+    """L_mse + beta L_lpl + L_ortho by gradient descent (equation 7); beta = 0 is MSE alone.
+
+    L_ortho, with the weight `orthogonality`, is used if the map is linear. The config file
+    configs/lpl/word_alignment.py explains all values.
+    """
+
+    normalise: tuple[str, ...]
+    map: str
+    hidden: int
+    momentum: float
+    orthogonality: float
+    beta: float
+    k: int
+    weights: str
+    regularisation: float
+
+    def fit(self, problem: Problem, work: Workdir, part: str) -> Common:
+        """The mapped source space, and the target space; UserError if the training diverges."""
+        x, z = normalise(problem.source, self.normalise), normalise(problem.target, self.normalise)
+        first, second = jax.random.split(problem.key)
+        parameters, apply = training.init_map(self.map, x.shape[1], z.shape[1], self.hidden, first)
+        rows = problem.pairs[:, 0]
+        near, num_pairs = self._neighbours(x, rows), jnp.asarray(problem.num_pairs)
+        targets = z[problem.pairs[:, 1]]
+        data = Data(source=x[rows], targets=targets, num_pairs=num_pairs, key=second, **near)
+        settings = dataclasses.replace(self, apply=apply)
+        state = training.start(parameters, settings)
+        state = training.run(training.step, state, data, settings, work=work, part=part)
+        return apply(state.parameters, x), z
+
+    def _neighbours(self, x, rows) -> dict[str, Array]:
+        """First phase (equation 6): the neighbours of rows and their weights; k = 0 without LPL."""
+        if self.weights not in loss.WEIGHTS:
+            known = ", ".join(loss.WEIGHTS)
+            raise UserError(f"There are no weights '{self.weights}': choose one of {known}.")
+        if not self.beta:
+            none = jnp.zeros((len(rows), 0, x.shape[1]))
+            return {"neighbours": none, "weights": none[..., 0]}
+        index, solve = loss.neighbours(x, rows, self.k), loss.WEIGHTS[self.weights]
+        weights = loss.lle_weights(x, rows, index, self.regularisation, solve)
+        return {"neighbours": x[index], "weights": weights}
+
+    def optimiser(self, schedule: optax.Schedule) -> optax.GradientTransformation:
+        """Stochastic gradient descent with momentum."""
+        return optax.sgd(schedule, momentum=self.momentum)
+
+    def objective(
+        self, parameters: training.Parameters, data: Data, rows: Int[Array, " b"]
+    ) -> tuple[Float[Array, ""], Metrics]:
+        """L_mse + beta L_lpl + L_ortho of a batch (equation 7), and its terms."""
+        mapped = partial(self.apply, parameters)
+        is_linear = self.apply is training.linear
+        targets = data.targets[rows]
+        terms = {"mse": loss.mse(mapped(data.source[rows]), targets).mean()}
+        total = terms["mse"]
+        if self.beta:
+            near, weights = data.neighbours[rows], data.weights[rows]
+            if is_linear:  # equal by linearity (see `loss.lpl`), and maps one vector instead of k
+                terms["lpl"] = loss.mse(mapped(loss.combine(near, weights)), targets).mean()
+            else:
+                terms["lpl"] = loss.lpl(mapped(near), weights, targets).mean()
+            total += self.beta * terms["lpl"]
+        if is_linear and self.orthogonality:
+            terms["orthogonality"] = loss.orthogonality(parameters)
+            total += self.orthogonality * terms["orthogonality"]
+        return total, terms
+
+
+@partial(jax.jit, static_argnames="steps")
+def normalise(x: Float[Array, "n d"], steps: tuple[str, ...]) -> Float[Array, "n d"]:
+    """S0: 'unit' (rows of unit length) and 'center' (columns of zero mean) in the given order.
 
     Raises:
-      UserError: more neighbours than there are words, or a training that diverged.
+      UserError: an unknown step.
     """
-    if config.k >= (words := len(problem.source)):
-        raise UserError(f"k is {config.k}: of {words} words each has {words - 1} neighbours.")
-    x = transforms.normalise(problem.source, config.normalise)
-    z = transforms.normalise(problem.target, config.normalise)
-    start, draws = jax.random.split(problem.key)
-    parameters, apply = maps.init(config.map, x.shape[1], z.shape[1], config.hidden, start)
-    near, weights = _neighbourhoods(x, problem.pairs[:, 0], config)
-    data = training.Data(
-        x[problem.pairs[:, 0]],
-        z[problem.pairs[:, 1]],
-        near,
-        weights,
-        jnp.asarray(problem.count),
-        draws,
-    )
-    settings = training.Settings(
-        apply=apply,
-        learning_rate=config.learning_rate,
-        momentum=config.momentum,
-        batch=config.batch,
-        updates=config.updates,
-        updates_per_step=config.updates // STEPS,
-        beta=config.beta,
-        orthogonality=config.orthogonality,
-    )
-    began = time.perf_counter()
-    state = train.run(
-        training.step,
-        training.init(parameters, settings),
-        data,
-        settings,
-        num_steps=STEPS,
-        chunk=STEPS // 2,
-        work=work,
-        part=part,
-    )
-    jax.block_until_ready(state)
-    rate = config.updates * config.batch / (time.perf_counter() - began)
-    work.log(f"{part}/throughput", 0, {"pairs_per_second": rate})
-    mapped = apply(state.parameters, x)
-    if not bool(jnp.isfinite(mapped).all()):
-        raise UserError(
-            f"The training of {part} diverged: lower its learning_rate ({config.learning_rate})."
-        )
-    train.forget_checkpoints(work, part)
-    return mapped, z
-
-
-def _neighbourhoods(x, rows, config) -> tuple[Float[Array, "n k d"], Float[Array, "n k"]]:
-    """First phase (eq. 6): each unit's neighbours and their weights, none without LPL."""
-    if not config.beta:
-        return jnp.zeros((len(rows), 0, x.shape[1])), jnp.zeros((len(rows), 0))
-    index = loss.neighbours(x, rows, config.k)
-    return x[index], WEIGHTS[config.weights](x, rows, index, config.regularisation)
-
-
-def check(config: ConfigDict, method: str) -> None:
-    """Refuses the values of a method that can't be meant.
-
-    Args:
-      config: of the experiment.
-      method: name of the method, and of the part of the config with its values.
-
-    Raises:
-      UserError: a value out of its range.
-    """
-    own = config[method]
-    for step in own.normalise:
-        cli.choose(transforms.NORMALISATIONS, step, f"step of {method}.normalise")
-    if "keep" in own:
-        cli.positive(config, f"{method}.keep")
-    if "map" not in own:
-        return
-    cli.choose(maps.MAPS, own.map, f"{method}.map")
-    cli.choose(WEIGHTS, own.weights, f"{method}.weights")
-    names = ("hidden", "learning_rate", "batch", "updates", "k")
-    cli.positive(config, *(f"{method}.{name}" for name in names))
-    cli.multiple(config, STEPS, f"{method}.updates")
+    for step in steps:
+        if step not in NORMALISATIONS:
+            known = ", ".join(NORMALISATIONS)
+            raise UserError(f"There is no normalisation '{step}': choose from {known}.")
+        x = NORMALISATIONS[step](x)
+    return x
 
 
 METHODS = {
-    "shigeto_2015": partial(closed, baselines.shigeto_2015),
-    "artetxe_2016": partial(closed, baselines.multi_step),
-    "smith_2017": partial(closed, baselines.multi_step),
-    "artetxe_2018": partial(closed, baselines.multi_step),
-    "mse_sgd": descent,
-    "lpa_mse": descent,
+    "shigeto_2015": RidgeRegression,
+    "artetxe_2016": MultiStep,
+    "smith_2017": MultiStep,
+    "artetxe_2018": MultiStep,
+    "mse_sgd": GradientDescent,
+    "lpa_mse": GradientDescent,
 }

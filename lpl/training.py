@@ -1,105 +1,146 @@
-"""The second phase: a map trained by gradient descent on pairs, neighbours' weights frozen."""
+"""The maps f from source to target, and gradient descent on batches of pairs."""
 
-from typing import NamedTuple
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
+from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from lpl import loss, maps
+from common import train
+from common.errors import UserError
+from common.train import Metrics, State
+from common.workdir import Workdir
+
+STEPS = 10  # of a training: losses are logged after each, a checkpoint is written after each half
+Parameters = Any
+Apply = Callable[[Parameters, Float[Array, "... d_in"]], Any]
 
 
-class Settings(NamedTuple):
-    """What a step is compiled for; the values are explained in configs/lpl/word_alignment.py."""
+class Perceptron(nnx.Module):
+    """One hidden layer with tanh; the paper has a single layer (3.3) or three (3.2, 3.4)."""
 
-    apply: maps.Apply
-    learning_rate: float
-    momentum: float
-    batch: int
-    updates: int
-    updates_per_step: int
-    beta: float
-    orthogonality: float
+    def __init__(self, d_in: int, hidden: int, d_out: int, rngs: nnx.Rngs):
+        self.hidden = nnx.Linear(d_in, hidden, rngs=rngs)
+        self.out = nnx.Linear(hidden, d_out, rngs=rngs)
+
+    def __call__(self, x: Float[Array, "... d_in"]) -> Float[Array, "... d_out"]:
+        return self.out(jnp.tanh(self.hidden(x)))
 
 
-class Data(NamedTuple):
-    """Training pairs, padded to one shape so that runs on fewer share a compilation.
+@dataclasses.dataclass(frozen=True)
+class ApplyModule:
+    """Applies an NNX module with given parameters; hashable, so that it can be static under jit."""
+
+    graph: nnx.GraphDef
+
+    def __call__(self, parameters: Parameters, x: Float[Array, "... d"]) -> Any:
+        return nnx.merge(self.graph, parameters)(x)
+
+
+def linear(matrix: Float[Array, "d_in d_out"], x: Float[Array, "... d"]) -> Float[Array, "... e"]:
+    """The linear map f(x) = x M."""
+    return x @ matrix
+
+
+def init_map(name: str, d_in: int, d_out: int, hidden: int, key: Array) -> tuple[Parameters, Apply]:
+    """Initial parameters of a map from d_in to d_out dimensions, and the function that applies it.
+
+    'linear' is a matrix that is initialised with orthonormal rows or columns; 'mlp' a `Perceptron`
+    with this number of hidden units and the initialisation of NNX.
+
+    Raises:
+      UserError: an unknown name.
+    """
+    if name == "linear":
+        return jax.nn.initializers.orthogonal()(key, (d_in, d_out)), linear
+    if name == "mlp":
+        graph, parameters = nnx.split(Perceptron(d_in, hidden, d_out, nnx.Rngs(key)))
+        return parameters, ApplyModule(graph)
+    raise UserError(f"There is no map '{name}': choose one of linear, mlp.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """Static settings of a training.
+
+    A subclass adds `objective(parameters, data, rows)`, which returns the loss of the training
+    pairs `rows` and its terms by name, and `optimiser(schedule)` for a schedule of the learning
+    rate.
 
     Attributes:
-      source: units of the pairs.
-      targets: their partners.
-      neighbours: of each unit, in the source space.
-      weights: of each neighbour, from the first phase.
-      count: of pairs that are no padding.
-      key: from which each update's draw is folded.
+      learning_rate: at the start; it decays to zero as a cosine.
+      batch: pairs of an update, drawn with replacement.
+      updates: number of updates, a multiple of `STEPS`.
+      apply: applies the map that is trained.
     """
 
-    source: Float[Array, "n d_in"]
-    targets: Float[Array, "n d_out"]
-    neighbours: Float[Array, "n k d_in"]
-    weights: Float[Array, "n k"]
-    count: Int[Array, ""]
-    key: Array
+    learning_rate: float
+    batch: int
+    updates: int
+    apply: Apply = linear
 
 
-class State(NamedTuple):
-    """Of the loop."""
-
-    parameters: maps.Parameters
-    optimiser: optax.OptState
-
-
-def init(parameters: maps.Parameters, settings: Settings) -> State:
+def start(parameters: Parameters, settings: Training) -> State:
     """The state before the first update."""
-    return State(parameters, _optimiser(settings).init(parameters))
+    return State.init(parameters, _optimiser(settings))
 
 
 def step(
-    state: State, index: Int[Array, ""], data: Data, settings: Settings
-) -> tuple[State, dict[str, Float[Array, ""]]]:
-    """`updates_per_step` updates, each on a batch drawn with replacement; their mean losses."""
+    state: State, index: Int[Array, ""], data: Any, settings: Training
+) -> tuple[State, Metrics]:
+    """One of `STEPS` equal parts of the updates, and the mean of their losses.
+
+    Batches are drawn from the first `data.num_pairs` pairs; they depend on `data.key` and the
+    number of the update alone. The objective may read whatever else `data` has.
+    """
 
     def update(state, number):
-        draw = jax.random.fold_in(data.key, number)
-        rows = jax.random.randint(draw, (settings.batch,), 0, data.count)
-        (_, terms), gradient = jax.value_and_grad(objective, has_aux=True)(
-            state.parameters, data, rows, settings
+        key = jax.random.fold_in(data.key, number)
+        rows = jax.random.randint(key, (settings.batch,), 0, data.num_pairs)
+        (_, terms), gradient = jax.value_and_grad(settings.objective, has_aux=True)(
+            state.parameters, data, rows
         )
-        change, optimiser = _optimiser(settings).update(gradient, state.optimiser, state.parameters)
-        return State(optax.apply_updates(state.parameters, change), optimiser), terms
+        return state.update(gradient, _optimiser(settings)), terms
 
-    numbers = index * settings.updates_per_step + jnp.arange(settings.updates_per_step)
-    state, terms = lax.scan(update, state, numbers)
+    count = settings.updates // STEPS
+    state, terms = lax.scan(update, state, index * count + jnp.arange(count))
     return state, {name: values.mean() for name, values in terms.items()}
 
 
-def objective(
-    parameters: maps.Parameters, data: Data, rows: Int[Array, " b"], settings: Settings
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
-    """L_mse + beta L_lpl + L_ortho of a batch (eq. 7), and its terms."""
-
-    def mapped(x):
-        return settings.apply(parameters, x)
-
-    linear = settings.apply is maps.linear
-    targets = data.targets[rows]
-    terms = {"mse": loss.mse(mapped(data.source[rows]), targets).mean()}
-    total = terms["mse"]
-    if settings.beta:
-        near, weights = data.neighbours[rows], data.weights[rows]
-        if linear:  # the same by one vector for k, see `loss.lpl`
-            terms["lpl"] = loss.mse(mapped(loss.combine(near, weights)), targets).mean()
-        else:
-            terms["lpl"] = loss.lpl(mapped(near), weights, targets).mean()
-        total += settings.beta * terms["lpl"]
-    if linear and settings.orthogonality:
-        terms["orthogonality"] = loss.orthogonality(parameters)
-        total += settings.orthogonality * terms["orthogonality"]
-    return total, terms
+def _optimiser(settings: Training) -> optax.GradientTransformation:
+    return settings.optimiser(optax.cosine_decay_schedule(settings.learning_rate, settings.updates))
 
 
-def _optimiser(settings: Settings) -> optax.GradientTransformation:
-    decay = optax.cosine_decay_schedule(settings.learning_rate, settings.updates)
-    return optax.sgd(decay, momentum=settings.momentum)
+def run(
+    step: train.Step,
+    state: State,
+    data: Any,
+    settings: Training,
+    *,
+    work: Workdir,
+    part: str,
+    runs: int = 1,
+) -> State:
+    """Makes all updates by `common.train.run`, and logs the training pairs per second.
+
+    `step` may be the one above, or train several runs at once; `state` is donated.
+
+    Raises:
+      UserError: a number of updates that is no multiple of `STEPS`, or a training that diverged.
+    """
+    if settings.updates % STEPS:
+        raise UserError(f"updates is {settings.updates}: give a multiple of {STEPS}.")
+    began = time.perf_counter()
+    state = train.run(
+        step, state, data, settings, num_steps=STEPS, chunk=STEPS // 2, work=work, part=part
+    )
+    jax.block_until_ready(state)
+    rate = settings.updates * settings.batch * runs / (time.perf_counter() - began)
+    work.log(f"{part}/throughput", 0, {"pairs_per_second": rate})
+    return state

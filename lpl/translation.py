@@ -1,11 +1,12 @@
-"""Retrieving translations in common coordinates, and what surrounds a word there."""
+"""Translation by retrieval in common coordinates, and the nearest words of a word there."""
+
+import dataclasses
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
-from ml_collections import ConfigDict
 
 from common.errors import UserError
-from common.manifold import to_spheres
+from common.linear import unit
 from common.metrics import precision_at_k
 from common.retrieval import csls_top_k, inverted_softmax_top_k, log_mass, mean_top_k, top_k
 
@@ -13,78 +14,89 @@ RETRIEVALS = ("nn", "csls", "inverted_softmax")
 CUTS = (1, 5, 10)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Hubness:
+    """Settings of the retrievals that correct for hubs.
+
+    Attributes:
+      hubness_words: about how many source words stand for all of them when the hubness of a target
+        word is measured.
+      csls_neighbours: neighbours over which CSLS averages.
+      inverse_temperature: of the inverted softmax.
+    """
+
+    hubness_words: int
+    csls_neighbours: int
+    inverse_temperature: float
+
+
 def precision(
     source: Float[Array, "n r"],
     target: Float[Array, "m r"],
     queries: Int[Array, " q"],
-    gold: Int[Array, "q g"],
+    translations: Int[Array, "q g"],
     retrieval: str,
-    config: ConfigDict,
+    hubness: Hubness,
 ) -> dict[str, float]:
     """P@1, P@5 and P@10 of the queries' translations among all target words.
 
     Args:
       source: the source space in common coordinates.
-      target: the target space in them.
+      target: the target space in common coordinates.
       queries: source rows to translate.
-      gold: target rows that are right for each, padded with -1.
+      translations: target rows that translate each query, padded with -1.
       retrieval: 'nn' (largest cosine), 'csls' or 'inverted_softmax'.
-      config: of the latter two `hubness_words` (about so many source words stand for all),
-        `neighbours` and `inverse_temperature`.
+      hubness: settings of the latter two.
 
     Raises:
       UserError: an unknown retrieval.
     """
-    x, z = to_spheres(source), to_spheres(target)
-    # Evenly over the order of frequency: from frequent words alone, rare targets would be hubs.
-    asked, others = x[queries], x[:: max(1, len(x) // config.hubness_words)]
+    x, z = unit(source), unit(target)
+    # Source words are in order of frequency, and every n-th of them is used. From the most frequent
+    # ones alone, the hubness of rare target words would be underestimated.
+    asked, others = x[queries], x[:: max(1, len(x) // hubness.hubness_words)]
     k = min(max(CUTS), len(z))
     if retrieval == "nn":
         found = top_k(asked, z, k)[1]
     elif retrieval == "csls":
-        near = min(config.neighbours, len(others), len(z))
-        hubness = mean_top_k(z, others, near)
-        found = csls_top_k(asked, z, k, near, key_hubness=hubness)[1]
+        neighbours = min(hubness.csls_neighbours, len(others), len(z))
+        key_hubness = mean_top_k(z, others, neighbours)
+        found = csls_top_k(asked, z, k, neighbours, key_hubness=key_hubness)[1]
     elif retrieval == "inverted_softmax":
-        mass = log_mass(z, others, config.inverse_temperature)
-        found = inverted_softmax_top_k(asked, z, k, config.inverse_temperature, mass)[1]
+        mass = log_mass(z, others, hubness.inverse_temperature)
+        found = inverted_softmax_top_k(asked, z, k, hubness.inverse_temperature, mass)[1]
     else:
-        raise UserError(f"There is no retrieval '{retrieval}': choose {', '.join(RETRIEVALS)}.")
-    return {f"p_at_{cut}": float(precision_at_k(found, gold, cut)) for cut in CUTS}
+        known = ", ".join(RETRIEVALS)
+        raise UserError(f"There is no retrieval '{retrieval}': choose one of {known}.")
+    return {f"p_at_{cut}": float(precision_at_k(found, translations, cut)) for cut in CUTS}
 
 
-def surroundings(
+def nearest_words(
     source: Float[Array, "n r"],
     target: Float[Array, "m r"],
-    word: int,
-    translation: int,
-    names: tuple[list[str], list[str]],
+    pair: tuple[int, int],
+    words: tuple[list[str], list[str]],
     count: int,
 ) -> dict[str, list[str]]:
-    """The nearest words of a word and of its translation, each in its language and in both.
+    """The nearest `count` words of a word and of its translation, as in Table 2.
 
-    Args:
-      source: the source space in common coordinates.
-      target: the target space in them.
-      word: a source row.
-      translation: a target row.
-      names: words of both spaces.
-      count: words to name.
+    Spaces are in common coordinates; `pair` is the word's source row and its translation's target
+    row, and `words` are those of both spaces.
 
     Returns:
-      `source`: neighbours of the word among source words; `target`: of its translation among target
-      words; `aligned`: of the word among the words of both, target words marked by a star.
+      `source`: source words nearest to the word; `target`: target words nearest to its translation;
+      `both`: words of both spaces nearest to the word, target words marked by a star.
     """
-    x, z = to_spheres(source), to_spheres(target)
-    both = jnp.concatenate([x, z])
-    labels = [*names[0], *(f"{name}*" for name in names[1])]
+    x, z = unit(source), unit(target)
+    starred = [f"{word}*" for word in words[1]]
 
-    def near(query, keys, words, itself):
+    def nearest(query, keys, names, excluded):
         found = top_k(query[None], keys, min(count + 1, len(keys)))[1][0].tolist()
-        return [words[row] for row in found if row != itself][:count]
+        return [names[row] for row in found if row != excluded][:count]
 
+    word, translation = pair
     return {
-        "source": near(x[word], x, names[0], word),
-        "target": near(z[translation], z, names[1], translation),
-        "aligned": near(x[word], both, labels, word),
+        "source": nearest(x[word], x, words[0], word),
+        "target": nearest(z[translation], z, words[1], translation),
+        "both": nearest(x[word], jnp.concatenate([x, z]), [*words[0], *starred], word),
     }

@@ -1,10 +1,45 @@
-"""One thread and one core a test process: they run side by side, most of their time compiling."""
+"""One thread for each test process, as many of which as cores run at once; interrupted runs."""
 
 import os
 
+import pytest
+
+from common import train
+
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
 
-worker = os.environ.get("PYTEST_XDIST_WORKER", "gw")[2:]
-if worker and hasattr(os, "sched_setaffinity"):  # elsewhere than on Linux the system decides
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[int(worker) % len(cores)]})
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Calls a function, and interrupts it before the n-th chunk of training steps."""
+
+    def interrupted(n, call):
+        chunk, calls = train._chunk, []
+
+        def stopped(*args):
+            calls.append(args)
+            if len(calls) == n:
+                raise KeyboardInterrupt
+            return chunk(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(train, "_chunk", stopped)
+            with pytest.raises(KeyboardInterrupt):
+                call()
+
+    return interrupted
+
+
+@pytest.fixture
+def assert_resumes(interrupted):
+    """Interrupts a run before each of some chunks; then its results are those of a whole run."""
+
+    def assert_resumes(run, workdir, whole, *chunks):
+        for chunk in chunks:
+            interrupted(chunk, run)
+            assert list(workdir.glob("checkpoints/*/*")) and not (workdir / "table.md").exists()
+        run()
+        for name in ("results.json", "table.md"):
+            assert (workdir / name).read_text() == (whole / name).read_text()
+
+    return assert_resumes

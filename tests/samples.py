@@ -1,4 +1,4 @@
-"""Small models in other people's file formats, for tests that read them or break them."""
+"""A small model in the file format of Hugging Face, and two spaces that correspond."""
 
 import json
 from collections.abc import Callable
@@ -24,11 +24,11 @@ TINY_BERT = {
 
 
 def bert_files(draw: Callable[[tuple[int, ...]], np.ndarray], **more) -> dict[str, bytes]:
-    """A BERT of four words in Hugging Face's form: the files of its folder.
+    """Returns name -> content of the files of a BERT whose vocabulary are four words.
 
     Args:
       draw: shape -> float32 values of a parameter.
-      **more: of config.json.
+      **more: further values of config.json.
     """
     state = nnx.state(nnx.eval_shape(lambda: bert.Bert(TINY_BERT, nnx.Rngs(0))))
     parameters = {}
@@ -46,25 +46,16 @@ def bert_files(draw: Callable[[tuple[int, ...]], np.ndarray], **more) -> dict[st
     }
 
 
-def timm_shapes(
-    width: int, depth: int, patch: int, side: int, channels: int
-) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the state_dict of timm's VisionTransformer, without its head."""
-    shapes = {
-        "cls_token": (1, 1, width),
-        "pos_embed": (1, 1 + side**2, width),
-        "patch_embed.proj.weight": (width, channels, patch, patch),
-    }
-    shapes |= dict.fromkeys(("patch_embed.proj.bias", "norm.weight", "norm.bias"), (width,))
-    for i in range(depth):
-        for name, out, into in (
-            ("attn.qkv", 3 * width, width),
-            ("attn.proj", width, width),
-            ("mlp.fc1", 4 * width, width),
-            ("mlp.fc2", width, 4 * width),
-        ):
-            shapes[f"blocks.{i}.{name}.weight"] = (out, into)
-            shapes[f"blocks.{i}.{name}.bias"] = (out,)
-        for name in ("norm1", "norm2"):
-            shapes[f"blocks.{i}.{name}.weight"] = shapes[f"blocks.{i}.{name}.bias"] = (width,)
-    return shapes
+def rotated_spaces() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A space, and another with more dimensions and rows: rotated, with noise, and shuffled.
+
+    Returns:
+      x [240, 12], y [260, 16], and the row of y that corresponds to each row of x.
+    """
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(240, 12)) * np.linspace(2, 0.5, 12)
+    y = rng.normal(size=(260, 16)) * 0.3
+    rotation = np.linalg.qr(rng.normal(size=(16, 16)))[0][:12]
+    y[:240] = x @ rotation + 0.05 * rng.normal(size=(240, 16))
+    order = rng.permutation(260)
+    return (x + 1).astype(np.float32), (y[order] - 2).astype(np.float32), np.argsort(order)[:240]

@@ -1,137 +1,187 @@
-"""What the README and CONTRIBUTING promise of the tree, read from the sources alone."""
+"""Rules of the source tree, read from the sources alone. They hold for every paper, new ones too.
+
+A paper is a folder with an experiments.py; nothing here lists them.
+"""
 
 import ast
-import re
+import graphlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAPERS = sorted(path.parent.name for path in ROOT.glob("*/main.py"))
-SOURCES = sorted(
-    path.relative_to(ROOT) for name in (*PAPERS, "common") for path in (ROOT / name).rglob("*.py")
-)
-MOST_LINES = 300
-LONG = {
-    "common/alignment.py": "an aligner is one object: fit, apply, inverse, save and load",
-    "common/data/vectors.py": "one reader of all forms of vectors, and what is wrong with each",
-    "common/ot.py": "small and streamed transport share their cost and their weights",
+PAPERS = sorted(path.parent.name for path in ROOT.glob("*/experiments.py"))
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in (*PAPERS, "common")
+    for path in sorted((ROOT / package).rglob("*.py"))
 }
-# Flags are defined where a command line begins.
-ENTRIES = [f"{name}/main.py" for name in PAPERS] + ["anchor_opt/align.py", "common/encode.py"]
+MAX_LEVELS = 7
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @cache
 def tree(path: Path) -> ast.Module:
-    return ast.parse((ROOT / path).read_text())
+    return ast.parse(path.read_text())
 
 
 def imported(path: Path) -> set[str]:
-    """Modules that a file imports anywhere, `from a import b` as a and a.b."""
+    """Names of the modules that a file imports anywhere; of ours, the module and not its names."""
     found = set()
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} has a relative import"
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names & MODULES.keys() or {node.module}
     return found
 
 
-def public(path: Path):
-    """The public functions and classes of a file, and the public methods of these classes."""
-    for node in tree(path).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            yield node
-            if isinstance(node, ast.ClassDef):
-                for part in node.body:
-                    if isinstance(part, ast.FunctionDef) and not part.name.startswith("_"):
-                        yield part
+def package(module: str) -> str:
+    return module.split(".")[0]
 
 
-def test_the_four_papers_are_seen():
-    assert PAPERS == ["anchor_opt", "embed_match", "lpl", "wasserstein_embed"]
-    assert len(SOURCES) > 90
+def is_command_line(module: str) -> bool:
+    return module.endswith("__main__") or any(
+        isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+        for node in tree(MODULES[module]).body
+    )
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_paper_has_a_command_line_a_page_configs_and_tests(name):
+    assert is_command_line(f"{name}.main")
+    assert f"{name}.page" in MODULES
+    assert list(ROOT.glob(f"configs/{name}/*.py")) and list(ROOT.glob(f"tests/{name}/test_*.py"))
+
+
+def test_every_folder_of_code_is_installed():
+    for module, path in MODULES.items():
+        assert (path.parent / "__init__.py").exists(), module
+
+
+def test_papers_import_common_alone_and_common_imports_no_paper():
+    others = {*PAPERS, "tests", "benchmarks", "docs", "configs"}
+    for module, path in MODULES.items():
+        found = {package(name) for name in imported(path)}
+        assert not found & (others - {package(module)}), module
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("configs/*/*.py")), ids=lambda path: path.stem)
+def test_a_config_imports_its_own_paper_alone(path):
+    own = path.parent.name
+    for module in imported(path):
+        assert package(module) not in {*PAPERS, "configs"} or own in module.split(".")[:2]
+
+
+def test_imports_point_from_main_to_experiments_to_methods():
+    for module, path in MODULES.items():
+        found = imported(path)
+        assert not {name for name in found & MODULES.keys() if is_command_line(name)}, module
+        assert not {name for name in found if name.endswith(".page")}, module
+        if not module.endswith((".main", ".page")):
+            assert f"{package(module)}.experiments" not in found, module
+        if module.endswith(".main"):
+            assert {name for name in found if package(name) != "common"} == {
+                f"{package(module)}.experiments"
+            }
 
 
 @pytest.mark.parametrize("name", [*PAPERS, "common"])
-def test_papers_import_common_alone_and_common_no_paper(name):
-    strangers = {*PAPERS, "tests", "benchmarks", "docs", "configs"} - {name}
-    for path in (path for path in SOURCES if path.parts[0] == name):
-        assert not {module.split(".")[0] for module in imported(path)} & strangers, path
+def test_imports_have_no_cycle_and_few_levels(name):
+    graph = {
+        module: {other for other in imported(path) & MODULES.keys() if package(other) == name}
+        for module, path in MODULES.items()
+        if package(module) == name
+    }
+    chains: dict[str, list[str]] = {}
+    for module in graphlib.TopologicalSorter(graph).static_order():  # raises CycleError
+        chains[module] = [
+            module,
+            *max((chains[other] for other in graph[module]), key=len, default=[]),
+        ]
+    longest = max(chains.values(), key=len)
+    assert len(longest) <= MAX_LEVELS, " -> ".join(longest)
+
+
+def public(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    """The public functions and classes of a file, and the public methods of these classes."""
+    for node in tree(path).body:
+        if isinstance(node, FUNCTIONS | ast.ClassDef) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                for part in node.body:
+                    if isinstance(part, FUNCTIONS) and not part.name.startswith("_"):
+                        yield part
+
+
+def arguments(function: ast.FunctionDef) -> list[ast.arg]:
+    given = function.args
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_public_functions_are_documented_and_their_arrays_have_shapes(module):
+    assert ast.get_docstring(tree(MODULES[module])), "the module has no docstring"
+    shapeless = {"jax.Array", "Array", "np.ndarray", "jnp.ndarray"}
+    for node in public(MODULES[module]):
+        assert ast.get_docstring(node), node.name
+        if isinstance(node, FUNCTIONS):
+            found = [a.annotation for a in arguments(node) if a.arg not in ("key", "keys")]
+            texts = {ast.unparse(annotation) for annotation in [*found, node.returns] if annotation}
+            assert not texts & shapeless, f"{node.name} has arrays without shapes"
+
+
+def experiment_modules(name: str) -> set[str]:
+    """experiments.py, runner.py, and the modules of the functions in the table EXPERIMENTS."""
+    experiments = tree(MODULES[f"{name}.experiments"])
+    origin = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(experiments)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    found = {f"{name}.experiments", f"{name}.runner"}
+    for node in experiments.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and "EXPERIMENTS" in ast.unparse(node):
+            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            for known in {origin[name] for name in names & origin.keys()}:
+                found.add(known if known in MODULES else known.rpartition(".")[0])
+    return found
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_configs_know_their_own_paper_alone(name):
-    for path in ROOT.glob(f"configs/{name}/*.py"):
-        for module in imported(path.relative_to(ROOT)):
-            parts = module.split(".")
-            assert parts[0] not in PAPERS or parts[0] == name, path
-            assert parts[0] != "configs" or parts[1] == name, path
+def test_configs_are_seen_by_experiments_alone(name):
+    """Functions below the experiments take values, which `common.settings` makes of a config."""
+    below = {module for module in MODULES if package(module) == name} - experiment_modules(name)
+    functions = {
+        (module, node.name): {ast.unparse(a.annotation) if a.annotation else a.arg for a in found}
+        for module in below
+        for node in ast.walk(tree(MODULES[module]))
+        if isinstance(node, FUNCTIONS) and (found := arguments(node))
+    }
+    wrong = {
+        function
+        for function, texts in functions.items()
+        if "config" in texts or any("ConfigDict" in text for text in texts)
+    }
+    assert not wrong
 
 
-@pytest.mark.parametrize("name", PAPERS)
-def test_main_sees_experiments_alone_and_nothing_sees_main(name):
-    own = {module for module in imported(Path(name) / "main.py") if module.startswith(name)}
-    assert own == {name, f"{name}.experiments"}
-    for path in (path for path in SOURCES if path.parts[0] == name and path.stem != "main"):
-        wrong = {f"{name}.main", f"{name}.experiments"}
-        assert not imported(path) & wrong, f"{path} imports upwards"
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=str)
-def test_what_is_public_is_documented(path):
-    assert ast.get_docstring(tree(path)), path
-    for node in public(path):
-        assert ast.get_docstring(node), f"{path}: {node.name}"
-        if isinstance(node, ast.FunctionDef):
-            assert not list(shapeless(node)), f"{path}: {node.name} has arrays without shape"
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_what_to_read_first_is_there(name):
-    files = re.findall(r"\w+\.py", ast.get_docstring(tree(Path(name) / "__init__.py")))
-    assert len(files) > 5
-    for file in files:
-        assert (ROOT / name / file).exists(), file
-
-
-def shapeless(function: ast.FunctionDef):
-    """Arrays annotated without their shape; keys of random numbers have none."""
-    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-    for argument in arguments:
-        if argument.annotation is not None and argument.arg not in ("key", "keys"):
-            text = ast.unparse(argument.annotation)
-            if text in ("jax.Array", "Array", "np.ndarray", "jnp.ndarray"):
-                yield f"{argument.arg}: {text}"
-    if function.returns is not None:
-        text = ast.unparse(function.returns)
-        if text in ("jax.Array", "Array", "np.ndarray", "jnp.ndarray"):
-            yield f"-> {text}"
-
-
-def test_files_are_short():
-    folders = (ROOT / name for name in ("benchmarks", "configs", "docs"))
-    others = (path for folder in folders for path in folder.rglob("*.py"))
-    paths = [*SOURCES, *(path.relative_to(ROOT) for path in others)]
-    lines = {str(path): len((ROOT / path).read_text().splitlines()) for path in paths}
-    assert {path for path, count in lines.items() if count > MOST_LINES} == LONG.keys()
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=str)
-def test_nothing_is_read_from_beside_the_code_or_unpickled(path):
-    assert not {module.split(".")[0] for module in imported(path)} & {"pickle", "dill", "joblib"}
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Name):
-            assert node.id != "__file__", f"{path} reads from beside itself"
-        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
-            assert node.value.value is False, f"{path} unpickles"
+def test_nothing_is_unpickled():
+    folders = (*PAPERS, "common", "configs", "docs", "benchmarks", "template")
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        assert not {"pickle", "dill", "joblib"} & {package(name) for name in imported(path)}, path
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert isinstance(node.value, ast.Constant) and not node.value.value, path
 
 
 def test_flags_are_defined_where_a_command_line_begins():
-    for path in SOURCES:
+    for module, path in MODULES.items():
         calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
-        names = [ast.unparse(call.func) for call in calls]
-        if any(name.startswith(("flags.DEFINE", "config_flags.DEFINE")) for name in names):
-            assert str(path) in ENTRIES, path
+        if any(".DEFINE" in ast.unparse(call.func) for call in calls):
+            assert is_command_line(module) or module == "common.cli", module

@@ -1,6 +1,7 @@
-"""Objects as small clouds of points, compared by Sinkhorn (Frogner et al. 2019).
+"""Entropic Wasserstein embeddings: objects as small point clouds (Frogner et al. 2019).
 
-To read: cloud.py, the distance, and fixed_point.py, the same at the price of a training loop.
-siamese.py and images.py embed images; networks.py, metric_embed.py and graphs.py the nodes of
-graphs; word_embed.py and words.py words.
+Mathematics: cloud.py defines the distances between clouds; fixed_point.py computes them faster
+during training. metric_embed.py fits a given metric, siamese.py embeds images, word_embed.py words.
+Measurements: graphs.py, images.py and words.py read data, train and evaluate; experiments.py turns
+configs into their settings; the *_report.py files make tables and figures.
 """

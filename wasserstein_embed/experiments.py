@@ -1,14 +1,222 @@
-"""The experiments by name; each takes (config, work, cache), returns the table for the terminal."""
+"""The experiments: a config becomes typed settings; then data -> method -> metrics -> report."""
 
-from wasserstein_embed.graphs import graphs
-from wasserstein_embed.images import images, sweep
-from wasserstein_embed.words import words
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from ml_collections import ConfigDict
+from tqdm import tqdm
+
+from common import report, train
+from common.data import corpus, reviews
+from common.errors import UserError
+from common.report import Row
+from common.settings import settings, sweep
+from common.workdir import Workdir, read_arrays
+from wasserstein_embed import (
+    graphs,
+    graphs_report,
+    images,
+    images_report,
+    metric_embed,
+    siamese,
+    word_embed,
+    words,
+    words_report,
+)
+from wasserstein_embed.cloud import Distance
+
+
+def graph_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Distortion of shortest paths for each recipe, geometry and size, over all graphs."""
+    del cache  # the graphs are drawn at random
+    _check("graph", [config.graph], graphs.GENERATORS)
+    _check("geometry", config.methods, [*metric_embed.VECTOR_DISTANCES, "wasserstein"])
+    _check("recipe", config.recipes, ["reference", "tuned"])
+    options = config.graph_options[config.graph].to_dict()
+    random_seeds = range(config.num_graphs)
+    drawn = [graphs.draw(config.graph, config.num_nodes, options, s) for s in random_seeds]
+    data = graphs.all_pairs(drawn)
+    published = (config.graph, config.num_nodes, options) == ("scale_free", 64, {"m": 2})
+    reference = graphs_report.reference if published else lambda name, size: None
+    measured = []
+    for recipe, name, values in tqdm(list(_graph_trainings(config)), unit="training"):
+        size, iterations = values.shape[0], config.measure_iterations[recipe]
+        part = f"{recipe}-{name}-{size}"
+        loop = {"checkpoint_every": config.checkpoint_every, "work": work, "part": part}
+        arguments = values, data, len(drawn), iterations
+        compute = partial(graphs.train_and_measure, *arguments, **loop)
+        shared = {
+            "method": name,
+            "dim": int(np.prod(values.shape)),
+            "paper_value": reference(name, size) if recipe == "reference" else None,
+            "labels": {"recipe": recipe, "size": size},
+        }
+        for random_seed, value in enumerate(work.part(part, compute)):
+            measured.append(shared | {"random_seed": random_seed, "value": value})
+        train.forget_checkpoints(work, part)
+    rows = report.summarise(
+        measured,
+        experiment=config.experiment,
+        dataset=f"{config.graph}, {config.num_nodes} nodes",
+        metric="distortion",
+        num_items=config.num_nodes,
+    )
+    text = _document("Shortest paths of graphs", graphs_report, rows)
+    return report.finish(work, rows, text, {"distortion": graphs_report.figure(rows)})
+
+
+def _graph_trainings(config: ConfigDict) -> Iterator[tuple[str, str, metric_embed.Settings]]:
+    """Recipe, name of the method and settings of each training."""
+    for recipe, geometry in itertools.product(config.recipes, config.methods):
+        if geometry not in config[recipe]:
+            continue
+        if geometry == "wasserstein":
+            sizes = itertools.product(config.cloud_dimensions, config.points)
+            shapes, steps = {(m, k): f"wasserstein_r{k}" for k, m in sizes}, config.steps.clouds
+        else:
+            shapes, steps = {(d,): geometry for d in config.dimensions}, config.steps.vectors
+        for shape, name in shapes.items():
+            given = {"geometry": geometry, "shape": shape, "steps": steps}
+            yield recipe, name, settings(metric_embed.Settings, config[recipe][geometry], **given)
+
+
+def image_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Siamese training by Sinkhorn and by Euclidean distance: kNN accuracy, Figures 1 to 3."""
+    names = (config.train_split, config.test_split)
+    splits = images.read(config.dataset, config.idx, *names, cache)
+    rows = _image_rows(config, work, splits)
+    parts = {m: [f"seed{s}-{m}" for s in config.random_seeds] for m in config.methods}
+    first = {m: read_arrays(work.path / images.clouds_file(runs[0])) for m, runs in parts.items()}
+    clouds = {method: images_report.in_plane(found["points"]) for method, found in first.items()}
+    figures = {
+        "training": images_report.training_figure(work.records(), parts, config.margin),
+        "clouds": images_report.clouds_figure(clouds, splits.test),
+        "nine": images_report.nine_figure(clouds, splits.test, config.figure_class),
+    }
+    text = _document("Images as clouds", images_report, rows)
+    return report.finish(work, rows, text, figures)
+
+
+def image_sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """The image experiment with each of config.sweep_values as config.sweep_over."""
+    names = (config.train_split, config.test_split)
+    splits = images.read(config.dataset, config.idx, *names, cache)
+    rows = []
+    for value, point in sweep(config):
+        swept = {"sweep_over": config.sweep_over, "sweep_value": value}
+        rows += _image_rows(point, work, splits, f"{value}-", **swept)
+    text = _document(f"Images as clouds over {config.sweep_over}", images_report, rows)
+    return report.finish(work, rows, text, {"sweep": images_report.sweep_figure(rows)})
+
+
+def _image_rows(
+    config: ConfigDict, work: Workdir, splits: images.Splits, prefix: str = "", **shared
+) -> list[Row]:
+    """Trains and measures each method with each random seed."""
+    _check("method", config.methods, ["sinkhorn", "euclidean"])
+    network = settings(siamese.Network, config, image_shape=splits.train.images.shape[1:])
+    names = "num_neighbours", "num_test_pairs", "evaluate_every"
+    options = {name: config[name] for name in names}
+    sinkhorn = settings(Distance, config.distance)
+    as_published = (network.num_points, network.dimensions) == (3, 2)
+    measured = []
+    bar = tqdm(list(itertools.product(config.random_seeds, config.methods)), unit="part")
+    for random_seed, method in bar:
+        part = f"{prefix}seed{random_seed}-{method}"
+        bar.set_description(part)
+        distance = sinkhorn if method == "sinkhorn" else None
+        training = settings(siamese.Training, config, network=network, distance=distance)
+        arguments = training, splits, random_seed, sinkhorn
+        compute = partial(images.train_and_measure, *arguments, **options, work=work, part=part)
+        for one in work.part(part, compute, images.clouds_file(part)):
+            euclidean = method == one.get("labels", {}).get("neighbours_by") == "euclidean"
+            paper = images_report.REPORTED if euclidean and as_published else {}
+            measured.append(one | paper | {"method": method, "random_seed": random_seed})
+        train.forget_checkpoints(work, part)
+    return report.summarise(
+        measured,
+        experiment=config.experiment,
+        dataset=config.dataset,
+        num_items=len(splits.test.labels),
+        dim=network.dimensions,
+        proxy=config.dataset != "mnist",
+        labels={
+            "num_points": network.num_points,
+            "num_train": len(splits.train.labels),
+            "train_split": splits.train.split,
+            "test_split": splits.test.split,
+        },
+        **shared,
+    )
+
+
+def word_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Words as clouds and as vectors of equal size: rank correlation, nearest words, densities."""
+    _check("geometry", config.geometries, ["wasserstein", "euclidean"])
+    texts = reviews.load(config.dataset, cache).interleaved().texts[: config.num_texts]
+    options = {"num_words": config.num_words, "subsample": config.subsample, "gap": config.window}
+    read = corpus.build(texts, **options, random_seed=0)
+    space, num_pairs = config.reference_space, config.num_compared_pairs
+    gold = words.gold_similarities(space, read.words, num_pairs, cache)
+    measured, neighbours, figures = [], {}, {}
+    tasks = list(itertools.product(config.geometries, config.dimensions, config.random_seeds))
+    for geometry, dimension, random_seed in tqdm(tasks, unit="training"):
+        values = settings(word_embed.Settings, config, geometry=geometry, dimension=dimension)
+        part = f"{values.name}-seed{random_seed}"
+
+        def compute(values=values, random_seed=random_seed, part=part):
+            loop = {"steps": config.steps, "checkpoint_every": config.checkpoint_every}
+            x = words.train_embedding(values, read, random_seed, work=work, part=part, **loop)
+            queries, number = config.query_words, config.num_neighbours
+            planar = values.name == "wasserstein_r2"
+            return {
+                "spearman": words.rank_correlation(x, gold, values),
+                "neighbours": words.nearest_words(x, read.words, queries, number, values),
+                "densities": words.densities(x, read.words, config.figure_words) if planar else {},
+            }
+
+        result = work.part(part, compute)
+        train.forget_checkpoints(work, part)
+        fields = {"method": values.name, "dim": config.num_points * dimension}
+        measured.append(fields | {"random_seed": random_seed, "value": result["spearman"]})
+        nearest = [(query, ", ".join(near)) for query, near in result["neighbours"].items()]
+        neighbours[f"Nearest words, {part}"] = report.markdown(("Word", "Nearest first"), nearest)
+        if result["densities"]:
+            figures[f"words-{part}"] = words_report.densities_figure(result["densities"], part)
+    rows = report.summarise(
+        measured,
+        experiment=config.experiment,
+        dataset=config.dataset,
+        metric="spearman",
+        num_items=len(read.words),
+        proxy=True,
+        labels={"reference_space": space, "num_compared_pairs": num_pairs},
+    )
+    text = _document("Words as clouds", words_report, rows, neighbours)
+    return report.finish(work, rows, text, figures)
+
+
+def _check(kind: str, given: Sequence[str], known: Sequence[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise UserError(f"There is no {kind} '{name}': choose one of {', '.join(known)}.")
+
+
+def _document(title: str, module, rows: list[Row], more: dict[str, str] | None = None) -> str:
+    """The table.md of a run: a title, a description and titled tables of a report module."""
+    tables = module.tables(rows) | (more or {})
+    parts = [f"**{name}**\n\n{table}" for name, table in tables.items()]
+    return "\n\n".join([f"## {title}", module.describe(rows), *parts])
+
 
 EXPERIMENTS = {
-    "graphs": graphs,
-    "images": images,
-    "words": words,
-    "sweep_points": sweep,
-    "sweep_dimensions": sweep,
-    "sweep_epsilon": sweep,
+    "graphs": graph_embeddings,
+    "images": image_embeddings,
+    "words": word_embeddings,
+    "sweep_points": image_sweep,
+    "sweep_dimensions": image_sweep,
+    "sweep_epsilon": image_sweep,
 }

@@ -1,13 +1,14 @@
-"""Entropic transport of many pairs of small clouds at the price of a training loop.
+"""Entropic transport between many pairs of small clouds, fast enough for a training loop.
 
-`cloud.pairs` is the general distance; here p = 1, Euclidean cost, equal weights, and what a
-training needs besides:
+`cloud.pair_distances` is the general distance. Here p = 1, the ground distance is Euclidean and
+the weights are uniform, and training is accelerated in three ways:
 
-- Potentials go on from a start of the caller's. A step of training moves clouds little, so that a
-  few iterations from the last step's potentials do the work of many from nothing.
-- Nothing is unrolled, gradients are those of Sinkhorn's fixed point: of the regularised cost by the
-  ground cost C it is the plan P, of <P, C> it is what `sensitivity` solves for.
-- Kernel and ground cost are made once, not once an iteration, and stay in a core's cache.
+- Warm starts: Sinkhorn begins from potentials that the caller kept from the previous step. A step
+  of training moves the clouds little, so a few iterations suffice.
+- No unrolling: gradients are those at Sinkhorn's fixed point. By the envelope theorem the gradient
+  of the entropic cost by the ground cost C is the plan P; that of <P, C> is given by `sensitivity`.
+- The kernel is computed once per problem instead of once per iteration, and pairs are processed in
+  blocks that stay in the cache.
 """
 
 from functools import partial
@@ -18,88 +19,83 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from common.sinkhorn import root
+from common.ot import safe_sqrt
 
-FLOOR = 1e-30  # of a kernel's sums, and
-HIGHEST = 80.0  # of its exponents, so that float32 stays finite
+MIN_SUM = 1e-30  # lower bound of row and column sums, which are divided by
+MAX_EXPONENT = 80.0  # upper bound of the kernel's exponents: exp(88) overflows float32
 
 
 class Potentials(NamedTuple):
-    """Where Sinkhorn starts from and ends at, for each pair; `Potentials.zeros` at first.
+    """Warm start of Sinkhorn for each pair of clouds."""
 
-    Attributes:
-      f: of the first cloud.
-      g: of the second.
-      alpha: solution of `sensitivity` for the first cloud.
-      beta: for the second.
-    """
-
-    f: Float[Array, "b M"]
-    g: Float[Array, "b M"]
-    alpha: Float[Array, "b M"]
-    beta: Float[Array, "b M"]
+    f: Float[Array, "b M"]  # dual potential of the first cloud
+    g: Float[Array, "b M"]  # dual potential of the second cloud
+    alpha: Float[Array, "b M"]  # solution of `sensitivity` for the first cloud
+    beta: Float[Array, "b M"]  # and for the second cloud
 
     @classmethod
-    def zeros(cls, pairs: int, points: int) -> "Potentials":
-        """The start from nothing."""
-        return cls(*(jnp.zeros((pairs, points)) for _ in cls._fields))
+    def zeros(cls, num_pairs: int, num_points: int) -> "Potentials":
+        """Potentials of a cold start."""
+        return cls(*(jnp.zeros((num_pairs, num_points)) for _ in cls._fields))
 
 
-@partial(jax.jit, static_argnames=("iterations", "regularised"))
-def of_pairs(
+@partial(jax.jit, static_argnames=("iterations", "entropic"))
+def transport(
     x: Float[Array, "b M k"],
     y: Float[Array, "b M k"],
     start: Potentials,
     *,
     epsilon: float,
     iterations: int,
-    regularised: bool,
+    entropic: bool,
 ) -> tuple[Float[Array, " b"], Potentials]:
-    """Entropic transport between x_i and y_i, differentiable once by x and y.
+    """Entropic transport between x_i and y_i, once differentiable with respect to both.
 
     Args:
-      x: clouds.
-      y: clouds.
-      start: potentials.
+      x: first clouds.
+      y: second clouds.
+      start: potentials that the iterations begin from.
       epsilon: regularisation, in the unit of the distance.
-      iterations: of Sinkhorn, and of the system that the gradient of <P, C> needs.
-      regularised: <P, C> + epsilon sum P (log P - 1) + epsilon; else <P, C>.
+      iterations: number of Sinkhorn iterations.
+      entropic: whether values are <P, C> + epsilon sum P (log P - 1) + epsilon; otherwise <P, C>.
 
     Returns:
-      The values, and the potentials to go on from.
+      The values, and the potentials from which a later call can continue.
     """
 
     def solve(inputs):
         x, y, old = inputs
         cost = _cost(x, y)
-        slope, f, g = plan(cost, old.f, old.g, epsilon, iterations)
-        if regularised:  # the columns are right, so the dual value needs no correction
-            return jnp.mean(f) + jnp.mean(g), _pull(slope, cost, x, y), old._replace(f=f, g=g)
-        value = jnp.sum(slope * cost)
-        slope, alpha, beta = sensitivity(slope, cost, old.alpha, old.beta, epsilon, iterations)
-        return value, _pull(slope, cost, x, y), Potentials(f, g, alpha, beta)
+        matrix, f, g = plan(cost, old.f, old.g, epsilon, iterations)
+        if entropic:
+            # The column sums of the plan are exact, so the dual value needs no correction.
+            value = jnp.mean(f) + jnp.mean(g)
+            return value, _point_gradients(matrix, cost, x, y), old._replace(f=f, g=g)
+        value = jnp.sum(matrix * cost)
+        by_cost, alpha, beta = sensitivity(matrix, cost, old.alpha, old.beta, epsilon, iterations)
+        return value, _point_gradients(by_cost, cost, x, y), Potentials(f, g, alpha, beta)
 
     inputs = lax.stop_gradient((x, y, start))
-    value, (by_x, by_y), potentials = lax.map(solve, inputs, batch_size=_block(x.shape[1]))
-    return value + _linear(by_x, x) + _linear(by_y, y), potentials
+    value, (by_x, by_y), potentials = lax.map(solve, inputs, batch_size=_block_size(x.shape[1]))
+    return value + _zero_with_gradient(by_x, x) + _zero_with_gradient(by_y, y), potentials
 
 
 @partial(jax.jit, static_argnames="iterations")
-def of_own(
+def self_transport(
     x: Float[Array, "n M k"], start: Float[Array, "n M"], *, epsilon: float, iterations: int
 ) -> tuple[Float[Array, " n"], Float[Array, "n M"]]:
-    """As `of_pairs`, regularised, between each cloud and itself: one potential."""
+    """The entropic value of `transport` between each cloud and itself, with one potential each."""
 
     def solve(inputs):
         x, h = inputs
         cost = _cost(x, x)
-        matrix, h = own_plan(cost, h, epsilon, iterations)
-        by_first, by_second = _pull(matrix, cost, x, x)
+        matrix, h = self_plan(cost, h, epsilon, iterations)
+        by_first, by_second = _point_gradients(matrix, cost, x, x)
         return 2 * jnp.mean(h) + epsilon * (1 - jnp.sum(matrix)), by_first + by_second, h
 
     inputs = lax.stop_gradient((x, start))
-    value, slope, potential = lax.map(solve, inputs, batch_size=_block(x.shape[1]))
-    return value + _linear(slope, x), potential
+    value, gradient, potential = lax.map(solve, inputs, batch_size=_block_size(x.shape[1]))
+    return value + _zero_with_gradient(gradient, x), potential
 
 
 def plan(
@@ -111,34 +107,38 @@ def plan(
 ) -> tuple[Float[Array, "M M"], Float[Array, " M"], Float[Array, " M"]]:
     """Sinkhorn from given potentials: P = exp((f_i + g_j - C_ij) / epsilon), marginals 1 / M.
 
-    The potentials are in the kernel, so that one exponential an entry serves all iterations, in
-    float32 at any epsilon: potentials that are wrong by more than 69 epsilon, as at the start of a
-    training, are put right over several calls.
+    The potentials are absorbed into the kernel, so each entry needs one exponential for all
+    iterations, and float32 suffices at any epsilon. Potentials that are wrong by more than
+    69 epsilon, as at the start of a training, are corrected over several calls.
 
     Returns:
-      The plan (its columns sum to 1 / M) and the new potentials.
+      The plan, whose columns sum to 1 / M, and the new potentials.
     """
     m = len(cost)
     kernel = _kernel(f, g, cost, epsilon)
 
     def iterate(_, scalings):
-        u = 1 / (m * jnp.maximum(kernel @ scalings[1], FLOOR))
-        return u, 1 / (m * jnp.maximum(u @ kernel, FLOOR))
+        u = 1 / (m * jnp.maximum(kernel @ scalings[1], MIN_SUM))
+        return u, 1 / (m * jnp.maximum(u @ kernel, MIN_SUM))
 
     ones = jnp.ones_like(f)
     u, v = lax.fori_loop(0, iterations, iterate, (ones, ones))
     return u[:, None] * kernel * v, f + epsilon * jnp.log(u), g + epsilon * jnp.log(v)
 
 
-def own_plan(
+def self_plan(
     cost: Float[Array, "M M"], h: Float[Array, " M"], epsilon: float, iterations: int
 ) -> tuple[Float[Array, "M M"], Float[Array, " M"]]:
-    """As `plan`, a cloud against itself: one potential, the mean of old and new each time."""
+    """The plan of a cloud and itself, whose two potentials are equal.
+
+    Each iteration takes the mean of the old potential and Sinkhorn's update of it, which is a
+    geometric mean of the scalings.
+    """
     m = len(cost)
     kernel = _kernel(h, h, cost, epsilon)
 
     def iterate(_, u):
-        return jnp.sqrt(u / (m * jnp.maximum(kernel @ u, FLOOR)))
+        return jnp.sqrt(u / (m * jnp.maximum(kernel @ u, MIN_SUM)))
 
     u = lax.fori_loop(0, iterations, iterate, jnp.ones_like(h))
     return u[:, None] * kernel * u, h + epsilon * jnp.log(u)
@@ -152,20 +152,29 @@ def sensitivity(
     epsilon: float,
     iterations: int,
 ) -> tuple[Float[Array, "M M"], Float[Array, " M"], Float[Array, " M"]]:
-    """d<P, C> / dC at the fixed point of Sinkhorn.
+    """The derivative of <P, C> by C at Sinkhorn's fixed point.
 
-    P keeps its marginals a, b as C changes: with r and s the row and column sums of P o C,
-    a_i alpha_i + (P beta)_i = r_i and (P' alpha)_j + b_j beta_j = s_j give the derivative
-    P_ij (1 + (alpha_i + beta_j - C_ij) / epsilon). Solved by Gauss-Seidel, at Sinkhorn's own rate.
+    The marginals a, b of P stay fixed as C changes. With r and s the row and column sums of the
+    entrywise product of P and C, solving a_i alpha_i + (P beta)_i = r_i and
+    (P' alpha)_j + b_j beta_j = s_j gives the derivative P_ij (1 + (alpha_i + beta_j - C_ij) /
+    epsilon). The system is solved by Gauss-Seidel, which converges at the rate of Sinkhorn.
+
+    Args:
+      matrix: the plan P.
+      cost: the ground cost C.
+      alpha: initial solution.
+      beta: initial solution.
+      epsilon: regularisation.
+      iterations: of Gauss-Seidel.
 
     Returns:
-      The derivative, and alpha and beta to go on from.
+      The derivative, alpha and beta.
     """
     weighted = matrix * cost
     ones = jnp.ones_like(alpha)
-    # Products, since sums over the short last axis are several times as slow on CPUs.
+    # Matrix products: on CPUs sums over the short last axis take several times as long.
     rows, columns = weighted @ ones, ones @ weighted
-    a, b = (jnp.maximum(sums, FLOOR) for sums in (matrix @ ones, ones @ matrix))
+    a, b = (jnp.maximum(sums, MIN_SUM) for sums in (matrix @ ones, ones @ matrix))
 
     def iterate(_, pair):
         alpha = (rows - matrix @ pair[1]) / a
@@ -176,31 +185,31 @@ def sensitivity(
 
 
 def _cost(x, y):
-    # A coordinate at a time: a sum over a short last axis is several times as slow on CPUs.
-    return root(sum((x[:, None, c] - y[:, c]) ** 2 for c in range(x.shape[1])))
+    # Coordinate by coordinate: on CPUs sums over the short last axis take several times as long.
+    return safe_sqrt(sum((x[:, None, c] - y[:, c]) ** 2 for c in range(x.shape[1])))
 
 
 def _kernel(f, g, cost, epsilon):
-    return jnp.exp(jnp.minimum((f[:, None] + g - cost) / epsilon, HIGHEST))
+    return jnp.exp(jnp.minimum((f[:, None] + g - cost) / epsilon, MAX_EXPONENT))
 
 
-def _pull(slope, cost, x, y):
-    """Gradients by x and y of a value whose derivative by the Euclidean cost is `slope`."""
-    weight = jnp.where(cost > 0, slope / jnp.where(cost > 0, cost, 1.0), 0.0)
+def _point_gradients(by_cost, cost, x, y):
+    """Gradients by x and y of a value with derivative `by_cost` by the Euclidean cost."""
+    weight = jnp.where(cost > 0, by_cost / jnp.where(cost > 0, cost, 1.0), 0.0)
     ones = jnp.ones_like(x[:, 0])
     rows, columns = weight @ ones, ones @ weight
-    # A coordinate at a time: batches of [M, M] by [M, 2] are ten times as slow on CPUs.
+    # Coordinate by coordinate: batches of [M, M] by [M, 2] products are ten times as slow on CPUs.
     by_x = [rows * x[:, c] - weight @ y[:, c] for c in range(x.shape[1])]
     by_y = [columns * y[:, c] - x[:, c] @ weight for c in range(x.shape[1])]
     return jnp.stack(by_x, axis=1), jnp.stack(by_y, axis=1)
 
 
-def _linear(slope, x):
-    """0, with gradient `slope` by x."""
-    return jnp.sum(slope * (x - lax.stop_gradient(x)), axis=(1, 2))
+def _zero_with_gradient(gradient, x):
+    """The value 0, whose gradient by x is `gradient`."""
+    return jnp.sum(gradient * (x - lax.stop_gradient(x)), axis=(1, 2))
 
 
-def _block(points: int) -> int:
-    """Pairs that are worked on at once: what stays in a core's cache, or fills an accelerator."""
+def _block_size(num_points: int) -> int:
+    """Number of pairs per block: their plans fit in a core's cache, or occupy an accelerator."""
     size = (256 << 10) if jax.default_backend() == "cpu" else (256 << 20)
-    return max(1, size // (4 * points**2))
+    return max(1, size // (4 * num_points**2))

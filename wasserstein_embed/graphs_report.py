@@ -1,134 +1,81 @@
-"""Tables and figure of the graph experiment."""
+"""Tables and figure of the graph experiment, with the numbers of the reference.
 
-from pathlib import Path
+The reference is the public code of the experiment of Frogner et al. 2019: means over ten
+Barabasi-Albert graphs (n = 64, m = 2), which are other draws of the generator than ours. It does
+not state its number of steps.
 
-import numpy as np
+Labels of the rows: `recipe`, `reference` or `tuned`; `size`, the support points of a cloud or the
+dimensions of a vector.
+"""
+
+from collections.abc import Sequence
+
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
-from ml_collections import ConfigDict
 
-from common.report import COLOURS, markdown, measured
-from wasserstein_embed import paper_graphs
+from common.report import Row, error_bars, pivot, select
 
+REFERENCE_SIZES = (2, 5, 10, 20, 30, 40)
+REFERENCE = {
+    "euclidean": (0.256, 0.127, 0.102, 0.100, 0.101, 0.101),
+    "hyperbolic": (0.237, 0.128, 0.120, 0.120, 0.118, 0.126),
+    "kl": (0.817, 0.385, 0.218, 0.072, 0.034, 0.026),
+    "wasserstein_r2": (0.138, 0.101, 0.106, 0.105, 0.103, 0.103),
+    "wasserstein_r3": (0.109, 0.099, 0.100, 0.100, 0.100, 0.098),
+}
 NAMES = {"euclidean": "Euclidean", "hyperbolic": "Hyperbolic", "kl": "KL"}
+TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # of the distortion
 NAMES |= {f"wasserstein_r{k}": f"Wasserstein R^{k}" for k in range(1, 10)}
 
 
-def tables(config: ConfigDict, rows: list[dict], speeds: list[dict]) -> tuple[str, str]:
-    """Returns table.md whole, and what of it goes to the terminal.
+def reference(method: str, size: int) -> float | None:
+    """The reference's mean distortion; None where it has no number."""
+    return dict(zip(REFERENCE_SIZES, REFERENCE.get(method, ()), strict=False)).get(size)
 
-    Args:
-      config: of the experiment.
-      rows: of results.json.
-      speeds: of each training: recipe, method, size, seconds of a graph or None, converged.
-    """
-    title = (
-        f"## Shortest paths of {rows[0]['dataset']}\n\n"
-        "Distortion, the mean of |embedded - path| / path over all pairs of nodes: mean ± std over "
-        f"{config.num_graphs} {_drawn(config)}. Columns: support points of a cloud, dimensions of "
-        "a vector. `reference`: the published code's settings; `tuned`: ours, the learning rate "
-        "falling to zero for all, clouds by the debiased divergence at lambda "
-        f"{config.tuned.wasserstein.epsilon[1]}.\n"
+
+def describe(rows: Sequence[Row]) -> str:
+    """What the tables show."""
+    return (
+        "Distortion, the mean of |embedded - path| / path over all pairs of nodes, of "
+        f"{rows[0].dataset}: mean ± std over {rows[0].num_runs} graphs and random starts. The "
+        "recipe `reference` has the settings of the published code, `tuned` has ours. The paper's "
+        "numbers are means over ten other graphs of the same generator."
     )
-    published = _published(config)
-    by_coordinates = ""
-    if len({row["method"] for row in rows}) > 1:
-        by_coordinates = (
-            "\nAt equal numbers of coordinates (M k of clouds of M points in R^k, the dimensions "
-            f"of vectors):\n\n{_table(rows, 'dim', least=2)}\n"
-        )
-    short = "\n".join([title, _table(rows, "size"), published, by_coordinates])
-    return short + "\n" + _speeds(speeds), short
 
 
-def figure(config: ConfigDict, rows: list[dict]) -> Figure:
-    """Distortion over numbers of coordinates, a panel a recipe, bars of one deviation."""
-    drawn = Figure(figsize=(5 * len(config.recipes), 4.2), layout="constrained")
-    axes = drawn.subplots(1, len(config.recipes), squeeze=False, sharey=True)[0]
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    for axis, recipe in zip(axes, config.recipes, strict=True):
-        for colour, method in zip(COLOURS, methods, strict=False):
-            mine = [r for r in rows if (r["recipe"], r["method"]) == (recipe, method)]
-            if not mine:
-                continue
-            x, y, deviation = np.array([(r["dim"], r["mean"], r["std"]) for r in mine]).T
-            style = {"ls": "-" if method.startswith("wasserstein") else "--", "marker": "o"}
-            style |= {"color": colour, "ms": 4, "capsize": 2, "lw": 1.3}
-            axis.errorbar(x, y, deviation, label=NAMES.get(method, method), **style)
-        ticks = sorted({row["dim"] for row in rows if row["dim"] not in (5, 6, 8, 15)})
-        axis.set(xscale="log", yscale="log", xlabel="coordinates of a node", title=recipe)
-        axis.set_xticks(ticks, [str(tick) for tick in ticks])
-        axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.yaxis.set_major_formatter("{x:g}")
-        axis.yaxis.set_minor_formatter(NullFormatter())
-        axis.set_yticks([0.02, 0.05, 0.1, 0.2, 0.5])
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("distortion")
-    axes[0].legend(frameon=False, fontsize="small")
-    drawn.suptitle(f"Shortest paths of {rows[0]['dataset']}, {config.num_graphs} {_drawn(config)}")
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Title -> table: vectors and clouds by each recipe, and both at equal sizes."""
+    clouds = [row for row in rows if row.method.startswith("wasserstein")]
+    vectors = [row for row in rows if row not in clouds]
+    found = {}
+    for recipe in dict.fromkeys(row.get("recipe") for row in rows):
+        for kind, size, members in (
+            ("Vectors", "Dimensions", vectors),
+            ("Clouds", "Support points", clouds),
+        ):
+            if chosen := select(members, recipe=recipe):
+                found[f"{kind}, {recipe} recipe"] = pivot(
+                    chosen, lines={"size": size}, columns="method", paper=True, titles=NAMES
+                )
+    shared = {row.dim for row in clouds} & {row.dim for row in vectors}
+    if shared:
+        title = "Equal numbers of coordinates (M k for a cloud of M points in R^k)"
+        lines = {"method": "Embedding", "recipe": "Recipe"}
+        found[title] = pivot((row for row in rows if row.dim in shared), lines=lines, columns="dim")
+    return found
+
+
+def figure(rows: Sequence[Row]) -> Figure:
+    """Distortion over the number of coordinates of a node, one panel per recipe."""
+    panels: dict[str, dict[str, list]] = {}
+    for recipe in dict.fromkeys(row.get("recipe") for row in rows):
+        panel = panels.setdefault(f"distortion, {recipe} recipe", {})
+        for row in rows:
+            points = panel.setdefault(NAMES.get(row.method, row.method), [])
+            if row.get("recipe") == recipe:
+                points.append((row.dim, row.mean, row.std))
+    drawn = error_bars(panels, "coordinates of a node", f"Shortest paths of {rows[0].dataset}")
+    for axis in drawn.axes:
+        axis.set_yscale("log")
+        axis.set_yticks(TICKS, map(str, TICKS))
+        axis.minorticks_off()
     return drawn
-
-
-def _drawn(config: ConfigDict) -> str:
-    same = config.graph == "cycle" or Path(config.graph).suffix or Path(config.graph).exists()
-    return "random starts" if same else "random graphs"
-
-
-def _table(rows: list[dict], column: str, least: int = 1) -> str:
-    """A line a method and recipe; columns that fewer than `least` methods have are left out."""
-    methods = {
-        value: {r["method"] for r in rows if r[column] == value} for value in _all(rows, column)
-    }
-    columns = [value for value, having in methods.items() if len(having) >= least]
-    lines: dict[tuple[str, str], dict] = {}
-    for row in rows:
-        found = lines.setdefault((row["method"], row["recipe"]), {})
-        found[row[column]] = measured(row)
-    cells = [
-        [NAMES.get(method, method), recipe, *(found.get(value, "-") for value in columns)]
-        for (method, recipe), found in lines.items()
-    ]
-    return markdown(("Embedding", "Recipe", *map(str, columns)), cells)
-
-
-def _all(rows: list[dict], column: str) -> list[int]:
-    return sorted({row[column] for row in rows})
-
-
-def _published(config: ConfigDict) -> str:
-    lines = [
-        [NAMES[method], *(f"{value:.3f}".lstrip("0") for value in values)]
-        for method, values in paper_graphs.DISTORTION.items()
-        if paper_graphs.value(config, method, paper_graphs.SIZES[0])
-    ]
-    if not lines:
-        return ""
-    return "\nThe reference, means over ten other draws of the same generator:\n\n" + markdown(
-        ("Embedding", *map(str, paper_graphs.SIZES)), lines
-    )
-
-
-def _speeds(speeds: list[dict]) -> str:
-    """Seconds a graph, compilation included; clouds whose measured plans are not converged."""
-    sizes = sorted({speed["size"] for speed in speeds})
-    lines: dict[tuple[str, str], dict] = {}
-    for speed in speeds:
-        found = lines.setdefault((speed["method"], speed["recipe"]), {})
-        found[speed["size"]] = f"{speed['seconds']:.1f}" if speed["seconds"] else "-"
-    cells = [
-        [NAMES.get(method, method), recipe, *(found.get(size, "-") for size in sizes)]
-        for (method, recipe), found in lines.items()
-    ]
-    text = "\nSeconds of training a graph (a dash: the training was resumed, or there is none):\n\n"
-    text += markdown(("Embedding", "Recipe", *map(str, sizes)), cells) + "\n"
-    short = [
-        f"{speed['method']} {speed['size']} {speed['recipe']} ({speed['converged']:.1%})"
-        for speed in speeds
-        if speed.get("converged", 1.0) < 1
-    ]
-    if short:
-        text += (
-            "\nNot all plans have converged (marginals within .05) where these distances were "
-            f"measured; share that has: {', '.join(short)}.\n"
-        )
-    return text

@@ -1,43 +1,15 @@
-r"""Runs an experiment of Wasserstein embeddings: objects as small clouds of points.
+"""Runs an experiment of Wasserstein embeddings: objects as small point clouds.
 
   python -m wasserstein_embed.main --config=configs/wasserstein_embed/images.py --workdir=runs/we
 
-Every value of the config file can be set from here, --config.points=8 or
---config.dataset=fashion_mnist say; the file has a comment for each. --config.quick runs the
-whole path on less. The workdir gets config.json, metrics.jsonl, TensorBoard events, results.json,
-table.md and figures; a run that was stopped goes on from there.
+Every value of the config file can be set on the command line, as in --config.num_points=8 or
+--config.dataset=fashion_mnist; the file documents each of them. --config.quick runs the whole
+experiment on less data. The workdir receives config.json, metrics.jsonl, TensorBoard events,
+results.json, table.md and figures. A killed run resumes when the same command is given again.
 """
 
-from absl import flags
-from ml_collections import config_flags
-
 from common import cli
-from common.data.wheels import cache_dir
-from common.workdir import Workdir
-
-CONFIG = config_flags.DEFINE_config_file(
-    "config", None, "The experiment: a file of configs/wasserstein_embed.", lock_config=True
-)
-WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made if need be.")
-DISTRIBUTED = flags.DEFINE_bool(
-    "distributed", False, "Join the other hosts (jax.distributed) before touching a device."
-)
-flags.mark_flags_as_required(["config", "workdir"])
-
-
-def main(argv: list[str]) -> None:
-    """Runs the experiment that the config names."""
-    del argv
-    if DISTRIBUTED.value:
-        import jax
-
-        jax.distributed.initialize()
-    config = cli.settle(CONFIG.value, flags.FLAGS["config"].override_values)
-    work = Workdir(WORKDIR.value, config.to_dict())
-    from wasserstein_embed import experiments  # takes seconds: once the flags are known to be right
-
-    print(cli.choose(experiments.EXPERIMENTS, config.experiment)(config, work, cache_dir()))
-
+from wasserstein_embed.experiments import EXPERIMENTS
 
 if __name__ == "__main__":
-    cli.run(main)
+    cli.launch(EXPERIMENTS)

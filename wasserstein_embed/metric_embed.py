@@ -1,10 +1,11 @@
-"""Points, distributions and point clouds whose pairwise distances are fitted to given ones.
+"""Embeddings whose pairwise distances are fitted to given ones (Frogner et al. 2019, section 4.1).
 
-An object is a vector (Euclidean, Poincare ball, logits of a distribution under KL) or a cloud of M
-points in R^k of equal weights, compared by entropic transport with the Euclidean cost (p = 1).
-All pairs are in every step, all graphs are trained at once.
+An object is a vector (Euclidean space, the Poincare ball, or the logits of a distribution under
+the KL divergence) or a cloud of M points in R^k with uniform weights, compared by entropic
+transport with the Euclidean cost (p = 1). Every step of Adam uses all pairs of all graphs.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -13,181 +14,160 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.sinkhorn import root
+from common.errors import UserError
+from common.train import Metrics
 from wasserstein_embed import fixed_point
+from wasserstein_embed.cloud import euclidean
 
-UPDATES = 10  # steps of Adam in a step of the loop: one record of the log
-BALL = 1 - 1e-5  # largest norm in the Poincare ball: float32 has little beyond
+UPDATES_PER_STEP = 10  # steps of Adam in one step of `common.train.run`, which logs one record
+MAX_NORM = 1 - 1e-5  # in the Poincare ball; closer to the boundary float32 has no resolution
 
 
-class Settings(NamedTuple):
-    """How objects are embedded and trained.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How objects are embedded and trained; static under jit."""
 
-    Attributes:
-      geometry: 'wasserstein' or a name of `VECTORS`.
-      shape: of one object: (d,), or (M, k) of a cloud.
-      init: bounds of the uniform distribution that coordinates start from.
-      steps: of Adam, each on all pairs; tens.
-      learning_rate: of Adam.
-      schedule: 'constant' or 'cosine' (to zero).
-      epsilon: the paper's lambda, in the unit of the distance: at the first and the last step, a
-        geometric series between.
-      debiased: the Sinkhorn divergence of the regularised cost; else <P, C>.
-      iterations: of Sinkhorn in each step.
-      carry: potentials go on from those of the last step; else from zero.
-    """
-
-    geometry: str
-    shape: tuple[int, ...]
-    init: tuple[float, float]
-    steps: int
-    learning_rate: float
-    schedule: str = "constant"
+    geometry: str  # 'wasserstein' or a name of `VECTOR_DISTANCES`
+    shape: tuple[int, ...]  # of one object, (d,) for a vector and (M, k) for a cloud
+    init_range: tuple[float, float]  # of the uniform distribution of initial coordinates
+    steps: int  # of Adam, a multiple of `UPDATES_PER_STEP`
+    learning_rate: float  # of Adam
+    schedule: str = "constant"  # or 'cosine', which decays the learning rate to zero
+    # Regularisation (lambda in the paper) at the first and the last step, in the unit of the
+    # distance; a geometric series in between.
     epsilon: tuple[float, float] = (1.0, 1.0)
-    debiased: bool = False
-    iterations: int = 20
-    carry: bool = False
+    debiased: bool = False  # compares clouds by the Sinkhorn divergence, otherwise by <P, C>
+    iterations: int = 20  # of Sinkhorn in each step
+    warm_start: bool = False  # continues Sinkhorn from the potentials of the last step
 
 
-class Carried(NamedTuple):
-    """Potentials kept from step to step: of each pair, and of each cloud against itself."""
+class WarmStart(NamedTuple):
+    """Potentials of each pair, and of each cloud and itself, from the last step."""
 
     pairs: fixed_point.Potentials
-    own: Float[Array, "n M"]
+    selves: Float[Array, "n M"]
 
 
 class State(NamedTuple):
-    """A training: embedded objects, the optimiser's state, what is carried."""
+    """State of a training: embedded objects, the optimiser's state, potentials of clouds."""
 
     x: Float[Array, "n ..."]
     optimiser: Any
-    carried: Carried | None
+    warm_start: WarmStart | None
 
 
 class Data(NamedTuple):
-    """Distances to fit; objects of several graphs stand one after the other.
+    """Distances to fit; the objects of several graphs are numbered consecutively."""
 
-    Attributes:
-      first: index of the first object of each pair.
-      second: of the second.
-      target: distance of each pair, positive.
-    """
-
-    first: Int[Array, " b"]
+    first: Int[Array, " b"]  # first object of each pair
     second: Int[Array, " b"]
-    target: Float[Array, " b"]
-
-
-def euclidean(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
-    """|x - y|, with gradient 0 between equal points."""
-    return root(jnp.sum((x - y) ** 2, axis=-1))
+    distance: Float[Array, " b"]  # of each pair, positive
 
 
 def hyperbolic(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
-    """Distance in the Poincare ball of curvature -1, by arsinh: exact between near points too."""
+    """Distance 2 arsinh(|x - y| / sqrt((1 - |x|^2)(1 - |y|^2))) in the Poincare ball.
+
+    The usual formula by arcosh loses all digits between close points in float32.
+    """
     conformal = (1 - jnp.sum(x**2, axis=-1)) * (1 - jnp.sum(y**2, axis=-1))
     return 2 * jnp.arcsinh(euclidean(x, y) / jnp.sqrt(conformal))
 
 
 def kl(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
-    """KL(softmax x | softmax y)."""
+    """KL(softmax x | softmax y), in nats; not symmetric."""
     x, y = jax.nn.log_softmax(x), jax.nn.log_softmax(y)
     return jnp.sum(jnp.exp(x) * (x - y), axis=-1)
 
 
-VECTORS = {"euclidean": euclidean, "hyperbolic": hyperbolic, "kl": kl}
+VECTOR_DISTANCES = {"euclidean": euclidean, "hyperbolic": hyperbolic, "kl": kl}
 
 
-def distances(
+def pair_distances(
     x: Float[Array, "n ..."],
     first: Int[Array, " b"],
     second: Int[Array, " b"],
-    carried: Carried | None,
+    start: WarmStart | None,
     epsilon: Float[Array, ""] | float,
     settings: Settings,
-) -> tuple[Float[Array, " b"], Carried | None]:
-    """Distances of pairs of embedded objects as in training, and what is carried on."""
-    if settings.geometry == "wasserstein":
-        return _wasserstein(x, first, second, carried, epsilon, settings)
-    return VECTORS[settings.geometry](x[first], x[second]), carried
+) -> tuple[Float[Array, " b"], WarmStart | None]:
+    """Distances of pairs of embedded objects as in training, and the next warm start."""
+    if settings.geometry != "wasserstein":
+        return VECTOR_DISTANCES[settings.geometry](x[first], x[second]), start
+    if not settings.warm_start:
+        start = jax.tree.map(jnp.zeros_like, start)
+    solver = {"epsilon": epsilon, "iterations": settings.iterations}
+    distance, pairs = fixed_point.transport(
+        x[first], x[second], start.pairs, **solver, entropic=settings.debiased
+    )
+    if not settings.debiased:
+        return distance, WarmStart(pairs, start.selves)
+    values, selves = fixed_point.self_transport(x, start.selves, **solver)
+    return distance - (values[first] + values[second]) / 2, WarmStart(pairs, selves)
 
 
-def distortion(distance: Float[Array, "*g b"], target: Float[Array, "*g b"]) -> Float[Array, " *g"]:
-    """Mean of |distance - target| / target over pairs (Frogner et al. 2019, section 4.1)."""
-    return jnp.mean(jnp.abs(distance - target) / target, axis=-1)
+def distortion(
+    embedded: Float[Array, "*g b"], distance: Float[Array, "*g b"]
+) -> Float[Array, " *g"]:
+    """Mean over pairs of |embedded - distance| / distance (Frogner et al. 2019, section 4.1)."""
+    return jnp.mean(jnp.abs(embedded - distance) / distance, axis=-1)
 
 
 def init(settings: Settings, keys: Array, num_objects: int) -> State:
-    """Objects of several graphs at random places.
-
-    Args:
-      settings: geometry, shape, init.
-      keys: [g] a random key for each graph.
-      num_objects: of each graph.
-    """
-    low, high = settings.init
+    """Draws `num_objects` objects of each of several graphs at random, one key per graph."""
+    low, high = settings.init_range
     shape = (num_objects, *settings.shape)
     x = jax.vmap(lambda key: jax.random.uniform(key, shape, minval=low, maxval=high))(keys)
     x = x.reshape(-1, *settings.shape)
     if settings.geometry == "hyperbolic":
-        x = _inside_ball(x)
-    carried = None
+        x = _project_into_ball(x)
+    start = None
     if settings.geometry == "wasserstein":
-        pairs = len(keys) * num_objects * (num_objects - 1) // 2
-        carried = Carried(
-            fixed_point.Potentials.zeros(pairs, settings.shape[0]), jnp.zeros(x.shape[:2])
-        )
-    return State(x, _optimiser(settings).init(x), carried)
+        num_pairs = len(keys) * num_objects * (num_objects - 1) // 2
+        pairs = fixed_point.Potentials.zeros(num_pairs, settings.shape[0])
+        start = WarmStart(pairs, jnp.zeros(x.shape[:2]))
+    return State(x, _optimiser(settings).init(x), start)
 
 
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
-) -> tuple[State, dict[str, Float[Array, ""]]]:
-    """`UPDATES` steps of Adam on all pairs of all graphs, for `common.train.run`; the mean loss.
+) -> tuple[State, Metrics]:
+    """`UPDATES_PER_STEP` steps of Adam on the distortion, for `common.train.run`.
 
-    Graphs do not touch each other: Adam is the same to a factor of the loss.
+    No distance involves two graphs, and Adam is invariant to a factor of the loss, so training
+    several graphs together equals training each alone.
     """
-    start, end = settings.epsilon
+    first_epsilon, last_epsilon = settings.epsilon
 
     def update(state, count):
-        epsilon = start * (end / start) ** jnp.minimum(1.0, count / settings.steps)
+        progress = jnp.minimum(1.0, count / settings.steps)
+        epsilon = first_epsilon * (last_epsilon / first_epsilon) ** progress
 
         def loss(x):
-            distance, carried = distances(
-                x, data.first, data.second, state.carried, epsilon, settings
+            embedded, start = pair_distances(
+                x, data.first, data.second, state.warm_start, epsilon, settings
             )
-            return distortion(distance, data.target), carried
+            return distortion(embedded, data.distance), start
 
-        (value, carried), gradient = jax.value_and_grad(loss, has_aux=True)(state.x)
+        (value, start), gradient = jax.value_and_grad(loss, has_aux=True)(state.x)
         change, optimiser = _optimiser(settings).update(gradient, state.optimiser)
         x = optax.apply_updates(state.x, change)
         if settings.geometry == "hyperbolic":
-            x = _inside_ball(x)
-        return State(x, optimiser, carried), value
+            x = _project_into_ball(x)
+        return State(x, optimiser, start), value
 
-    state, values = lax.scan(update, state, UPDATES * index + jnp.arange(UPDATES))
+    counts = UPDATES_PER_STEP * index + jnp.arange(UPDATES_PER_STEP)
+    state, values = lax.scan(update, state, counts)
     return state, {"distortion": values.mean()}
 
 
-def _inside_ball(x):
-    length = jnp.linalg.norm(x, axis=-1, keepdims=True)
-    return x * jnp.minimum(1.0, BALL / jnp.maximum(length, BALL))
-
-
-def _wasserstein(x, first, second, carried, epsilon, settings):
-    old = carried if settings.carry else jax.tree.map(jnp.zeros_like, carried)
-    solver = {"epsilon": epsilon, "iterations": settings.iterations}
-    distance, pairs = fixed_point.of_pairs(
-        x[first], x[second], old.pairs, **solver, regularised=settings.debiased
-    )
-    if not settings.debiased:
-        return distance, Carried(pairs, old.own)
-    values, own = fixed_point.of_own(x, old.own, **solver)
-    return distance - (values[first] + values[second]) / 2, Carried(pairs, own)
+def _project_into_ball(x):
+    norm = jnp.linalg.norm(x, axis=-1, keepdims=True)
+    return x * jnp.minimum(1.0, MAX_NORM / jnp.maximum(norm, MAX_NORM))
 
 
 def _optimiser(settings: Settings) -> optax.GradientTransformation:
-    rate = settings.learning_rate
+    if settings.schedule == "constant":
+        return optax.adam(settings.learning_rate)
     if settings.schedule == "cosine":
-        rate = optax.cosine_decay_schedule(rate, settings.steps)
-    return optax.adam(rate)
+        return optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
+    raise UserError(f"There is no schedule '{settings.schedule}': choose constant or cosine.")

@@ -1,10 +1,11 @@
 """Words as clouds or vectors, trained on context windows with the contrastive loss.
 
-A word is a row of a [V, h] matrix times an [h, M k] matrix: one-hot -> h -> M k without activation.
+The embedding of a word is its row of a [V, h] matrix times an [h, M k] matrix: a network
+one-hot -> h -> M k without activation.
 """
 
-from functools import partial
-from typing import Any, NamedTuple
+import dataclasses
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,161 +13,137 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from common.train import Metrics, State
 from wasserstein_embed import cloud, fixed_point
 
-NEGATIVE_POWER = 0.75  # of a word's share, in draws of negatives (Mikolov et al. 2013)
+NEGATIVE_POWER = 0.75  # exponent of word frequencies in negative sampling (Mikolov et al. 2013)
 
 
-class Settings(NamedTuple):
-    """How words are embedded and trained; the values of the config by the same names.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How words are embedded and trained; static under jit."""
 
-    Attributes:
-      geometry: 'wasserstein', or 'euclidean' on the M k numbers as a vector.
-      points: M.
-      dimension: k.
-      hidden: h.
-      window: words to either side that are context.
-      batch: positive pairs of an update; as many negative ones.
-      updates: in one step, each on a batch of its own.
-      margin: distance beyond which negative pairs are left alone.
-      epsilon: the paper's lambda.
-      iterations: of Sinkhorn.
-      learning_rate: of Adam.
-    """
+    geometry: str  # 'wasserstein', or 'euclidean' for vectors of M k numbers
+    num_points: int  # M
+    dimension: int  # k
+    hidden_size: int  # h
+    window: int  # number of words to either side that are context
+    batch_size: int  # positive pairs of an update, and as many negative pairs
+    updates_per_step: int  # of a step of `common.train.run`; each has another batch
+    margin: float  # distance beyond which negative pairs have no loss
+    epsilon: float  # regularisation (lambda in the paper), in the unit of the distance
+    iterations: int  # of Sinkhorn
+    learning_rate: float  # of Adam
 
-    geometry: str
-    points: int
-    dimension: int
-    hidden: int
-    window: int
-    batch: int
-    updates: int
-    margin: float
-    epsilon: float
-    iterations: int
-    learning_rate: float
+    @property
+    def name(self) -> str:
+        """Geometry and size, `wasserstein_r2` or `euclidean_20` for instance."""
+        if self.geometry == "wasserstein":
+            return f"wasserstein_r{self.dimension}"
+        return f"{self.geometry}_{self.num_points * self.dimension}"
 
 
 class Data(NamedTuple):
-    """A corpus: word numbers, `window` times -1 between texts and at both ends.
+    """A corpus."""
 
-    Attributes:
-      tokens: the words in the order of the texts.
-      share: cumulative probability of the vocabulary in draws of negatives.
-      key: of the draws.
-    """
-
+    # Word numbers in the order of the texts, with `window` times -1 around each text.
     tokens: Int[Array, " n"]
-    share: Float[Array, " V"]
-    key: Array
+    cumulative: Float[Array, " V"]  # probabilities of negative words, cumulated
+    key: Array  # random key of the batches
 
 
 class Parameters(NamedTuple):
-    """The two factors."""
+    """The two factors of the embedding matrix."""
 
     words: Float[Array, "V h"]
     output: Float[Array, "h Mk"]
 
 
-class State(NamedTuple):
-    """A training: parameters and the optimiser's state."""
-
-    parameters: Parameters
-    optimiser: Any
-
-
 def init(settings: Settings, num_words: int, key: Array) -> State:
-    """Words at random places: coordinates of variance 1 / h, each word's of its own."""
+    """Random parameters: both factors are Gaussian with variance 1 / h."""
     first, second = jax.random.split(key)
-    size = settings.points * settings.dimension
+    size = settings.num_points * settings.dimension
+    scale = settings.hidden_size**0.5
     parameters = Parameters(
-        jax.random.normal(first, (num_words, settings.hidden)) / settings.hidden**0.5,
-        jax.random.normal(second, (settings.hidden, size)) / settings.hidden**0.5,
+        jax.random.normal(first, (num_words, settings.hidden_size)) / scale,
+        jax.random.normal(second, (settings.hidden_size, size)) / scale,
     )
-    return State(parameters, optax.adam(settings.learning_rate).init(parameters))
+    return State.init(parameters, optax.adam(settings.learning_rate))
 
 
-def clouds(parameters: Parameters, settings: Settings) -> Float[Array, "V M k"]:
-    """All words."""
-    return _clouds(parameters.words, parameters.output, settings)
+def embed(
+    words: Float[Array, "n h"], output: Float[Array, "h Mk"], settings: Settings
+) -> Float[Array, "n M k"]:
+    """The clouds of words, given by their rows of the first factor."""
+    return (words @ output).reshape(-1, settings.num_points, settings.dimension)
 
 
-def contrastive(
+def contrastive_losses(
     positive: Float[Array, " b"], negative: Float[Array, " b"], margin: float
 ) -> tuple[Float[Array, " b"], Float[Array, " b"]]:
     """d^2 of each positive pair, max(0, margin - d)^2 of each negative (report, section 3)."""
     return positive**2, jnp.maximum(0.0, margin - negative) ** 2
 
 
-def draw(
+def sample(
     data: Data, key: Array, settings: Settings
 ) -> tuple[Int[Array, " b"], Int[Array, " b"], Int[Array, " b"]]:
-    """Words, a word near each in the text, and a random word for each; -1 where there is none."""
+    """Samples words, a context word of each, and a negative word for each.
+
+    The place of a word is uniform over the corpus, its context is uniform over the window, and
+    negative words follow `data.cumulative`. Places between texts have word number -1.
+    """
     places, offsets, signs, negatives = jax.random.split(key, 4)
-    b, window = settings.batch, settings.window
+    b, window = settings.batch_size, settings.window
     place = jax.random.randint(places, (b,), window, len(data.tokens) - window)
     offset = jax.random.randint(offsets, (b,), 1, window + 1)
     offset = jnp.where(jax.random.bernoulli(signs, shape=(b,)), offset, -offset)
-    other = jnp.searchsorted(data.share, jax.random.uniform(negatives, (b,)))
-    other = jnp.minimum(other, len(data.share) - 1)  # the last share may round to less than 1
+    other = jnp.searchsorted(data.cumulative, jax.random.uniform(negatives, (b,)))
+    # In float32 the last cumulative probability may be less than 1.
+    other = jnp.minimum(other, len(data.cumulative) - 1)
     return data.tokens[place], data.tokens[place + offset], other
 
 
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
-) -> tuple[State, dict[str, Float[Array, ""]]]:
-    """`settings.updates` updates of Adam, for `common.train.run`; metrics are their means."""
+) -> tuple[State, Metrics]:
+    """`updates_per_step` updates of Adam, for `common.train.run`; metrics are means over them."""
 
     def update(state, key):
-        word, near, other = draw(data, key, settings)
+        word, context, other = sample(data, key, settings)
 
         def loss(parameters):
-            rows = jnp.concatenate([word, word, near, other])
-            x, y = jnp.split(_clouds(parameters.words[rows], parameters.output, settings), 2)
-            positive, negative = jnp.split(distances(x, y, settings), 2)
-            pull, push = contrastive(positive, negative, settings.margin)
-            # Places between texts have no word (-1), nor have words at an end all neighbours.
-            alone, both = word >= 0, (word >= 0) & (near >= 0)
-            total = (_mean(pull, both) + _mean(push, alone)) / 2
-            means = {"positive": _mean(positive, both), "negative": _mean(negative, alone)}
-            return total, means
+            rows = jnp.concatenate([word, word, context, other])
+            x, y = jnp.split(embed(parameters.words[rows], parameters.output, settings), 2)
+            positive, negative = jnp.split(pair_distances(x, y, settings), 2)
+            attract, repel = contrastive_losses(positive, negative, settings.margin)
+            # Sampled places may lie between two texts, and contexts beyond the end of a text.
+            has_word, has_context = word >= 0, (word >= 0) & (context >= 0)
+            total = (_masked_mean(attract, has_context) + _masked_mean(repel, has_word)) / 2
+            return total, {
+                "positive": _masked_mean(positive, has_context),
+                "negative": _masked_mean(negative, has_word),
+            }
 
         (value, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(state.parameters)
-        change, optimiser = optax.adam(settings.learning_rate).update(gradient, state.optimiser)
-        state = State(optax.apply_updates(state.parameters, change), optimiser)
+        state = state.update(gradient, optax.adam(settings.learning_rate))
         return state, {"loss": value, **metrics}
 
-    keys = jax.random.split(jax.random.fold_in(data.key, index), settings.updates)
+    keys = jax.random.split(jax.random.fold_in(data.key, index), settings.updates_per_step)
     state, metrics = lax.scan(update, state, keys)
     return state, jax.tree.map(jnp.mean, metrics)
 
 
-def distances(
+def pair_distances(
     x: Float[Array, "b M k"], y: Float[Array, "b M k"], settings: Settings
 ) -> Float[Array, " b"]:
     """<P, C> of entropic transport, or the Euclidean distance, between x_i and y_i."""
     if settings.geometry == "euclidean":
-        both = cloud.Clouds(jnp.concatenate([x, y]))
-        return cloud.euclidean(both, jnp.arange(len(x)), len(x) + jnp.arange(len(x)))
-    start = fixed_point.Potentials.zeros(len(x), settings.points)
+        return cloud.euclidean(x.reshape(len(x), -1), y.reshape(len(y), -1))
+    start = fixed_point.Potentials.zeros(len(x), settings.num_points)
     solver = {"epsilon": settings.epsilon, "iterations": settings.iterations}
-    return fixed_point.of_pairs(x, y, start, **solver, regularised=False)[0]
+    return fixed_point.transport(x, y, start, **solver, entropic=False)[0]
 
 
-@partial(jax.jit, static_argnames="settings")
-def between(
-    x: Float[Array, "V M k"],
-    first: Int[Array, " b"],
-    second: Int[Array, " b"],
-    settings: Settings,
-) -> Float[Array, " b"]:
-    """As `distances`, of words by their numbers."""
-    return distances(x[first], x[second], settings)
-
-
-def _clouds(words, output, settings):
-    return (words @ output).reshape(-1, settings.points, settings.dimension)
-
-
-def _mean(values, valid):
-    return jnp.sum(values * valid) / jnp.maximum(1, jnp.sum(valid))
+def _masked_mean(values, mask):
+    return jnp.sum(values * mask) / jnp.maximum(1, jnp.sum(mask))

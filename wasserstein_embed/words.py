@@ -1,171 +1,170 @@
-"""Words as clouds: trained on context windows, compared with another space, looked at."""
+"""Words as clouds, trained on context windows and compared with another embedding space."""
 
-import itertools
-import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from ml_collections import ConfigDict
+from jaxtyping import Float, Int
+from scipy.ndimage import maximum_filter
 from scipy.stats import spearmanr
-from tqdm import tqdm
 
-from common import cli, report, train
-from common.data import corpus, reviews
-from common.data import words as spaces
+from common import train
+from common.data import english
 from common.data.corpus import Corpus
-from common.errors import UserError
-from common.workdir import Workdir, write_atomically, write_json
-from wasserstein_embed import word_embed, words_report
+from common.linear import unit
+from common.workdir import Workdir
+from wasserstein_embed import word_embed
 from wasserstein_embed.word_embed import Data, Settings
 
-BLOCK = 2_000  # pairs compared at once
+pair_distances = jax.jit(word_embed.pair_distances, static_argnames="settings")
+BLOCK_PAIRS = 2_000  # pairs whose distances are computed together
+GRID = 81  # grid points per axis of a density; odd, so that the centre is one of them
+MAX_MODES = 3  # modes of the density of a word
+MODE_WORDS = 3  # words at each mode
 
 
-def words(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """Clouds of each dimension and vectors of the same size: neighbours, correlation, pictures."""
-    _check(config)
-    texts = reviews.load(config.dataset, cache)
-    read = corpus.build(
-        texts.in_turn().texts[: config.num_texts],
-        num_words=config.num_words,
-        subsample=config.subsample,
-        gap=config.window,
-        random_seed=0,
-    )
-    judge = _judge(config, read, cache)
-    measured, found = [], {}
-    tasks = list(itertools.product(config.geometries, config.dimensions, config.random_seeds))
-    bar = tqdm(tasks, desc="embedding words", unit="training")
-    for geometry, dimension, random_seed in bar:
-        name = f"{geometry}_{_size(config, geometry, dimension)}"
-        bar.set_postfix_str(f"{name}, random seed {random_seed}")
-        settings = _settings(config, geometry, dimension)
-        part = f"{name}-seed{random_seed}"
-        result = work.part(
-            part,
-            lambda: _fit(settings, read, judge, config, random_seed, work, part),  # noqa: B023
-        )
-        train.forget_checkpoints(work, part)
-        found[part] = result
-        shared = {"method": name, "dim": config.points * dimension, "random_seed": random_seed}
-        measured.append(shared | {"metric": "spearman", "value": result["spearman"]})
-    rows = [_row(row, config, read) for row in report.summarise(measured)]
-    full, short = words_report.tables(config, rows, found, read)
-    write_json(work.path / "results.json", rows)
-    write_atomically(work.path / "table.md", full.encode())
-    report.save_figure(words_report.curves(work, list(found)), work.path / "training.png")
-    for part, result in found.items():
-        if "figure" in result:
-            figure = words_report.densities(result["figure"], part)
-            report.save_figure(figure, work.path / f"words-{part}.png")
-    return short
+class GoldSimilarities(NamedTuple):
+    """Random pairs of words, given by their numbers, and their cosine in a reference space."""
+
+    first: Int[np.ndarray, " p"]
+    second: Int[np.ndarray, " p"]
+    cosine: Float[np.ndarray, " p"]
 
 
-def _check(config: ConfigDict) -> None:
-    """Wrong names and values are said at the start."""
-    for geometry in config.geometries:
-        cli.choose(dict.fromkeys(("wasserstein", "euclidean")), geometry, "geometry")
-    cli.choose(spaces.SPACES, config.reference, "reference space")
-    cli.at_least(config, 2, "num_words")
-    cli.positive(config, "num_texts", "window", "points", "dimensions", "hidden")
-    cli.positive(config, "margin", "epsilon", "iterations", "learning_rate")
-    cli.positive(config, "batch", "updates", "steps", "chunk", "compared_pairs", "neighbours")
+def gold_similarities(
+    reference_space: str, words: Sequence[str], num_pairs: int, cache: Path
+) -> GoldSimilarities:
+    """Draws pairs among the words that the reference space has.
 
-
-def _size(config: ConfigDict, geometry: str, dimension: int) -> str:
-    return f"r{dimension}" if geometry == "wasserstein" else str(config.points * dimension)
-
-
-def _judge(config: ConfigDict, read: Corpus, cache: Path) -> dict:
-    """Random pairs of words that the reference space has, and their cosines there."""
-    space = spaces.load(config.reference, spaces.NUM_WORDS, cache)
+    Args:
+      reference_space: a space of common/data/english.py.
+      words: the vocabulary.
+      num_pairs: number of draws; pairs of a word with itself are left out.
+      cache: the data cache.
+    """
+    space = english.load(reference_space, english.NUM_WORDS, cache)
     row_of = {word: row for row, word in enumerate(space.words)}
-    known = [i for i, word in enumerate(read.words) if word in row_of]
-    if len(known) < 2:
-        raise UserError(f"The texts share fewer than two words with '{config.reference}'.")
-    rng = np.random.default_rng(0)
-    first, second = rng.integers(len(known), size=(2, config.compared_pairs))
-    apart = first != second
-    first, second = np.array(known)[first[apart]], np.array(known)[second[apart]]
-    unit = space.vectors / np.linalg.norm(space.vectors, axis=1, keepdims=True)
-    x, y = (unit[[row_of[read.words[i]] for i in side]] for side in (first, second))
-    return {"first": first, "second": second, "cosine": np.sum(x * y, axis=1), "known": len(known)}
+    known = np.array([i for i, word in enumerate(words) if word in row_of])
+    first, second = np.random.default_rng(0).integers(len(known), size=(2, num_pairs))
+    distinct = first != second
+    first, second = known[first[distinct]], known[second[distinct]]
+    vectors = unit(space.vectors)
+    x, y = (vectors[[row_of[words[i]] for i in side]] for side in (first, second))
+    return GoldSimilarities(first, second, np.sum(x * y, axis=1))
 
 
-def _settings(config: ConfigDict, geometry: str, dimension: int) -> Settings:
-    named = {name: config[name] for name in Settings._fields if name in config}
-    return Settings(**named, geometry=geometry, dimension=dimension)
-
-
-def _fit(
+def train_embedding(
     settings: Settings,
-    read: Corpus,
-    judge: dict,
-    config: ConfigDict,
+    corpus: Corpus,
     random_seed: int,
+    *,
+    steps: int,
+    checkpoint_every: int,
     work: Workdir,
     part: str,
-) -> dict:
-    """Trains one embedding: its correlation, neighbours, throughput and what a picture needs."""
-    draws, start = jax.random.split(jax.random.key(random_seed))
-    share = np.cumsum(read.share**word_embed.NEGATIVE_POWER)
-    data = Data(jnp.asarray(read.tokens), jnp.asarray(share / share[-1], jnp.float32), draws)
-    resumed = (work.path / "checkpoints" / part).exists()
-    begun = time.perf_counter()
-    state = train.run(
+) -> Float[np.ndarray, "V M k"]:
+    """Trains and returns the clouds of all words.
+
+    Args:
+      settings: of the training.
+      corpus: the texts, with gaps of `settings.window`.
+      random_seed: of the parameters and the batches.
+      steps: number of steps, of `settings.updates_per_step` updates each.
+      checkpoint_every: steps between checkpoints.
+      work: the run's folder.
+      part: name of the training.
+    """
+    batches, start = jax.random.split(jax.random.key(random_seed))
+    cumulative = np.cumsum(corpus.frequencies**word_embed.NEGATIVE_POWER)
+    cumulative = jnp.asarray(cumulative / cumulative[-1], jnp.float32)
+    parameters = train.run(
         word_embed.step,
-        word_embed.init(settings, len(read.words), start),
-        data,
+        word_embed.init(settings, len(corpus.words), start),
+        Data(tokens=jnp.asarray(corpus.tokens), cumulative=cumulative, key=batches),
         settings,
-        num_steps=config.steps,
-        chunk=config.chunk,
+        num_steps=steps,
+        chunk=checkpoint_every,
         work=work,
         part=part,
-    )
-    seconds = time.perf_counter() - begun
-    pairs = 2 * config.steps * settings.updates * settings.batch
-    x = word_embed.clouds(state.parameters, settings)
-    distance = _distances(x, judge["first"], judge["second"], settings)
-    found = {
-        "spearman": float(spearmanr(-distance, judge["cosine"])[0]),
-        "known": judge["known"],
-        "neighbours": _neighbours(x, read, config, settings),
-        "pairs_per_s": None if resumed else pairs / seconds,
-    }
-    if settings.geometry == "wasserstein" and settings.dimension == 2:
-        found["figure"] = words_report.picture(np.asarray(x), read.words, config.figure_words)
-    return found
+    ).parameters
+    return np.asarray(word_embed.embed(parameters.words, parameters.output, settings))
 
 
-def _distances(x, first, second, settings: Settings) -> np.ndarray:
-    blocks = [slice(start, start + BLOCK) for start in range(0, len(first), BLOCK)]
-    found = [word_embed.between(x, first[rows], second[rows], settings) for rows in blocks]
-    return np.concatenate([np.asarray(block) for block in found])
+def rank_correlation(
+    x: Float[np.ndarray, "V M k"], gold: GoldSimilarities, settings: Settings
+) -> float:
+    """Spearman's correlation of negative distances with the gold similarities."""
+    return float(spearmanr(-_distances(x, gold.first, gold.second, settings), gold.cosine)[0])
 
 
-def _neighbours(x, read: Corpus, config: ConfigDict, settings: Settings) -> dict[str, list[str]]:
+def nearest_words(
+    x: Float[np.ndarray, "V M k"],
+    words: Sequence[str],
+    queries: Sequence[str],
+    num_neighbours: int,
+    settings: Settings,
+) -> dict[str, list[str]]:
     """The nearest words of each query that is in the vocabulary, nearest first."""
-    number = {word: i for i, word in enumerate(read.words)}
-    everything = np.arange(len(read.words))
+    number = {word: i for i, word in enumerate(words)}
+    everything = np.arange(len(words))
     found = {}
-    for query in (number[word] for word in config.query_words if word in number):
-        distance = _distances(x, np.full(len(everything), query), everything, settings)
+    for query in (number[word] for word in queries if word in number):
+        distance = _distances(x, np.full(len(words), query), everything, settings)
         distance[query] = np.inf
-        nearest = np.argsort(distance, kind="stable")[: config.neighbours]
-        found[read.words[query]] = [read.words[i] for i in nearest]
+        nearest = np.argsort(distance, kind="stable")[:num_neighbours]
+        found[words[query]] = [words[i] for i in nearest]
     return found
 
 
-def _row(row: dict, config: ConfigDict, read: Corpus) -> dict:
-    """A summarised row in the form of results.json."""
-    return row | {
-        "experiment": config.experiment,
-        "dataset": config.dataset,
-        "source": config.dataset,
-        "target": config.reference,
-        "num_words": len(read.words),
-        "paper_value": None,
-        "standin": True,
-    }
+def densities(
+    x: Float[np.ndarray, "V M 2"], words: Sequence[str], chosen: Sequence[str]
+) -> dict[str, dict]:
+    """The density of the points of each chosen word, and the words at its modes.
+
+    The density is a Gaussian kernel density whose bandwidth is a tenth of the standard deviation of
+    all points. A mode is a local maximum above a fifth of the global one. The words at a mode are
+    those whose own densities are largest there.
+
+    Returns:
+      Word -> `points`, `axes` and `density` on a grid, and `modes` of a `place` and `words` each.
+    """
+    width = 0.1 * float(np.mean(np.std(x.reshape(-1, 2), axis=0)))
+    number = {word: i for i, word in enumerate(words)}
+    found = {}
+    for word in (word for word in chosen if word in number):
+        points = x[number[word]]
+        low, high = points.min(axis=0) - 4 * width, points.max(axis=0) + 4 * width
+        axes = [np.linspace(low[c], high[c], GRID) for c in range(2)]
+        places = np.stack(np.meshgrid(*axes), axis=-1)
+        density = _density(points, places[:, :, None], width)
+        is_peak = (density == maximum_filter(density, 9)) & (density > 0.2 * density.max())
+        peaks = sorted(np.argwhere(is_peak), key=lambda place: -density[tuple(place)])
+        modes = []
+        for i, j in peaks[:MAX_MODES]:
+            of_words = _density(x, places[i, j], width)
+            of_words[number[word]] = 0
+            nearest = np.argsort(-of_words, kind="stable")[:MODE_WORDS]
+            modes.append({"place": places[i, j].tolist(), "words": [words[k] for k in nearest]})
+        found[word] = {
+            "points": points.tolist(),
+            "axes": [axis.tolist() for axis in axes],
+            "density": np.round(density, 4).tolist(),
+            "modes": modes,
+        }
+    return found
+
+
+def _distances(x, first, second, settings):
+    """Distances between words `first` and `second`, computed in blocks."""
+    blocks = [slice(start, start + BLOCK_PAIRS) for start in range(0, len(first), BLOCK_PAIRS)]
+    return np.concatenate(
+        [pair_distances(x[first[rows]], x[second[rows]], settings) for rows in blocks]
+    )
+
+
+def _density(points, places, width):
+    """Kernel density of points [..., M, 2] at places that broadcast against them."""
+    return np.exp(-np.sum((points - places) ** 2, axis=-1) / (2 * width**2)).mean(axis=-1)

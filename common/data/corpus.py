@@ -1,4 +1,4 @@
-"""A text corpus as word numbers: vocabulary by frequency, frequent words thinned out."""
+"""Texts as sequences of word ids over a vocabulary in the order of frequency."""
 
 import re
 from collections import Counter
@@ -10,69 +10,72 @@ from jaxtyping import Float, Int
 
 from common.errors import UserError
 
-WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")  # of lower-cased text
+WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")  # in lower-cased text
 
 
 class Corpus(NamedTuple):
-    """Texts as word numbers.
+    """Texts as word ids.
 
     Attributes:
       words: the vocabulary, most frequent first.
-      share: of each in all words of the vocabulary.
-      tokens: word numbers in the order of the texts; `gap` times -1 around each text.
+      frequencies: relative frequency of each word before subsampling; their sum is 1.
+      tokens: word ids in the order of the texts, with `gap` entries of -1 around each text.
     """
 
     words: list[str]
-    share: Float[np.ndarray, " V"]
+    frequencies: Float[np.ndarray, " V"]
     tokens: Int[np.ndarray, " n"]
 
 
 def build(
     texts: Sequence[str], *, num_words: int, subsample: float, gap: int, random_seed: int
 ) -> Corpus:
-    """Numbers the words of texts.
+    """Builds a vocabulary from texts and encodes them with it.
 
-    Words outside the vocabulary are taken out, and each other one with probability
-    1 - sqrt(subsample / share), before windows are laid (Mikolov et al. 2013, section 2.3).
+    Before context windows are formed, words outside the vocabulary are removed, and an occurrence
+    of a word of frequency f is removed with probability max(0, 1 - sqrt(subsample / f)) (Mikolov et
+    al. 2013, section 2.3).
 
     Args:
-      texts: in any order.
-      num_words: of the vocabulary; fewer if there are fewer.
-      subsample: share of a word above which it is thinned out; 0: keep all.
-      gap: places between two texts, so that no window reaches over.
-      random_seed: of the thinning.
+      texts: n texts.
+      num_words: size of the vocabulary; less if the texts have fewer words.
+      subsample: frequency above which a word is subsampled; 0 keeps every occurrence.
+      gap: number of -1 entries between two texts, such that no window spans two texts.
+      random_seed: of the subsampling.
 
     Raises:
-      UserError: texts of fewer than two words.
+      UserError: the texts have fewer than two words.
     """
     counts = Counter(word for text in texts for word in WORD.findall(text.lower()))
-    counts = counts.most_common(num_words)
-    if len(counts) < 2:
+    top = counts.most_common(num_words)
+    if len(top) < 2:
         raise UserError("The texts have fewer than two different words: give longer ones.")
-    words = [word for word, _ in counts]
-    share = np.array([count for _, count in counts], np.float64)
-    share /= share.sum()
-    keep = np.minimum(1.0, np.sqrt(subsample / share)) if subsample else np.ones(len(share))
+    words = [word for word, _ in top]
+    frequencies = np.array([count for _, count in top], np.float64)
+    frequencies /= frequencies.sum()
+    keep_prob = np.ones(len(words))
+    if subsample:
+        keep_prob = np.minimum(1.0, np.sqrt(subsample / frequencies))
     rng = np.random.default_rng(random_seed)
-    space = np.full(gap, -1, np.int32)
-    parts = [space]
-    for found in number(texts, words):
-        parts += [found[rng.random(len(found)) < keep[found]], space]
-    return Corpus(words, share, np.concatenate(parts))
+    separator = np.full(gap, -1, np.int32)
+    tokens = [separator]
+    for ids in word_ids(texts, words):
+        tokens += [ids[rng.random(len(ids)) < keep_prob[ids]], separator]
+    return Corpus(words=words, frequencies=frequencies, tokens=np.concatenate(tokens))
 
 
-def number(texts: Sequence[str], words: Sequence[str]) -> list[Int[np.ndarray, " n"]]:
-    """The word numbers of each text in a given vocabulary, others left out."""
-    row_of = {word: i for i, word in enumerate(words)}
+def word_ids(texts: Sequence[str], words: Sequence[str]) -> list[Int[np.ndarray, " n"]]:
+    """Returns the ids of each text's words in a given vocabulary; other words are left out."""
+    id_of = {word: i for i, word in enumerate(words)}
     return [
-        np.array([row_of[word] for word in WORD.findall(text.lower()) if word in row_of], np.int32)
+        np.array([id_of[word] for word in WORD.findall(text.lower()) if word in id_of], np.int32)
         for text in texts
     ]
 
 
-def members(
+def text_and_word_ids(
     tokens: Int[np.ndarray, " n"], gap: int
 ) -> tuple[Int[np.ndarray, " m"], Int[np.ndarray, " m"]]:
-    """The text, from 0, and the word number of each place of a corpus that has a word."""
+    """Returns, for each occurrence of a word in a corpus, the index of its text and its word id."""
     empty = tokens < 0
     return np.cumsum(empty)[~empty] // gap - 1, tokens[~empty]

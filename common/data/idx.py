@@ -1,4 +1,4 @@
-"""Labelled images from IDX files, the form in which MNIST and its relatives are published."""
+"""Labelled images from IDX files, the format in which MNIST and similar sets are published."""
 
 import gzip
 import math
@@ -16,21 +16,20 @@ UINT8 = 0x08
 
 
 def load(folder: Path, split: str) -> Images:
-    """Reads a split from a folder of MNIST's four files, compressed or not.
+    """Reads a split from a folder with MNIST's four files.
 
     Args:
-      folder: of train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
-        t10k-labels-idx1-ubyte, each maybe with .gz; a dot for the last hyphen will do.
+      folder: has train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
+        t10k-labels-idx1-ubyte, each also accepted as .gz.
       split: 'train' or 'test'.
 
     Raises:
-      UserError: another split, a file that is missing or broken, or files that do not belong
-        together.
+      UserError: another split, a missing or broken file, or files of different length.
     """
     if split not in PREFIX:
         raise UserError(f"IDX files have no split '{split}': choose train or test.")
-    images = read(_find(folder, f"{PREFIX[split]}-images", "idx3-ubyte"), dimensions=3)
-    labels = read(_find(folder, f"{PREFIX[split]}-labels", "idx1-ubyte"), dimensions=1)
+    images = read(folder / f"{PREFIX[split]}-images-idx3-ubyte", dimensions=3)
+    labels = read(folder / f"{PREFIX[split]}-labels-idx1-ubyte", dimensions=1)
     if len(images) != len(labels):
         raise UserError(
             f"The {split} files in {folder} hold {len(images)} images and {len(labels)} labels: "
@@ -40,43 +39,31 @@ def load(folder: Path, split: str) -> Images:
 
 
 def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
-    """Reads one IDX file of unsigned bytes: 0 0 type dimensions, each size as 4 bytes, the data.
+    """Reads one IDX file: the bytes 0, 0, type, number of dimensions; 4 bytes a size; the data.
 
     Args:
-      path: of the file; compressed where its name ends in .gz.
-      dimensions: that it has to have.
+      path: the file; if there is none, it is read from the compressed file with .gz appended.
+      dimensions: the number of dimensions that it must have; the type must be unsigned bytes.
 
     Raises:
-      UserError: no such file, another format, or more or fewer bytes than its header says.
+      UserError: no such file, another format, or more or fewer bytes than the header states.
     """
-    opening = gzip.open if path.suffix == ".gz" else open
+    compressed = path.with_name(f"{path.name}.gz")
     try:
-        with opening(path, "rb") as file:
+        with path.open("rb") if path.exists() else gzip.open(compressed) as file:
             header = file.read(4 + 4 * dimensions)
             sizes = np.frombuffer(header[4:].ljust(4 * dimensions, b"\0"), ">u4").tolist()
             count = math.prod(sizes)
-            data = bytearray()  # grows with what there is, not with what the header says
+            data = bytearray()  # grows with the file, whatever the header states
             while len(data) <= count and (part := file.read(1 << 20)):
                 data += part
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"Cannot read {path} ({error}): fetch the file again.") from error
-    if header[:4] != bytes((0, 0, UINT8, dimensions)):
         raise UserError(
-            f"{path} is no IDX file of {dimensions} dimensions of bytes (it begins with "
-            f"{header[:4].hex(' ') or 'nothing'}): give MNIST's files as they are published."
-        )
-    if not data or len(data) != count:
+            f"Cannot read {path} or {path.name}.gz ({error}): fetch the file again."
+        ) from error
+    if header[:4] != bytes((0, 0, UINT8, dimensions)) or not 0 < len(data) == count:
         raise UserError(
-            f"{path} holds {len(data):,} bytes{' or more' if len(data) > count else ''}, its "
-            f"header says {' x '.join(map(str, sizes))}: it is cut short or damaged, fetch it "
-            "again."
+            f"{path} is no complete IDX file of {dimensions} dimensions of bytes: fetch MNIST's "
+            "files again as they are published."
         )
     return np.frombuffer(data, np.uint8).reshape(sizes)
-
-
-def _find(folder: Path, start: str, end: str) -> Path:
-    for name in (f"{start}-{end}", f"{start}.{end}"):
-        for path in (folder / name, folder / f"{name}.gz"):
-            if path.exists():
-                return path
-    raise UserError(f"There is no {start}-{end} or {start}-{end}.gz in {folder}: put it there.")

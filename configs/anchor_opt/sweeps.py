@@ -1,4 +1,4 @@
-"""What the sweeps share; each is a file of its own, this one is none."""
+"""Values that all sweeps have in common; this file itself is not a sweep."""
 
 from ml_collections import ConfigDict
 
@@ -9,16 +9,16 @@ def over(name: str, values: tuple, quick: tuple) -> ConfigDict:
     """The retrieval experiment with one value varied, at a size for ten minutes on two cores.
 
     Args:
-      name: the value that varies.
-      values: through which it goes.
+      name: of the value that is varied.
+      values: that it takes.
       quick: those of a quick run.
     """
     config = retrieval.get_config()
-    config.sweep_over = name  # the value that varies
+    config.sweep_over = name
     config.sweep_values = values
     config.methods = ("gt", "seed", "bootstrap")
     config.optimise = ("target",)
     config.num_words = 2_000
-    config.random_seeds = (0, 1, 2)  # of five
+    config.random_seeds = (0, 1, 2)
     config.when_quick.sweep_values = quick
     return config

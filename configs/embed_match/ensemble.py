@@ -1,4 +1,10 @@
-"""Figure 6 of the poster: pairs of embeddings put together."""
+"""Figure 6 of the poster: ensembles of pairs of embeddings.
+
+  python -m embed_match.main --config=configs/embed_match/ensemble.py --workdir=runs/ensemble
+
+Expected mean gain in accuracy over 15 pairs: features concatenated .0184, embeddings averaged
+.0160, logits averaged .0165; every pair gains.
+"""
 
 from ml_collections import ConfigDict
 
@@ -6,13 +12,13 @@ from configs.embed_match import trained
 
 
 def get_config() -> ConfigDict:
-    """Values with their source; those of the embeddings stand in configs/embed_match/trained.py."""
+    """Every value with its source; the embeddings are in configs/embed_match/trained.py."""
     config = trained.embeddings()
-    config.experiment = "ensemble"  # a name of embed_match/experiments.py
+    config.experiment = "ensemble"  # the function in embed_match/experiments.py
     config.embeddings = ("C1", "C2", "G1", "G2", "LSTM", "glove")  # poster
-    config.tasks = ("sentiment",)  # poster; news as well where wanted
-    config.inverse_penalty = 100.0  # C of logistic regression
-    config.random_seeds = (0, 1, 2, 3, 4)  # of the texts trained and tested on
+    config.tasks = ("sentiment",)  # poster; news is available as well
+    config.inverse_penalty = 100.0  # C of scikit-learn's LogisticRegression
+    config.random_seeds = (0, 1, 2, 3, 4)  # of the subsets of training and test texts
 
     config.when_quick.embeddings = ("C1", "G1", "glove")
     config.when_quick.random_seeds = (0, 1)

@@ -1,4 +1,11 @@
-"""Table 1 of the poster: pairs of embeddings aligned and matched."""
+"""Table 1 of the poster: pairs of embeddings aligned and matched.
+
+  python -m embed_match.main --config=configs/embed_match/match.py --workdir=runs/match
+
+Takes 100 s on one core once the embeddings are in the cache directory. Expected for C1-C2: mean l2
+distance .318 (poster .309), P@1 and transport 1.000; for C1-G1: .820 (.965), P@1 .810 (.430),
+transport .979 (.804).
+"""
 
 from ml_collections import ConfigDict
 
@@ -6,11 +13,11 @@ from configs.embed_match import trained
 
 
 def get_config() -> ConfigDict:
-    """Values with their source; those of the embeddings stand in configs/embed_match/trained.py."""
+    """Every value with its source; the embeddings are in configs/embed_match/trained.py."""
     config = trained.embeddings()
-    config.experiment = "match"  # a name of embed_match/experiments.py
+    config.experiment = "match"  # the function in embed_match/experiments.py
 
-    # The first four: the poster's. Then its pretrained GloVe against each; LSTM10: see trained.py
+    # The poster's four pairs, LSTM10 (see trained.py), and each embedding with pretrained GloVe.
     config.pairs = (
         "C1-C2",
         "G1-G2",
@@ -24,10 +31,10 @@ def get_config() -> ConfigDict:
         "LSTM-glove",
     )
 
-    # Transport. The exact matching has no values
-    config.epsilon = 0.01  # entropic, in units of 1 - cos
-    config.iterations = 50  # at most
-    config.tolerance = 0.01  # L1 error of the marginals at which it ends before
+    # Entropic transport; exact transport needs no values.
+    config.epsilon = 0.01  # in units of the cost 1 - cos
+    config.max_iterations = 50
+    config.tolerance = 0.01  # L1 error of the marginals at which the iterations stop
 
     config.when_quick.pairs = ("C1-C2", "C1-G1", "LSTM-C1")
     return config

@@ -1,73 +1,75 @@
-"""The embeddings that the experiments share; each experiment is a file of its own, this is none."""
+"""Values of the embeddings, which the three experiments of embed_match share."""
 
 from ml_collections import ConfigDict
 
 
 def embeddings() -> ConfigDict:
-    """Values with their source.
+    """Every value with its source.
 
-    The poster states the models, the text and the vocabulary. "Protocols": it does not state the
-    value, which is the one agreed for this reproduction. "Measured": chosen by the share of the ten
-    nearest neighbours in common with pretrained GloVe, random seed 1; other values tried beside it.
+    The poster states the models, the text and the size of the vocabulary. "Protocols": agreed for
+    this reproduction, since the poster does not state the value. "Measured": the best of the values
+    that were tried, by the fraction of the ten nearest neighbours that CBOW or GloVe with random
+    seed 1 shares with pretrained GloVe.
     """
     config = ConfigDict()
 
     # Text
-    config.dataset = "imdb"  # poster; or rotten_tomatoes, of common/data/reviews.py
-    config.num_texts = 25_000  # the first of them, negative and positive in turn
-    config.num_words = 5_000  # the most frequent; poster
+    config.dataset = "imdb"  # poster; or rotten_tomatoes (common/data/reviews.py)
+    config.num_texts = 25_000  # the first of the dataset, negative and positive in turn
+    config.num_words = 5_000  # size of the vocabulary, the most frequent words (poster)
 
-    # Embeddings. A name that is none of these is a pretrained space of common/data/words.py: glove
-    # (the poster's, 50-d), minilm, minilm_input. A model may have values of its own in place of
-    # those of its kind below.
+    # Embeddings. Any other name is a pretrained space of common/data/english.py: glove (as in the
+    # poster, here with 50 dimensions), minilm, minilm_input. The values of a model override those
+    # of its kind below.
     config.models = ConfigDict()
     config.models.C1 = ConfigDict({"kind": "cbow", "random_seed": 1})
     config.models.C2 = ConfigDict({"kind": "cbow", "random_seed": 2})
     config.models.G1 = ConfigDict({"kind": "glove", "random_seed": 1})
     config.models.G2 = ConfigDict({"kind": "glove", "random_seed": 2})
-    config.models.LSTM = ConfigDict({"kind": "lstm", "random_seed": 1, "start": "C1"})
-    # How far fine-tuning goes is the poster's to say, and it does not: the same, ten times as fast
+    config.models.LSTM = ConfigDict({"kind": "lstm", "random_seed": 1, "init_from": "C1"})
+    # The poster does not state how long it fine-tunes: the same at ten times the learning rate.
     config.models.LSTM10 = ConfigDict(config.models.LSTM.to_dict() | {"learning_rate": 1e-2})
 
-    config.cbow = ConfigDict()  # word2vec
+    config.cbow = ConfigDict()  # embed_match/cbow.py
     config.cbow.dim = 100  # protocols
     config.cbow.window = 5  # protocols
-    config.cbow.negatives = 5  # protocols
-    config.cbow.subsample = 1e-3  # share above which a word is thinned out; word2vec's default
+    config.cbow.negatives = 5  # negative samples per position (protocols)
+    config.cbow.subsample = 1e-3  # relative frequency above which words are subsampled (word2vec)
     config.cbow.epochs = 5  # word2vec's default
-    # Measured: .106 (gensim, which has no batches: .105). 64 stretches with 256 negatives: .045
-    # after two passes
-    config.cbow.stretches = 8  # of running text in a batch
-    config.cbow.length = 32  # places of each
-    config.cbow.shared = 64  # negatives drawn for a batch
-    config.cbow.pieces = 10  # steps of the log in a pass through the text
+    # Measured: .106 (gensim, which has no batches: .105). 64 segments and 256 negatives: .045 after
+    # two epochs.
+    config.cbow.segments = 8  # of running text in a batch
+    config.cbow.segment_length = 32  # positions that a batch takes from each segment
+    config.cbow.shared_negatives = 64  # negative samples of a batch
+    config.cbow.shards = 10  # parts of the text; one is a step of the log
     config.cbow.learning_rate = 0.025  # word2vec's default
 
-    config.glove = ConfigDict()
+    config.glove = ConfigDict()  # embed_match/glove.py
     config.glove.dim = 100  # protocols
     config.glove.window = 5  # protocols
-    # Measured: .121. With an x_max of 100, the paper's, and 40 blocks .067, at a rate of .3 .074
-    config.glove.x_max = 10.0  # as in GloVe's script for small texts
-    config.glove.learning_rate = 0.1  # of AdaGrad, on sums over a block
-    config.glove.blocks = 160  # of words; an update is a block against all contexts
-    config.glove.power = 0.75  # GloVe's paper
-    config.glove.epochs = 5  # passes in a step of the log
+    # Measured: .121. With x_max 100 (the paper's value) and 40 blocks .067, or .074 at a learning
+    # rate of .3.
+    config.glove.x_max = 10.0  # as in the script for small texts of the public code
+    config.glove.learning_rate = 0.1  # of AdaGrad, on the sum over a block
+    config.glove.blocks = 160  # of words; an update takes one block against all contexts
+    config.glove.power = 0.75  # exponent of the weights (GloVe's paper)
+    config.glove.epochs_per_step = 5  # a step of the log
     config.glove.steps = 8
 
-    config.lstm = ConfigDict()
-    config.lstm.unit = True  # fine-tunes unit rows, as they are compared; False: as trained
-    config.lstm.length = 100  # last words of a review that are read
-    config.lstm.hidden = 64
-    config.lstm.batch = 64
+    config.lstm = ConfigDict()  # embed_match/lstm.py
+    config.lstm.unit_norm = True  # begin from unit vectors, as they are compared
+    config.lstm.max_length = 100  # the last words of a review are read
+    config.lstm.hidden_size = 64
+    config.lstm.batch_size = 64
     config.lstm.learning_rate = 1e-3  # Adam's default
-    config.lstm.updates = 50  # in a step of the log
+    config.lstm.updates_per_step = 50  # a step of the log
     config.lstm.steps = 20
 
-    config.quick = False  # the whole path on less: these values take the place of those above
+    config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
     config.when_quick.num_texts = 1_000
     config.when_quick.num_words = 500
-    config.when_quick.cbow = ConfigDict({"epochs": 2, "pieces": 2})
+    config.when_quick.cbow = ConfigDict({"epochs": 2, "shards": 2})
     config.when_quick.glove = ConfigDict({"blocks": 32, "steps": 2})
-    config.when_quick.lstm = ConfigDict({"length": 50, "updates": 10, "steps": 2})
+    config.when_quick.lstm = ConfigDict({"max_length": 50, "updates_per_step": 10, "steps": 2})
     return config

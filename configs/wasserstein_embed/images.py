@@ -1,56 +1,63 @@
-"""Images as clouds of points, the MNIST report (Ghermi) after Frogner et al. 2019."""
+r"""Images as clouds of points: the MNIST report (Ghermi) after Frogner et al. 2019.
+
+  python -m wasserstein_embed.main --config=configs/wasserstein_embed/images.py \
+    --workdir=runs/images
+
+Takes four minutes on two cores. Expected kNN accuracy on mnist_5k: .977 trained by Sinkhorn, .984
+by Euclidean distance. The report's .9941 is on MNIST 70k.
+"""
 
 from ml_collections import ConfigDict
 
 
 def get_config() -> ConfigDict:
-    """Values with their source: "report", its text; "code", what was published with it."""
+    """Every value with its source: "report", its text; "code", the code published with it."""
     config = ConfigDict()
-    config.experiment = "images"  # the function of wasserstein_embed/experiments.py
-    config.signed = ("mean",)  # values that may be negative
+    config.experiment = "images"  # a name of wasserstein_embed/experiments.py
 
-    # Data: mnist_5k (comes along), or an image set of the TFDS catalogue: mnist, fashion_mnist
-    config.dataset = "mnist_5k"
-    config.idx = ""  # folder of that set's four IDX files, in the place of TFDS
+    # Data
+    config.dataset = "mnist_5k"  # or an image set of the TFDS catalogue: mnist, fashion_mnist
+    config.idx = ""  # folder of the set's four IDX files, which are read instead of TFDS
     config.train_split = ""  # in TFDS's notation; "": 4,000 images of mnist_5k, else 'train'
-    config.test_split = ""  # "": the other 1,000, else 'test'
-    config.mean = 0.1307  # of the pixels, from 0 to 1; code
-    config.std = 0.3081  # code
+    config.test_split = ""  # "": the other 1,000 images, else 'test'
+    config.pixel_mean = 0.1307  # of pixels from 0 to 1; code
+    config.pixel_std = 0.3081  # code
 
-    # The embedding
-    config.points = 3  # M; report
+    # Embedding
+    config.num_points = 3  # M; report
     config.dimensions = 2  # k; report
     config.weights = "uniform"  # of the points; report; or 'learned'
     config.distance = ConfigDict()
     config.distance.ground = "euclidean"  # or 'manhattan'
-    config.distance.p = 2.0  # code: squared ground cost, and no root of the value
+    config.distance.p = 2.0  # code: squared ground distance, and no root of the value
     config.distance.epsilon = 1.0  # lambda; code
     config.distance.iterations = 20  # code
-    config.distance.value = "cost"  # <P, C>; code; or 'regularised', 'divergence'
-    config.distance.implicit = False  # gradients through the iterations; code
-    # Distances trained with: 'sinkhorn', or 'euclidean' of the cloud as one vector of k M numbers
+    # <P, C>; code; or 'entropic_cost', 'sinkhorn_divergence'
+    config.distance.value = "transport_cost"
+    config.distance.implicit_diff = False  # gradients through the iterations; code
+    # Distance of the training: 'sinkhorn', or 'euclidean' between vectors of k M numbers
     config.methods = ("sinkhorn", "euclidean")
-    config.random_seeds = (0,)  # of the parameters and the pairs
+    config.random_seeds = (0,)  # of the parameters and the batches
 
     # Training
     config.margin = 0.6  # code
-    config.batch = 128  # pairs, half of them of one class; code
-    config.steps = 800  # what five minutes have room for; code: 10 epochs of 60,000 images, 4,690
-    config.learning_rate = 1e-3  # Adam; code
-    config.decay_after = 0.8  # share of the steps, then a tenth; code: after 8 of 10 epochs
-    config.evaluate_every = 100  # steps; also between checkpoints
+    config.batch_size = 128  # pairs, half of them of one class; code
+    config.steps = 800  # takes minutes; code: 10 epochs of 60,000 images, which are 4,690 steps
+    config.learning_rate = 1e-3  # of Adam; code
+    config.decay_after = 0.8  # of the steps; then a tenth of the rate; code: 8 of 10 epochs
+    config.evaluate_every = 100  # steps, also between checkpoints
 
     # Evaluation
-    config.test_pairs = 10_000  # half of them of one class; code
-    config.neighbours = 50  # of the classifier; code
+    config.num_test_pairs = 10_000  # half of them of one class; code
+    config.num_neighbours = 50  # of the classifier; code
     config.figure_class = 4  # of the nine images; report
 
-    config.quick = False  # the whole path on less: these values take the place of those above
+    config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
     config.when_quick.steps = 20
     config.when_quick.evaluate_every = 10
-    config.when_quick.batch = 64
-    config.when_quick.test_pairs = 500
+    config.when_quick.batch_size = 64
+    config.when_quick.num_test_pairs = 500
     config.when_quick.random_seeds = (0,)
     config.when_quick.train_split = "train[:500]"
     config.when_quick.test_split = "test[2400:]"

@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -6,66 +8,68 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
-from anchor_opt import algorithm1
+from anchor_opt import algorithm1, runner
 from anchor_opt.relative import relative
 from common import ot
+from common.errors import UserError
+from common.linear import unit
+from configs.anchor_opt.retrieval import get_config
 
-SETTINGS = algorithm1.Settings(0.02, 1e-4, 1, "fixed", "hard", False)
+SETTINGS = runner.grid(get_config()).settings.algorithm1
 
 
 def unit_rows(seed, n, d):
-    x = np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
-    return jnp.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
+    return unit(jnp.asarray(np.random.default_rng(seed).normal(size=(n, d)), jnp.float32))
 
 
-def start(settings, n=40, k=12, s=4):
-    fixed, moving = unit_rows(0, n, 6), unit_rows(1, n, 5)
-    data = algorithm1.data(fixed, fixed[:k], moving, s)
-    state = algorithm1.init(jax.random.key(0), moving, np.arange(s), k, settings)
+def start(settings, n=40, k=12, pairs=4):
+    source, target = unit_rows(0, n, 6), unit_rows(1, n, 5)
+    data = algorithm1.prepare(source, source[:k], target, pairs)
+    state = algorithm1.init(jax.random.key(0), target, np.arange(pairs), k, settings)
     return state, data
 
 
-def test_line_1_seeds_then_noise_on_the_sphere():
+def test_line_1_takes_known_pairs_and_noise_on_the_sphere():
     state, data = start(SETTINGS)
-    np.testing.assert_allclose(state.anchors[:4], data.moving[:4], atol=1e-6)
+    np.testing.assert_allclose(state.anchors[:4], data.target[:4], atol=1e-6)
     np.testing.assert_allclose(jnp.linalg.norm(state.anchors, axis=1), 1, atol=1e-6)
     assert state.anchors.shape == (12, 5)
 
 
-def dense_scores(target, mine, epsilon):
+def dense_scores(x, y, epsilon):
     """(u_i - M_ij) / epsilon and (v_j - M_ij) / epsilon after one iteration, in float64."""
-    cost = cdist(target, mine)
+    cost = cdist(x, y)
     u = -epsilon * logsumexp(-cost / epsilon, axis=1)
     v = -epsilon * logsumexp((u[:, None] - cost) / epsilon, axis=0)
     return (u[:, None] - cost) / epsilon, (v[None] - cost) / epsilon
 
 
-@pytest.mark.parametrize("permute", ["fixed", "moving"])
+@pytest.mark.parametrize("permute", ["source", "target"])
 @pytest.mark.parametrize("plan", ["hard", "soft"])
-def test_one_step_by_hand(permute, plan):
-    """Lines 4 to 8 in plain numpy; the first step of Adam is the sign of the gradient."""
-    settings = SETTINGS._replace(permute=permute, plan=plan)
+def test_a_step_agrees_with_lines_4_to_8_in_numpy(permute, plan):
+    """The first step of Adam is the sign of the gradient."""
+    settings = dataclasses.replace(SETTINGS, permute=permute, plan=plan)
     state, data = start(settings)
-    anchors, moving = np.asarray(state.anchors, np.float64), np.asarray(data.moving, np.float64)
-    target = np.asarray(data.fixed_relative, np.float64)
-    mine = moving @ anchors.T
-    by_column, by_row = dense_scores(target, mine, settings.epsilon)
-    scores = by_column.T if permute == "fixed" else by_row
+    anchors, target = np.asarray(state.anchors, np.float64), np.asarray(data.target, np.float64)
+    x, y = np.asarray(data.source_relative, np.float64), target @ anchors.T
+    by_column, by_row = dense_scores(x, y, settings.sinkhorn_epsilon)
+    scores = by_column.T if permute == "source" else by_row
     if plan == "soft":
         weights = softmax(scores, axis=1)
     else:
-        # After one iteration all rows that share a nearest neighbour tie for it, to epsilon:
-        # take those that were chosen, and see that they are among the best.
-        found = algorithm1.match(data, state.anchors, settings.epsilon, rows=True)
-        chosen = np.asarray(found.to_x if permute == "fixed" else found.to_y)
+        # After one iteration all rows with the same nearest neighbour have the same score, up to
+        # epsilon: take the row that was chosen, and require that its score is among the best.
+        epsilon = settings.sinkhorn_epsilon
+        found = algorithm1.sinkhorn_matching(data, state.anchors, epsilon, rows=True)
+        chosen = np.asarray(found.to_x if permute == "source" else found.to_y)
         assert (scores.max(1) - scores[np.arange(len(scores)), chosen]).max() < 0.02
-        weights = np.eye(len(target))[chosen]
-    if permute == "fixed":
-        residual = mine - weights @ target
-        gradient = 2 * residual.T @ moving / residual.size
+        weights = np.eye(len(x))[chosen]
+    if permute == "source":
+        residual = y - weights @ x
+        gradient = 2 * residual.T @ target / residual.size
     else:
-        residual = weights @ mine - target
-        gradient = 2 * residual.T @ (weights @ moving) / residual.size
+        residual = weights @ y - x
+        gradient = 2 * residual.T @ (weights @ target) / residual.size
     tangent = gradient - (gradient * anchors).sum(1, keepdims=True) * anchors
 
     new, metrics = algorithm1.step(state, 0, data, settings)
@@ -76,20 +80,20 @@ def test_one_step_by_hand(permute, plan):
     np.testing.assert_array_equal(np.sign(moved[large]), -np.sign(tangent[large]))
 
 
-@pytest.mark.parametrize("d_fixed, d_moving", [(3, 5), (5, 3), (9, 9)])
-def test_the_product_of_relative_spaces_is_taken_where_it_costs_least(d_fixed, d_moving):
-    fixed, moving = unit_rows(0, 30, d_fixed), unit_rows(1, 20, d_moving)
-    anchors = unit_rows(2, 8, d_moving)
-    data = algorithm1.data(fixed, fixed[:8], moving, 0)
-    found = algorithm1.match(data, anchors, 0.1, iterations=3)
-    expected = ot.match(data.fixed_relative, relative(moving, anchors), 0.1, iterations=3)
+@pytest.mark.parametrize("d_source, d_target", [(3, 5), (5, 3), (9, 9)])
+def test_products_of_the_smaller_factors_give_the_same_matching(d_source, d_target):
+    source, target = unit_rows(0, 30, d_source), unit_rows(1, 20, d_target)
+    anchors = unit_rows(2, 8, d_target)
+    data = algorithm1.prepare(source, source[:8], target, 0)
+    found = algorithm1.sinkhorn_matching(data, anchors, 0.1, iterations=3)
+    expected = ot.match(data.source_relative, relative(target, anchors), 0.1, iterations=3)
     np.testing.assert_allclose(found.u, expected.u, atol=1e-5)
     np.testing.assert_allclose(found.v, expected.v, atol=1e-5)
     np.testing.assert_array_equal(found.to_x, expected.to_x)
 
 
-def test_frozen_seeds_stay():
-    settings = SETTINGS._replace(freeze_seeds=True)
+def test_frozen_anchors_are_constant():
+    settings = dataclasses.replace(SETTINGS, freeze_pairs=True)
     state, data = start(settings)
     before = np.asarray(state.anchors)
     for i in range(3):
@@ -98,31 +102,35 @@ def test_frozen_seeds_stay():
     assert np.abs(np.asarray(state.anchors[4:]) - before[4:]).max() > 1e-3
 
 
-def test_it_finds_the_anchors_when_started_beside_them():
-    """The loop does what it should where the first match is right: no bug hides behind failure."""
-    fixed = unit_rows(0, 200, 6)
+def test_unknown_choices_are_named():
+    state, data = start(SETTINGS)
+    with pytest.raises(UserError, match="plan 'medium'"):
+        algorithm1.step(state, 0, data, dataclasses.replace(SETTINGS, plan="medium"))
+
+
+def test_started_near_the_true_anchors_it_converges_to_them():
+    """Shows that failures on real spaces are not due to the implementation of the step."""
+    source = unit_rows(0, 200, 6)
     rotation = jnp.linalg.qr(jax.random.normal(jax.random.key(1), (6, 6)))[0]
-    moving = fixed @ rotation
-    data = algorithm1.data(fixed, fixed[:12], moving, 4)
-    noise = 0.1 * jax.random.normal(jax.random.key(2), (12, 6))
-    anchors = moving[:12] + noise
-    anchors /= jnp.linalg.norm(anchors, axis=1, keepdims=True)
+    target = source @ rotation
+    data = algorithm1.prepare(source, source[:12], target, 4)
+    anchors = unit(target[:12] + 0.1 * jax.random.normal(jax.random.key(2), (12, 6)))
     state = algorithm1.State(anchors, algorithm1.optimiser(SETTINGS).init(anchors))
     step = jax.jit(algorithm1.step, static_argnames="settings")
     for i in range(200):
         state, _ = step(state, i, data, SETTINGS)
-    cosine = jnp.sum(state.anchors * moving[:12], axis=1)
+    cosine = jnp.sum(state.anchors * target[:12], axis=1)
     assert float(cosine.min()) > 0.999
-    np.testing.assert_array_equal(algorithm1.discretise(state.anchors, moving), np.arange(12))
+    np.testing.assert_array_equal(algorithm1.discretise(state.anchors, target), np.arange(12))
 
 
-def test_discretise_is_the_nearest_word_in_cosine():
-    anchors, words = unit_rows(3, 9, 4) * 5, unit_rows(4, 30, 4)
-    expected = (np.asarray(anchors) @ np.asarray(words).T).argmax(1)
-    np.testing.assert_array_equal(algorithm1.discretise(anchors, words), expected)
+def test_discretise_takes_the_nearest_row_in_cosine():
+    anchors, rows = unit_rows(3, 9, 4) * 5, unit_rows(4, 30, 4)
+    expected = (np.asarray(anchors) @ np.asarray(rows).T).argmax(1)
+    np.testing.assert_array_equal(algorithm1.discretise(anchors, rows), expected)
 
 
-def test_the_optimiser_is_adam_on_the_sphere():
+def test_the_optimiser_stays_on_the_sphere():
     anchors = unit_rows(5, 3, 4)
     optimiser = algorithm1.optimiser(SETTINGS)
     updates, _ = optimiser.update(unit_rows(6, 3, 4), optimiser.init(anchors), anchors)

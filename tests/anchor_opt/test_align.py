@@ -1,40 +1,22 @@
-"""The command line for one's own embeddings: real small runs, and everything that may be wrong."""
+"""The command python -m anchor_opt.align: small real runs, and invalid input."""
 
-import fcntl
+import dataclasses
 import gc
-import gzip
-import os
-import pickle
 import re
-import subprocess
 import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from absl.testing import flagsaver
 
-from anchor_opt import align, align_files, align_report, api, defaults
-from anchor_opt.align_run import Source
+from anchor_opt import align
+from anchor_opt.align import __main__ as command
+from anchor_opt.align import report
 from common import alignment, cli
-from common.data import vectors
-from common.errors import UserError
-from common.workdir import replacing
+from common.data import vector_files
+from tests.samples import rotated_spaces
 
-ROOT = Path(__file__).parents[2]
-SEEDS = 24  # two folds of as many as in test_api.py: the same programs
-
-
-def spaces():
-    """A space, and another of more dimensions and words, rotated, shuffled and with noise."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(240, 12)) * np.linspace(2, 0.5, 12)
-    y = rng.normal(size=(260, 16)) * 0.3
-    rotation = np.linalg.qr(rng.normal(size=(16, 16)))[0][:12]
-    y[:240] = x @ rotation + 0.05 * rng.normal(size=(240, 16))
-    order = np.concatenate([rng.permutation(250), np.arange(250, 260)])
-    return x.astype(np.float32), (y + 1)[order].astype(np.float32), np.argsort(order)[:240]
+NUM_PAIRS = 24  # with the sizes below two folds compile the same programs as test_discover.py
 
 
 def lines(words, table):
@@ -45,39 +27,44 @@ def lines(words, table):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
-    x, y, truth = spaces()
+    x, y, truth = rotated_spaces()
     words = [f"x{i}" for i in range(len(x))]
     (folder / "a.vec").write_bytes(f"{len(x)} 12\n".encode() + lines(words, x))
-    back = {int(row): f"y{i}" for i, row in enumerate(truth)}
-    target_words = [back.get(row, f"only{row}") for row in range(len(y))]
+    names = {int(row): f"y{i}" for i, row in enumerate(truth)}
+    target_words = [names.get(row, f"only{row}") for row in range(len(y))]
     np.savez(folder / "b.npz", vectors=y, words=np.array(target_words))
     np.savez(folder / "bare.npz", vectors=x)
-    pairs = [f"x{i} y{i}\n" for i in range(SEEDS)]
+    pairs = [f"x{i} y{i}\n" for i in range(NUM_PAIRS)]
     (folder / "pairs.txt").write_text("".join(pairs) + "unknown y50\n")
-    (folder / "rows.txt").write_text("".join(f"{i}\ty{i}\n" for i in range(SEEDS)))
+    (folder / "rows.txt").write_text("".join(f"{i}\ty{i}\n" for i in range(NUM_PAIRS)))
     return folder
 
 
 def run(monkeypatch, *arguments):
-    """The command line within this process: its exit code."""
+    """Runs the command in this process and returns its exit code."""
     monkeypatch.setattr(sys, "argv", ["align", *map(str, arguments)])
-    # It is set up once; the flags of the one run must not stay for the next.
     with flagsaver.flagsaver(), pytest.raises(SystemExit) as left:
-        cli.run(align.main)
+        cli.run(command.main)
     return left.value.code
 
 
-def common_arguments(files, out):
-    return f"--target={files / 'b.npz'}", f"--out={out}", "--folds=2"
+def of(files, out, *names):
+    """Arguments: sources and pairs by name, target and output."""
+    given = []
+    for name in names:
+        flag = "pairs" if name.endswith(".txt") else "source"
+        given.append(f"--{flag}={files / name}")
+    return *given, f"--target={files / 'b.npz'}", f"--out={out}", "--folds=2", "--anchors=30"
+
+
+BOTH = ("a.vec", "bare.npz", "pairs.txt", "rows.txt")
 
 
 @pytest.fixture(scope="module")
-def whole(files, tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole") / "out"
-    sources = f"--source={files / 'a.vec'}", f"--source={files / 'bare.npz'}"
-    seeds = f"--seeds={files / 'pairs.txt'}", f"--seeds={files / 'rows.txt'}"
+def finished(files, tmp_path_factory):
+    out = tmp_path_factory.mktemp("finished") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        code = run(patch, *sources, *seeds, *common_arguments(files, out), "--anchors=30")
+        code = run(patch, *of(files, out, *BOTH))
     assert not code
     return out
 
@@ -86,273 +73,154 @@ def table(path):
     return [line.split("\t") for line in path.read_text().splitlines()[1:]]
 
 
-def test_a_run_leaves_everything(whole, files):
-    for name in ("a", "bare"):
-        folder = whole / name
-        anchors = table(folder / "anchors.tsv")
-        assert np.mean([s.lstrip("x") == t[1:] for s, t, _ in anchors]) > 0.95
-        confidence = [float(c) for _, _, c in anchors]
-        assert confidence == sorted(confidence, reverse=True) and confidence[-1] >= 0
-        dictionary = table(folder / "dictionary.tsv")
-        assert len(dictionary) == 240
-        mutual = [int(row[3]) for row in dictionary]
-        assert mutual == sorted(mutual, reverse=True) and sum(mutual) == len(anchors)
-        scores = [float(row[2]) for row in dictionary if row[3] == "1"]
-        assert scores == sorted(scores, reverse=True)
-        aligner = alignment.load(folder / "map.npz")
-        assert (aligner.moving, aligner.fixed) == (name, "b")
-        moved = vectors.read(folder / "aligned.npz")
-        np.testing.assert_allclose(aligner.apply(spaces()[0]), moved.vectors, atol=1e-5)
-        text = vectors.read(folder / "aligned.vec")
-        assert text.words == moved.words
-        np.testing.assert_allclose(text.vectors, moved.vectors, atol=1e-5)
-        with np.load(folder / "relative.npz") as relative:
-            assert relative["source"].shape == (240, 30) and relative["target"].shape == (260, 30)
-            s, t = relative["anchors"].T
-            agreement = (relative["source"][s] * relative["target"][t]).sum(1)
-        assert agreement.min() > 0.95
-        assert (whole / f"{name}.png").stat().st_size > 0
-    target = vectors.read(whole / "target.npz").vectors
+@pytest.mark.parametrize("name", ["a", "bare"])
+def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
+    folder = finished / name
+    anchors = table(folder / "anchors.tsv")
+    assert np.mean([s.lstrip("x") == t[1:] for s, t, _ in anchors]) > 0.95
+    confidence = [float(c) for _, _, c in anchors]
+    assert confidence == sorted(confidence, reverse=True) and confidence[-1] >= 0
+    dictionary = table(folder / "dictionary.tsv")
+    assert len(dictionary) == 240
+    mutual = [int(row[3]) for row in dictionary]
+    assert mutual == sorted(mutual, reverse=True) and sum(mutual) == len(anchors)
+    scores = [float(row[2]) for row in dictionary if row[3] == "1"]
+    assert scores == sorted(scores, reverse=True)
+    aligner = alignment.load(folder / "map.npz")
+    assert (aligner.source, aligner.target) == (name, "b")
+    mapped = vector_files.read(folder / "aligned.npz")
+    np.testing.assert_allclose(aligner.apply(rotated_spaces()[0]), mapped.vectors, atol=1e-5)
+    text = vector_files.read(folder / "aligned.vec")
+    assert text.words == mapped.words
+    np.testing.assert_allclose(text.vectors, mapped.vectors, atol=1e-5)
+    with np.load(folder / "relative.npz") as relative:
+        assert relative["source"].shape == (240, 30) and relative["target"].shape == (260, 30)
+        s, t = relative["anchors"].T
+        assert (relative["source"][s] * relative["target"][t]).sum(1).mean() > 0.95
+    assert (finished / f"{name}.png").stat().st_size > 0
+
+
+def test_the_report_has_every_source_and_the_held_out_pairs(finished):
+    target = vector_files.read(finished / "target.npz").vectors
     np.testing.assert_allclose(np.linalg.norm(target, axis=1), 1, atol=1e-5)
-    report = (whole / "report.md").read_text()
-    assert "## a" in report and "## bare" in report and f"{SEEDS} held-out seeds" in report
-    assert "P@1 1.000" in report and "1 pairs for 'a' have a word that a space lacks" in report
-    assert "failed" in report and "Warning.** The alignment" not in report
-    assert not list(whole.parent.rglob("*.half"))
+    text = (finished / "report.md").read_text()
+    assert "## a" in text and "## bare" in text and f"{NUM_PAIRS} held-out pairs" in text
+    assert "P@1 1.000" in text and "1 known pairs of 'a' were left out" in text
+    assert "failed" in text and "Warning.** The alignment" not in text
+    assert not list(finished.parent.rglob("*.half"))
 
 
-def test_the_map_moves_new_vectors(whole, files, tmp_path, monkeypatch, capsys):
-    x = spaces()[0]
+def test_a_saved_map_is_applied_to_new_vectors(finished, tmp_path, monkeypatch, capsys):
+    x = rotated_spaces()[0]
     (tmp_path / "new.vec").write_bytes(lines(["new", "newer"], x[:2]))
-    use = f"--apply={tmp_path / 'new.vec'}", f"--map={whole / 'a' / 'map.npz'}"
+    given = f"--apply={tmp_path / 'new.vec'}", f"--map={finished / 'a' / 'map.npz'}"
     for suffix in ("npz", "vec"):
-        assert not run(monkeypatch, *use, f"--out={tmp_path / 'moved'}.{suffix}")
-        assert "vectors of 'a' moved into the space of 'b'" in capsys.readouterr().out
-        found = vectors.read(tmp_path / f"moved.{suffix}")
+        assert not run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}")
+        assert "2 vectors of 'a' mapped onto 'b'" in capsys.readouterr().out
+        found = vector_files.read(tmp_path / f"mapped.{suffix}")
         assert found.words == ["new", "newer"]
-        before = vectors.read(whole / "a" / "aligned.npz").vectors[:2]
+        before = vector_files.read(finished / "a" / "aligned.npz").vectors[:2]
         np.testing.assert_allclose(found.vectors, before, atol=1e-5)
 
 
-def test_a_run_that_is_done_is_shown_again(whole, files, monkeypatch, capsys):
-    sources = f"--source={files / 'a.vec'}", f"--source={files / 'bare.npz'}"
-    seeds = f"--seeds={files / 'pairs.txt'}", f"--seeds={files / 'rows.txt'}"
-    again = (*sources, *seeds, *common_arguments(files, whole), "--anchors=30")
-    (whole / "search").mkdir()  # of a run killed at its very end
+def test_a_finished_run_prints_its_report_again(finished, files, monkeypatch, capsys):
+    again = of(files, finished, *BOTH)
+    (finished / "search").mkdir()  # as a run leaves it that is killed at the very end
     assert not run(monkeypatch, *again)
-    assert not (whole / "search").exists()
-    assert capsys.readouterr().out.strip() == (whole / "report.md").read_text().strip()
+    assert not (finished / "search").exists()
+    assert capsys.readouterr().out.strip() == (finished / "report.md").read_text().strip()
     assert run(monkeypatch, *again, "--rows=100") == 2
     assert "rows was 20000, is now 100" in capsys.readouterr().err
 
 
-def test_a_run_that_is_stopped_leaves_no_results_and_goes_on(whole, files, tmp_path, monkeypatch):
-    source = f"--source={files / 'bare.npz'}", f"--seeds={files / 'rows.txt'}"
-    arguments = (*source, *common_arguments(files, tmp_path / "out"), "--anchors=30")
+def test_a_stopped_run_resumes_to_the_same_results(finished, files, tmp_path, monkeypatch):
+    arguments = of(files, tmp_path / "out", "bare.npz", "rows.txt")
 
     def stop(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(align_report, "join", stop)
+        patch.setattr(report, "document", stop)
         assert run(patch, *arguments) == 2
-    gc.collect()  # within one process: the lock goes with the run
+    gc.collect()  # releases the lock of the workdir, which is held in the same process
     assert [path.name for path in tmp_path.iterdir()] == ["out.half"]
-    searched = (tmp_path / "out.half" / "search" / "bare" / "metrics.jsonl").read_text()
+    log = (tmp_path / "out.half" / "search" / "bare" / "metrics.jsonl").read_text()
+    assert '"part": "align/refine"' in log
     with monkeypatch.context() as patch:
-        patch.setattr(api, "held_out", stop)  # kept from the first time
+        patch.setattr(align, "held_out", stop)  # its result is stored, so it is not called
         assert not run(patch, *arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     for name in ("anchors.tsv", "dictionary.tsv"):
         found = (tmp_path / "out" / "bare" / name).read_bytes()
-        assert found == (whole / "bare" / name).read_bytes()
-    assert '"part": "align/sharpen"' in searched
-
-
-def test_a_second_run_with_one_out_is_refused(files, tmp_path, monkeypatch, capsys):
-    source = f"--source={files / 'bare.npz'}", f"--seeds={files / 'rows.txt'}"
-    half = tmp_path / "out.half"
-    half.mkdir()
-    with (half / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert run(monkeypatch, *source, *common_arguments(files, tmp_path / "out")) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert re.search(r"Another process is running in .*out\.half: wait for it or .* --out", said)
-    assert [path.name for path in half.iterdir()] == [".lock"]
-    moved = tmp_path / "moved.vec"
-    with replacing(moved), pytest.raises(UserError, match=r"Cannot write .*moved\.vec \(another"):
-        align_files.write_space(moved, ["a"], np.ones((1, 2)))
+        assert found == (finished / "bare" / name).read_bytes()
 
 
 A = "--source={good}/a.vec"
 B = "--target={good}/b.npz"
+SOURCE = ("--source={bad}", B)
+PAIRS = (A, B, "--pairs={bad}")
 APPLY = "--apply={good}/a.vec"
 MAP = "--map={done}/a/map.npz"
+APPLIED = ("--apply={bad}", MAP, "--out={out}.npz")
 GOOD = lines([f"w{i}" for i in range(30)], np.random.default_rng(1).normal(size=(30, 3)))
 
 
-def archive(**arrays):
-    def write(path):
-        np.savez(path, **arrays)
-
-    return write
-
-
-def last_line(line):
-    return GOOD + line
-
-
-# What is wrong: (content of the file {bad}, its name, the arguments, what the sentence says).
-WRONG = {
-    "missing file": (None, "none.vec", ["--source={bad}", B], "no file .*none.vec"),
-    "empty": (b"", "x.vec", ["--source={bad}", B], "holds no vectors"),
-    "a folder": ("folder", "x.vec", ["--source={bad}", B], "Is a directory"),
-    "ragged": (last_line(b"r 1 2\n"), "x.vec", ["--source={bad}", B], "fewer than the 3"),
-    "no number": (last_line(b"r 1 2 z\n"), "x.vec", ["--source={bad}", B], "could not convert"),
-    "NaN": (last_line(b"r 1 nan 2\n"), "x.vec", ["--source={bad}", B], "NaN"),
-    "infinite": (last_line(b"r 1 inf 2\n"), "x.vec", ["--source={bad}", B], "infinite"),
-    "zeros": (last_line(b"r 0 0 0\n"), "x.vec", ["--source={bad}", B], "zeros alone"),
-    "word twice": (last_line(b"w3 1 2 3\n"), "x.vec", ["--source={bad}", B], "'w3' has been"),
-    "rows cut": (b"40 3\n" + GOOD, "x.vec", ["--source={bad}", B], "has 30 rows"),
-    "binary": (b"\x00\xff\xfe" * 99, "x.vec", ["--source={bad}", B], "not UTF-8"),
-    "unknown suffix": (b"\x89HDF\xff" * 9, "x.h5", ["--source={bad}", B], "suffix of its"),
-    "cut gzip": (gzip.compress(GOOD)[:-9], "x.vec.gz", ["--source={bad}", B], "Cannot read"),
-    "cut .npz": (b"PK\x03\x04 cut", "x.npz", ["--source={bad}", B], "is cut, is no numpy"),
-    "pickle": (pickle.dumps([1.0]), "x.npz", ["--source={bad}", B], "pickled"),
-    "pickled words": (
-        archive(vectors=np.ones((30, 2)), words=np.array(["a"] * 30, object)),
-        "x.npz",
-        ["--source={bad}", B],
-        "pickled",
-    ),
-    "no vectors": (archive(a=np.ones(2), b=np.ones(2)), "x.npz", ["--source={bad}", B], "vectors"),
-    "one dimension": (archive(vectors=np.ones(30)), "x.npz", ["--source={bad}", B], "shape"),
-    "complex": (archive(vectors=np.ones((30, 2), complex)), "x.npz", ["--source={bad}", B], "real"),
-    "NaN in .npz": (
-        archive(vectors=np.full((30, 2), np.nan)),
-        "x.npz",
-        ["--source={bad}", B],
-        "NaN",
-    ),
-    "tab in a word": (
-        archive(vectors=np.eye(30), words=np.array([f"a\t{i}" for i in range(30)])),
-        "x.npz",
-        ["--source={bad}", B],
-        "tab or line end",
-    ),
-    "constant": (archive(vectors=np.ones((30, 2))), "x.npz", ["--source={bad}", B], "mean of the"),
-    "few rows": (b"a 1 2\nb 2 1\nc 3 1\n", "x.vec", ["--source={bad}", B], "at least 20"),
-    "bad target": (b"", "x.vec", [A, "--target={bad}"], "holds no vectors"),
-    "few words": (b"a\nb\n", "w.txt", [A, B, "--target_words={bad}"], "2 words for the 260"),
-    "no target": (b"", "x", [A], "Give --source and --target"),
-    "no source": (b"", "x", [B], "Give --source and --target"),
-    "same names": (GOOD, "b.vec", ["--source={bad}", B], "rename the file"),
-    "name of ours": (GOOD, "search.vec", ["--source={bad}", B], "rename the file"),
-    "seeds missing": (None, "p.txt", [A, B, "--seeds={bad}"], "no file .*p.txt"),
-    "seeds empty": (b"\n", "p.txt", [A, B, "--seeds={bad}"], "empty"),
-    "seed columns": (b"x1 y1 z\n", "p.txt", [A, B, "--seeds={bad}"], "3 columns"),
-    "seeds unknown": (b"u v\nw x\n", "p.txt", [A, B, "--seeds={bad}"], "None of the 2 pairs"),
-    "seeds reversed": (b"y1 x1\n", "p.txt", [A, B, "--seeds={bad}"], "source, then"),
-    "word mapped twice": (b"x1 y1\nx1 y2\n", "p.txt", [A, B, "--seeds={bad}"], "'y1' and with"),
-    "target twice": (b"x1 y1\nx2 y1\n", "p.txt", [A, B, "--seeds={bad}"], "keep one"),
-    "seeds binary": (b"\xff\xfe x\n", "p.txt", [A, B, "--seeds={bad}"], "not UTF-8"),
-    "two seeds files": (
-        b"x1 y1\n",
-        "p.txt",
-        [A, B, "--seeds={bad}", "--seeds={bad}"],
-        "2 --seeds for 1 --source",
-    ),
-    "one fold": (b"", "x", [A, B, "--folds=1"], "leaves all seeds out"),
-    "no method": (b"", "x", [A, B, "--method=magic"], "method"),
-    "no rows": (b"", "x", [A, B, "--rows=0"], "rows"),
-    "rows no number": (b"", "x", [A, B, "--rows=many"], "rows"),
-    "flag unknown": (b"", "x", [A, B, "--sauce=x"], "sauce"),
-    "stray word": (b"", "x", [A, B, "stray"], "'stray' is not a flag"),
-    "out is a file": (b"", "x", [A, B, "--out={bad}"], "holds no alignment"),
-    "out in a file": (b"", "x", [A, B, "--out={bad}/out"], "Cannot write|Not a directory"),
-    "out of others": ("folder", "x", [A, B, "--out={bad}/.."], "holds no alignment"),
-    "apply, no map": (b"", "x", [APPLY], "needs --map"),
-    "map, no apply": (b"", "x", [MAP], "needs --apply"),
-    "apply and source": (b"", "x", [APPLY, MAP, A], "reads no --source"),
-    "map missing": (None, "m.npz", [APPLY, "--map={bad}", "--out={out}.npz"], "aligner .*path"),
-    "no map": (GOOD, "m.npz", [APPLY, "--map={bad}", "--out={out}.npz"], "not an aligner"),
-    "map of other arrays": (
-        archive(matrix=np.eye(2)),
-        "m.npz",
-        [APPLY, "--map={bad}", "--out={out}.npz"],
-        "not an aligner",
-    ),
-    "other dimension": (
-        GOOD,
-        "x.vec",
-        ["--apply={bad}", MAP, "--out={out}.npz"],
-        "has 12 dimensions, not 3",
-    ),
-    "applied to nothing": (
-        None,
-        "x.vec",
-        ["--apply={bad}", MAP, "--out={out}.npz"],
-        "no file",
-    ),
-    "out of apply": (b"", "x", [APPLY, MAP, "--out={out}.pt"], "neither .npz nor .vec"),
-    "out of apply there": (b"1", "x.vec", [APPLY, MAP, "--out={bad}"], "is there already"),
+# Case: (content of the file {bad}, its name, the arguments, pattern of the message).
+INVALID = {
+    "missing file": (None, "none.npz", SOURCE, "Cannot read .*none.npz"),
+    "ragged": (GOOD + b"r 1 2\n", "x.vec", SOURCE, "line 31 .* 3 numbers"),
+    "tab in a word": (GOOD.replace(b"w0", b"w\t0"), "x.vec", SOURCE, "tab or line end"),
+    "constant": (lines("abc", np.ones((3, 2))), "x.vec", SOURCE, "mean of the"),
+    "few rows": (b"a 1 2\nb 2 1\nc 3 1\n", "x.vec", SOURCE, "at least 20"),
+    "no output": (b"", "x", (A, B, "--out="), "no --out"),
+    "no target": (b"", "x", (A,), "Give --source and --target"),
+    "same names": (GOOD, "b.vec", SOURCE, "rename the file"),
+    "reserved name": (GOOD, "search.vec", SOURCE, "rename the file"),
+    "pairs reversed": (b"y1 x1\nw x\n", "p.txt", PAIRS, "None of the 2 pairs.*source, then"),
+    "word in two pairs": (b"x1 y1\nx1 y2\n", "p.txt", PAIRS, "Row 1 of the space 'a'"),
+    "two files of pairs": (b"x1 y1\n", "p.txt", (*PAIRS, "--pairs={bad}"), "2 --pairs for 1"),
+    "out is a file": (b"", "x", (A, B, "--out={bad}"), "holds no alignment"),
+    "out in a file": (b"", "x", (A, B, "--out={bad}/out"), "Cannot write|Not a directory"),
+    "out of others": ("folder", "x", (A, B, "--out={bad}/.."), "holds no alignment"),
+    "apply, no map": (b"", "x", (APPLY,), "belong together"),
+    "not a map": (GOOD, "m.npz", (APPLY, "--map={bad}", "--out={out}.npz"), "not an aligner"),
+    "other dimension": (GOOD, "x.vec", APPLIED, "give rows .n, 12."),
+    "out of apply exists": (b"1", "x.vec", (APPLY, MAP, "--out={bad}"), "exists already"),
 }
 
 
-@pytest.mark.parametrize(("content", "name", "arguments", "says"), WRONG.values(), ids=WRONG)
-def test_a_mistake_is_one_sentence(
-    content, name, arguments, says, whole, files, tmp_path, monkeypatch, capfd
+@pytest.mark.parametrize(
+    ("content", "name", "arguments", "message"), INVALID.values(), ids=list(INVALID)
+)
+def test_invalid_input_is_refused_in_one_sentence_and_nothing_is_written(
+    content, name, arguments, message, finished, files, tmp_path, monkeypatch, capfd
 ):
     (tmp_path / "in").mkdir()
     bad = tmp_path / "in" / name
     if content == "folder":
         bad.mkdir()
-    elif callable(content):
-        content(bad)
     elif content is not None:
         bad.write_bytes(content)
-    out = tmp_path / "out"
-    places = {"good": files, "bad": bad, "out": out, "done": whole}
+    places = {"good": files, "bad": bad, "out": tmp_path / "out", "done": finished}
     if not any("--out" in argument for argument in arguments):
-        arguments = [*arguments, "--out={out}"]
+        arguments = (*arguments, "--out={out}")
     assert run(monkeypatch, *(argument.format(**places) for argument in arguments)) == 2
-    said = [s for s in capfd.readouterr().err.splitlines() if s and not re.match(r"I\d{4} ", s)]
-    assert len(said) == 1 and "Traceback" not in said[0]
-    assert re.search(says, said[0]), said[0]
+    error = [s for s in capfd.readouterr().err.splitlines() if s and not re.match(r"I\d{4} ", s)]
+    assert len(error) == 1 and "Traceback" not in error[0]
+    assert re.search(message, error[0]), error[0]
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
     assert [path.name for path in bad.parent.iterdir()] == [name] * (content is not None)
 
 
-def test_no_out_and_help():
-    module = [sys.executable, "-m", "anchor_opt.align"]
-    done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True, env=os.environ)
-    assert done.returncode == 2 and "no --out" in done.stderr and "Traceback" not in done.stderr
-
-
-def test_unrelated_spaces_end_in_a_report_that_says_so(
-    files, tmp_path, monkeypatch, capsys, caplog
-):
-    """No seeds, and nothing in common: all files are there, and the first thing said is failure."""
+def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch, capsys, caplog):
     noise = np.random.default_rng(5).normal(size=(240, 12)).astype(np.float32)
     np.savez(tmp_path / "noise.npz", vectors=noise)
-    config = defaults.config()
-    config.start.words, config.start.epsilon, config.start.steps = (200,), (0.02,), 60
-    monkeypatch.setattr(defaults, "config", lambda: config)
+    start = dataclasses.replace(align.SETTINGS.start, rows=(200,), epsilon=(0.02,), steps=60)
+    monkeypatch.setattr(align, "SETTINGS", dataclasses.replace(align.SETTINGS, start=start))
     out = tmp_path / "out"
-    source = f"--source={tmp_path / 'noise.npz'}"
-    assert not run(monkeypatch, source, *common_arguments(files, out), "--anchors=30")
-    said = capsys.readouterr()
+    assert not run(monkeypatch, f"--source={tmp_path / 'noise.npz'}", *of(files, out, "rows.txt"))
+    printed = capsys.readouterr().out
     failure = "The alignment of 'noise' has failed: its objective"
-    assert f"**Warning.** {failure}" in said.out and "do not trust these results" in said.out
-    assert failure in caplog.text
-    report = (out / "report.md").read_text()
-    assert said.out.strip() == report.strip() and re.search(r"\| failed +\| YES ", report)
-    assert (out / "noise" / "map.npz").exists()
-
-
-def test_failure_is_said_plainly(files):
-    source = Source("a", vectors.read(files / "a.vec"), None)
-    found = SimpleNamespace(failed=True, objective=0.2, chance=0.19)
-    first, second = align_report.warnings(source, found, np.full(5, 10))
-    assert "'a' has failed: its objective 0.200 is no better than from wrong seeds (0.190)" in first
-    assert "No held-out seed of 'a'" in second
+    assert f"**Warning.** {failure}" in printed and "do not use these results" in printed
+    assert failure in caplog.text and "No held-out pair of 'noise' was found" in caplog.text
+    assert re.search(r"\| failed +\| YES ", printed) and (out / "noise" / "map.npz").exists()

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 from anchor_opt import bootstrap
-from anchor_opt.relative import preprocess
+from common.linear import preprocess, unit
+
+LOOP = bootstrap.Loop(patience=5)
 
 
 def unit_rows(seed, n, d):
-    x = np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+    return unit(np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32))
 
 
 def csls(x, y, neighbours):
@@ -22,128 +24,157 @@ def csls(x, y, neighbours):
 
 
 @given(st.integers(0, 100), st.integers(4, 40), st.integers(4, 40), st.integers(1, 4))
-@settings(max_examples=8, deadline=None)  # each shape compiles
-def test_match_is_csls_in_both_directions(seed, n, m, neighbours):
+@settings(max_examples=8, deadline=None)  # each shape is compiled
+def test_matches_have_the_highest_csls_in_both_directions(seed, n, m, neighbours):
     x, y = unit_rows(seed, n, 6), unit_rows(seed + 1, m, 6)
-    found = bootstrap.match(x, y, neighbours=neighbours)
+    found = bootstrap.csls_matches(x, y, neighbours=neighbours)
     scores = csls(x, y, neighbours)
-    # Near ties may fall either way in float32: compare the scores of what was chosen.
-    to_y = scores[np.arange(n), np.asarray(found.to_moving)]
-    to_x = scores[np.asarray(found.to_fixed), np.arange(m)]
+    # Scores are compared, not rows, since rounding may decide between nearly equal ones.
+    to_y = scores[np.arange(n), np.asarray(found.to_target)]
+    to_x = scores[np.asarray(found.to_source), np.arange(m)]
     np.testing.assert_allclose(to_y, scores.max(1), atol=1e-5)
     np.testing.assert_allclose(to_x, scores.max(0), atol=1e-5)
     np.testing.assert_allclose(
         found.objective, (scores.max(1).mean() + scores.max(0).mean()) / 2, atol=1e-5
     )
-    back = np.asarray(found.to_fixed)[np.asarray(found.to_moving)]
+    back = np.asarray(found.to_source)[np.asarray(found.to_target)]
     np.testing.assert_array_equal(found.mutual, back == np.arange(n))
 
 
-def test_ties_go_to_the_lower_row():
+def test_of_equal_scores_the_lower_row_is_matched():
     x = np.repeat(np.eye(3, dtype=np.float32), 2, axis=0)
-    found = bootstrap.match(x, x, neighbours=2)
-    np.testing.assert_array_equal(found.to_moving, [0, 0, 2, 2, 4, 4])
-    np.testing.assert_array_equal(found.to_fixed, [0, 0, 2, 2, 4, 4])
+    found = bootstrap.csls_matches(x, x, neighbours=2)
+    np.testing.assert_array_equal(found.to_target, [0, 0, 2, 2, 4, 4])
+    np.testing.assert_array_equal(found.to_source, [0, 0, 2, 2, 4, 4])
 
 
-@pytest.mark.parametrize("keep", [0.1, 0.5])
-def test_the_share_kept_is_the_share_asked_for_and_the_salt_changes_it(keep):
-    masks = [bootstrap._kept(jnp.arange(300), 400, keep, salt) for salt in (0, 1)]
+@pytest.mark.parametrize("keep_prob", [0.1, 0.5])
+def test_pairs_are_kept_independently_with_the_given_probability(keep_prob):
+    masks = [bootstrap._kept(jnp.arange(300), 400, keep_prob, draw) for draw in (0, 1)]
     for mask in masks:
-        assert abs(float(mask.mean()) - keep) < 0.01
-        assert abs(float(mask.mean(0).std()) - np.sqrt(keep * (1 - keep) / 300)) < 0.01
+        assert abs(float(mask.mean()) - keep_prob) < 0.01
+        deviation = np.sqrt(keep_prob * (1 - keep_prob) / 300)
+        assert abs(float(mask.mean(0).std()) - deviation) < 0.01
     both = float((masks[0] & masks[1]).mean())
-    assert abs(both - keep**2) < 0.01  # independent draws
+    assert abs(both - keep_prob**2) < 0.01
 
 
-def rotated_spaces(n=400, d=20, d_moving=20, noise=0.02):
+def rotated_spaces(n=400, d=20, d_target=20, noise=0.02):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, d)) * np.linspace(2, 0.5, d)
-    rotation = np.linalg.qr(rng.normal(size=(max(d, d_moving),) * 2))[0][:d, :d_moving]
-    y = x @ rotation + noise * rng.normal(size=(n, d_moving))
+    rotation = np.linalg.qr(rng.normal(size=(max(d, d_target),) * 2))[0][:d, :d_target]
+    y = x @ rotation + noise * rng.normal(size=(n, d_target))
     order = rng.permutation(n)
     return preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y[order])), np.argsort(order)
 
 
-def search(data, steps=30, **changes):
-    choices = bootstrap.Settings(10, 0.5, 10.0, 5, 1e-5)._replace(**changes)
-    step = jax.jit(bootstrap.step, static_argnames="settings")
-    state = bootstrap.init(data)
-    for i in range(steps):
-        if bootstrap.done(state, choices):
-            break
-        state, metrics = step(state, i, data, choices)
+def data_of(spaces, pairs):
+    source, target, truth = spaces
+    return bootstrap.Data(source, target, pairs, truth[pairs])
+
+
+def search(data, loop=LOOP, keep_prob=1.0, steps=30, step=bootstrap.step):
+    """The last state and the metrics of every step."""
+    state, metrics = bootstrap.from_pairs(data), []
+    state = state._replace(keep_prob=jnp.float32(keep_prob))
+    step = jax.jit(step, static_argnames="settings")
+    while len(metrics) < steps and not bootstrap.done(state, loop):
+        state, found = step(state, len(metrics), data, loop)
+        metrics.append(found)
     return state, metrics
 
 
-@pytest.mark.parametrize("d_moving", [20, 30])
-def test_a_rotation_is_found_from_few_seeds(d_moving):
-    fixed, moving, truth = rotated_spaces(d_moving=d_moving)
-    seeds = np.arange(8)
-    data = bootstrap.Data(fixed, moving, seeds, truth[seeds])
+@pytest.mark.parametrize("d_target", [20, 30])
+def test_a_rotation_is_found_from_few_pairs(d_target):
+    spaces = rotated_spaces(d_target=d_target)
+    data, truth = data_of(spaces, np.arange(8)), spaces[2]
     state, metrics = search(data)
-    found = bootstrap.match(*bootstrap.coordinates(state, data))
-    assert (np.asarray(found.to_moving) == truth).mean() > 0.99
-    # Known-wrong pairs end lower: success can be told without labels.
-    _, wrong = search(data._replace(moving_seeds=(truth[seeds] + 1) % len(truth)))
-    assert metrics["objective"] > 1.2 * wrong["objective"]
+    found = bootstrap.csls_matches(*bootstrap.coordinates(state, data))
+    assert (np.asarray(found.to_target) == truth).mean() > 0.99
+    # Wrong pairs lead to a lower objective, by which failure is detected without labels.
+    wrong_pairs = (truth[data.source_pairs] + 1) % len(truth)
+    _, wrong = search(data._replace(target_pairs=wrong_pairs))
+    assert metrics[-1]["objective"] > 1.2 * wrong[-1]["objective"]
 
 
-def test_soft_steps_find_a_rotation_from_fewer_seeds_than_hard_ones():
-    fixed, moving, truth = rotated_spaces(noise=0.3)
-    choices = bootstrap.Annealing(tuple(np.geomspace(0.2, 0.05, 24)), 8, 0.25, 10.0)
-    step = jax.jit(bootstrap.soft_step, static_argnames="settings")
-    right = {"soft": [], "hard": []}
+def test_annealing_finds_a_rotation_from_fewer_pairs_than_the_loop():
+    spaces = rotated_spaces(noise=0.3)
+    annealing = bootstrap.Annealing(anneal_epsilon=(0.2, 0.05), anneal_steps=24)
+    right = {"annealed": [], "loop": []}
     for first in range(0, 32, 8):
-        seeds = np.arange(first, first + 2)
-        data = bootstrap.Data(fixed, moving, seeds, truth[seeds])
-        soft = bootstrap.init(data)
-        for i in range(24):
-            soft, metrics = step(soft, i, data, choices)
-        for name, state in (("soft", soft), ("hard", search(data)[0])):
-            found = bootstrap.matches(state, data, 10)
-            right[name].append((np.asarray(found.to_moving) == truth).mean())
-    np.testing.assert_allclose(metrics["epsilon"], 0.05, rtol=1e-5)
-    assert np.mean(right["soft"]) > 0.9 > 0.7 > np.mean(right["hard"])
+        data = data_of(spaces, np.arange(first, first + 2))
+        state, metrics = search(data, annealing, steps=24, step=bootstrap.annealed_step)
+        for name, end in (("annealed", state), ("loop", search(data)[0])):
+            found = bootstrap.current_matches(end, data, 10)
+            right[name].append((np.asarray(found.to_target) == spaces[2]).mean())
+    np.testing.assert_allclose(metrics[-1]["epsilon"], 0.05, rtol=1e-5)
+    assert np.mean(right["annealed"]) > 0.9 > 0.7 > np.mean(right["loop"])
 
 
-def test_dropping_anneals_to_all():
-    fixed, moving, truth = rotated_spaces()
-    seeds = np.arange(8)
-    data = bootstrap.Data(fixed, moving, seeds, truth[seeds])
-    choices = bootstrap.Settings(10, 0.5, 10.0, 2, 1e-5)
-    state = bootstrap.init(data, keep=0.3)
-    step = jax.jit(bootstrap.step, static_argnames="settings")
-    kept = []
-    for i in range(40):
-        if bootstrap.done(state, choices):
-            break
-        state, metrics = step(state, i, data, choices)
-        kept.append(round(float(metrics["keep"]), 3))
+def test_the_probability_of_keeping_is_doubled_up_to_one():
+    data, loop = data_of(rotated_spaces(), np.arange(8)), bootstrap.Loop(patience=2)
+    state, metrics = search(data, loop, keep_prob=0.3, steps=40)
+    kept = [round(float(found["keep_prob"]), 3) for found in metrics]
     assert sorted(set(kept)) == [0.3, 0.6, 1.0]
     assert kept == sorted(kept)
-    assert bootstrap.done(state, choices)
+    assert bootstrap.done(state, loop)
 
 
-def test_a_row_that_loses_all_similarities_leaves_the_objective_finite():
-    fixed, moving, _ = rotated_spaces()
-    found = bootstrap.match(fixed[:9], moving[:9], neighbours=3, keep=0.01)
+def test_the_objective_is_finite_if_all_pairs_of_a_row_are_dropped():
+    source, target, _ = rotated_spaces()
+    found = bootstrap.csls_matches(source[:9], target[:9], neighbours=3, keep_prob=0.01)
     assert np.isfinite(float(found.objective)) and float(found.objective) < -2
 
 
-def test_repeated_seeds_do_not_blow_up():
-    fixed, moving, truth = rotated_spaces()
-    seeds = np.array([0, 0, 1, 2])
-    state = bootstrap.init(bootstrap.Data(fixed, moving, seeds, truth[seeds]))
-    assert np.isfinite(np.asarray(state.from_fixed)).all()
-    assert float(jnp.abs(state.from_fixed).max()) < 10
+def test_repeated_pairs_give_finite_maps():
+    state = bootstrap.from_pairs(data_of(rotated_spaces(), np.array([0, 0, 1, 2])))
+    assert np.isfinite(np.asarray(state.source_map)).all()
+    assert float(jnp.abs(state.source_map).max()) < 10
 
 
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
-def test_whitening_powers_and_undoes(power):
-    x = jnp.asarray(np.random.default_rng(0).normal(size=(200, 6)) * np.arange(1, 7))
-    transform = bootstrap.whitening(x, power)
-    np.testing.assert_allclose(transform @ bootstrap.whitening(x, -power), np.eye(6), atol=1e-4)
-    spectrum = np.linalg.eigvalsh(np.asarray((x @ transform).T @ (x @ transform)) / 200)
-    before = np.linalg.eigvalsh(np.asarray(x.T @ x) / 200)
-    np.testing.assert_allclose(spectrum, np.sort(before ** (1 - power)), rtol=1e-3)
+def fitting_problem(seed=0, n=60, d=5, k=4):
+    """Spaces, anchors, the relative rows to fit, weights of rows, and a matching."""
+    source, target = unit_rows(seed, n, 7), unit_rows(seed + 1, n, d)
+    anchors = source[:k]
+    wanted = unit(source @ anchors.T)
+    weight = (np.arange(n) % 3 > 0).astype(np.float32)
+    order = np.random.default_rng(seed).permutation(n)
+    return source, target, anchors, wanted, weight, order
+
+
+def test_anchors_of_any_length_are_the_least_squares_solution():
+    source, target, anchors, wanted, weight, order = fitting_problem()
+    found = bootstrap.fit_anchors(source, target, anchors, order, weight, unit_anchors=False)
+    rows = weight > 0
+    expected = np.linalg.lstsq(target[order][rows], wanted[rows], rcond=None)[0].T
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@given(st.integers(0, 30))
+@settings(max_examples=10, deadline=None)
+def test_unit_anchors_solve_the_secular_equation(seed):
+    source, target, anchors, wanted, weight, order = fitting_problem(seed)
+    found = np.asarray(bootstrap.fit_anchors(source, target, anchors, order, weight))
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+    rows = weight > 0
+    y = target[order][rows].astype(np.float64)
+    gram = y.T @ y
+    free = np.linalg.lstsq(y, wanted[rows], rcond=None)[0]
+    scaled = wanted[rows] / np.linalg.norm(free, axis=0).mean()
+    for column, anchor in zip(scaled.T, found, strict=True):
+        cross = y.T @ column
+        lowest = np.linalg.eigvalsh(gram)[0]
+
+        def excess(multiplier, cross=cross):
+            return np.linalg.norm(np.linalg.solve(gram + multiplier * np.eye(5), cross)) - 1
+
+        multiplier = brentq(excess, -lowest + 1e-9, 1e3)
+        expected = np.linalg.solve(gram + multiplier * np.eye(5), cross)
+        np.testing.assert_allclose(anchor, expected, atol=1e-4)
+
+
+def test_anchors_fitted_to_a_rotated_space_are_the_true_ones():
+    source, target, truth = rotated_spaces(noise=0)
+    found = bootstrap.fit_anchors(source, target, source[:9], truth, jnp.ones(len(truth)))
+    cosine = np.sum(np.asarray(found) * np.asarray(unit(target[truth[:9]])), axis=1)
+    assert cosine.min() > 0.95

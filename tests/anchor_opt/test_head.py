@@ -3,23 +3,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from ml_collections import ConfigDict
 
 from anchor_opt import head
+from common.data.labelled_vectors import LabelledVectors
 from common.workdir import Workdir
 
-
-def settings(form="published", width=6, classes=3):
-    return head.Settings(form, width, classes, 1e-3, 32)
+epoch = jax.jit(head.epoch, static_argnames="settings")
 
 
-def unit_rows(n, width, seed=0):
-    x = np.random.default_rng(seed).normal(size=(n, width)).astype(np.float32)
+def settings(form="published", width=6, classes=3, learning_rate=1e-3):
+    training = head.Training(epochs=30, batch_size=32, learning_rate=learning_rate)
+    return head.Settings(form=form, width=width, num_classes=classes, training=training)
+
+
+def unit_rows(n, width, random_seed=0):
+    x = np.random.default_rng(random_seed).normal(size=(n, width)).astype(np.float32)
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
 def numpy_published(parameters, x):
-    """The published head written out: nn.Sequential of Moschella et al.'s code, in numpy."""
+    """The published head, nn.Sequential of Moschella et al.'s code, in NumPy."""
 
     def linear(layer, x):
         return x @ np.asarray(layer["kernel"]) + np.asarray(layer["bias"])
@@ -27,7 +30,7 @@ def numpy_published(parameters, x):
     def silu(x):
         return x / (1 + np.exp(-x))
 
-    def instance_norm(x):  # of the transposed batch: each feature over the texts
+    def instance_norm(x):  # each feature over the texts
         return ((x.T - x.T.mean(1, keepdims=True)) / np.sqrt(x.T.var(1, keepdims=True) + 1e-5)).T
 
     norm = parameters["input_norm"]
@@ -38,7 +41,7 @@ def numpy_published(parameters, x):
     return np.maximum(linear(parameters["out"], x), 0)
 
 
-def test_the_published_head_is_that_of_the_code():
+def test_the_published_head_agrees_with_numpy():
     model = head.Head(settings(), nnx.Rngs(3))
     parameters = nnx.to_pure_dict(nnx.state(model))
     parameters["input_norm"]["scale"] = jnp.linspace(0.5, 1.5, 6)
@@ -51,11 +54,11 @@ def test_the_published_head_is_that_of_the_code():
         assert 0.2 < jnp.abs(values).max() <= 6**-0.5
 
 
-def test_the_feature_norm_looks_at_the_whole_batch():
+def test_only_the_published_head_depends_on_the_other_texts_of_the_batch():
     x = unit_rows(40, 6)
-    x[20:] += 1.0  # other texts in the batch, of another encoder say
+    x[20:] += 1.0  # as vectors of another encoder would be
     scores = {}
-    for form in head.HEADS:
+    for form in head.FORMS:
         model = head.Head(settings(form), nnx.Rngs(0))
         scores[form] = np.asarray(model(x[:20])), np.asarray(model(x))[:20]
     assert np.abs(scores["published"][0] - scores["published"][1]).max() > 0.05
@@ -65,18 +68,18 @@ def test_the_feature_norm_looks_at_the_whole_batch():
     np.testing.assert_allclose(normed.std(0), 1, atol=1e-2)
 
 
-@pytest.mark.parametrize("form", head.HEADS)
-def test_it_learns_and_the_random_seed_decides_alone(form):
-    x = unit_rows(330, 20)  # 10 batches, and 10 rows that fill none
+@pytest.mark.parametrize("form", head.FORMS)
+def test_training_learns_and_depends_on_the_random_seed_alone(form):
+    x = unit_rows(330, 20)  # 10 batches, and 10 rows that are skipped
     labels = jnp.asarray((x[:, 0] > 0).astype(int))
-    chosen = settings(form, width=20, classes=2)._replace(learning_rate=1e-2)
+    chosen = settings(form, width=20, classes=2, learning_rate=1e-2)
     found = []
-    for seed in (0, 0, 1):
-        state = head.init(chosen, seed)
-        data = head.Data(jnp.asarray(x), labels, jax.random.key(seed))
+    for random_seed in (0, 0, 1):
+        state = head.init(chosen, random_seed)
+        data = head.Data(jnp.asarray(x), labels, jax.random.key(random_seed))
         losses = []
         for index in range(20):
-            state, metrics = head_epoch(state, index, data, chosen)
+            state, metrics = epoch(state, index, data, chosen)
             losses.append(float(metrics["loss"]))
         found.append(losses[-1])
         right = np.asarray(head.predict(state.parameters, x, chosen)) == np.asarray(labels)
@@ -84,28 +87,29 @@ def test_it_learns_and_the_random_seed_decides_alone(form):
     assert found[0] == found[1] != found[2]
 
 
-head_epoch = jax.jit(head.epoch, static_argnames="settings")
+def test_each_head_is_tested_on_each_space_of_its_dimension(tmp_path):
+    x, y, z = unit_rows(200, 6), unit_rows(200, 6, random_seed=1), unit_rows(200, 4, random_seed=2)
+    spaces = {}
+    for name, rows in (("x", x), ("y", y), ("z", z)):
+        labels = np.split((rows[:, 0] > 0).astype(int), [150])
+        spaces[name] = LabelledVectors(rows[:150], rows[150:], *labels)
 
+    def run():
+        return head.train_and_test(
+            spaces,
+            {name: f"part/{name}" for name in spaces},
+            head.Training(epochs=30, batch_size=32, learning_rate=1e-2),
+            forms=("published",),
+            num_classes=2,
+            random_seed=0,
+            work=Workdir(tmp_path, {}),
+        )
 
-def test_every_decoder_with_every_encoder_of_its_dimension(tmp_path):
-    config = ConfigDict({"epochs": 30, "batch_size": 32, "learning_rate": 1e-2})
-    x, y, z = unit_rows(200, 6), unit_rows(200, 6, seed=1), unit_rows(200, 4, seed=2)
-    texts = {
-        name: head.Texts(rows[:150], rows[150:], *np.split((rows[:, 0] > 0).astype(int), [150]))
-        for name, rows in (("x", x), ("y", y), ("z", z))
-    }
-    options = {
-        "forms": ("published",),
-        "num_classes": 2,
-        "random_seed": 0,
-        "work": Workdir(tmp_path, {}),
-    }
-    parts = {name: f"part/{name}" for name in texts}
-    rows = head.train_and_test(texts, parts, config, **options)
+    rows = run()
     f1 = {(r["target"], r["source"]): r["value"] for r in rows if r["metric"] == "f1"}
     assert set(f1) == {("x", "x"), ("x", "y"), ("y", "x"), ("y", "y"), ("z", "z")}
-    assert min(f1.values()) > 0.7  # 150 training rows
+    assert min(f1.values()) > 0.7  # with 150 training rows
     for row in rows:  # with two classes the weighted F1 is near the accuracy
         if row["metric"] == "mae":
             assert abs(1 - row["value"] - f1[row["target"], row["source"]]) < 0.05
-    assert rows == head.train_and_test(texts, parts, config, **options)  # from the checkpoints
+    assert rows == run()  # from the checkpoints

@@ -1,28 +1,91 @@
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
-from anchor_opt.relative import preprocess, relative, unit, unit_relative
+from anchor_opt.relative import Problem, relative, sample, unit_relative
+from common.errors import UserError
+from common.linear import unit
+
+RNG = np.random.default_rng(1)
+A, B = RNG.normal(size=(30, 3)), RNG.normal(size=(30, 2))
 
 
-def test_relative_is_the_cosine_with_each_anchor():
-    rng = np.random.default_rng(0)
-    x, anchors = rng.normal(size=(20, 5)), rng.normal(size=(7, 5))
+def draw(num_pairs=4, random_seed=0, **more):
+    return sample(A, B, num_anchors=10, num_pairs=num_pairs, random_seed=random_seed, **more)
+
+
+def test_a_relative_representation_is_the_cosine_with_each_anchor():
+    x, anchors = RNG.normal(size=(20, 5)), RNG.normal(size=(7, 5))
     found = relative(unit(x), unit(anchors))
     np.testing.assert_allclose(found, cosine_similarity(x, anchors), atol=1e-6)
     norms = np.linalg.norm(unit_relative(unit(x), unit(anchors)), axis=1)
     np.testing.assert_allclose(norms, 1, atol=1e-6)
 
 
-def test_relative_is_invariant_under_rotation():
-    rng = np.random.default_rng(1)
-    x = unit(rng.normal(size=(20, 5)))
-    rotation = np.linalg.qr(rng.normal(size=(5, 5)))[0]
-    np.testing.assert_allclose(
-        relative(x @ rotation, x[:4] @ rotation), relative(x, x[:4]), atol=1e-6
+def test_relative_representations_are_invariant_under_rotation():
+    x = unit(RNG.normal(size=(20, 5)))
+    rotation = np.linalg.qr(RNG.normal(size=(5, 5)))[0]
+    rotated = relative(x @ rotation, x[:4] @ rotation)
+    np.testing.assert_allclose(rotated, relative(x, x[:4]), atol=1e-6)
+
+
+@given(st.integers(0, 50))
+def test_truth_inverts_the_shuffle_and_known_pairs_are_true(random_seed):
+    problem = draw(random_seed=random_seed)
+    np.testing.assert_array_equal(problem.target[problem.truth], B)
+    np.testing.assert_array_equal(problem.truth[problem.source_pairs], problem.target_pairs)
+    assert len(set(problem.anchors)) == 10
+
+
+def test_anchors_do_not_depend_on_the_direction():
+    back = sample(B, A, num_anchors=10, num_pairs=2, random_seed=3)
+    np.testing.assert_array_equal(draw(random_seed=3).anchors, back.anchors)
+
+
+@given(st.integers(0, 50), st.integers(4, 30))
+def test_most_frequent_rows_are_the_same_items_in_an_unrelated_order(random_seed, count):
+    problem = draw(random_seed=random_seed)
+    rows, target_rows = problem.most_frequent(count)
+    assert len(set(rows)) == len(rows) == len(target_rows) == count
+    assert set(problem.truth[rows]) == set(target_rows)
+    np.testing.assert_array_equal(rows[:4], problem.source_pairs)
+    np.testing.assert_array_equal(target_rows[:4], problem.target_pairs)
+    np.testing.assert_array_equal(target_rows[4:], np.sort(target_rows[4:]))
+    others = set(range(30)) - set(problem.source_pairs)
+    assert set(rows[4:]) == set(sorted(others)[: count - 4])
+
+
+def test_most_frequent_rows_without_known_pairs():
+    problem = draw(num_pairs=0)
+    assert len(problem.target_pairs) == len(problem.source_pairs) == 0
+    rows, target_rows = problem.most_frequent(7)
+    assert list(rows) == list(range(7)) and set(problem.truth[:7]) == set(target_rows)
+
+
+def test_most_frequent_rows_of_spaces_of_different_sizes_and_unknown_truth():
+    problem = Problem(
+        source=np.ones((9, 2)),
+        target=np.ones((30, 3)),
+        anchors=np.array([7, 1]),
+        target_pairs=np.array([2, 5]),
     )
+    rows, target_rows = problem.most_frequent(12)
+    np.testing.assert_array_equal(rows, [7, 1, 0, 2, 3, 4, 5, 6, 8])
+    assert list(target_rows[:2]) == [2, 5] and sorted(target_rows) == list(range(12))
+    assert list(target_rows[2:]) != sorted(target_rows[2:])
+    assert [len(rows) for rows in problem.most_frequent(1)] == [2, 2]  # all known pairs
 
 
-def test_preprocess_by_hand():
-    x = np.array([[3.0, 0.0], [0.0, 5.0]])
-    expected = np.array([[1.0, -1.0], [-1.0, 1.0]]) / np.sqrt(2)
-    np.testing.assert_allclose(preprocess(x), expected, atol=1e-6)
+@pytest.mark.parametrize(("fraction", "wrong"), [(0.0, 0), (0.25, 1), (1.0, 4)])
+def test_a_fraction_of_the_known_pairs_is_wrong(fraction, wrong):
+    problem = draw(wrong_pair_fraction=fraction)
+    assert (problem.truth[problem.source_pairs] != problem.target_pairs).sum() == wrong
+    assert len(set(problem.target_pairs)) == 4
+
+
+@pytest.mark.parametrize(("num_anchors", "num_pairs"), [(31, 4), (10, 11)])
+def test_numbers_of_anchors_and_pairs_have_to_fit(num_anchors, num_pairs):
+    with pytest.raises(UserError, match="do not fit"):
+        sample(A, B, num_anchors=num_anchors, num_pairs=num_pairs, random_seed=0)

@@ -1,18 +1,18 @@
-"""Small real runs: whole, killed and resumed, on a user's own files, and given wrong input."""
+"""Small real runs of stitching: complete, stopped and resumed, on files, with invalid input."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from anchor_opt import paper_stitching, stitching
-from common.data.wheels import cache_dir
+from anchor_opt import experiments, runner, stitching, stitching_report
+from common.data.labelled_vectors import LabelledVectors
+from common.data.packages import cache_dir
 from common.errors import UserError
+from common.report import Row, select
 from common.workdir import Workdir
 from configs.anchor_opt import stitching as stitching_config
 
-ROOT = Path(__file__).parents[2]
 SMALL = {
     "texts": "rotten_tomatoes",
     "num_train": 400,
@@ -29,63 +29,57 @@ def config(**changes):
     made = stitching_config.get_config()
     made.update(SMALL | changes)
     made.bootstrap.search_steps = 4
-    made.bootstrap.success_ratio = 0.0  # no second start
+    made.bootstrap.success_ratio = 0.0  # the first start succeeds
     return made
 
 
 def run(workdir, **changes):
     made = config(**changes)
     work = Workdir(workdir, made.to_dict())
-    printed = stitching.stitching(made, work, cache_dir())
+    printed = experiments.stitch(made, work, cache_dir())
     return json.loads((workdir / "results.json").read_text()), printed
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    workdir = tmp_path_factory.mktemp("whole")
+def finished(tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("finished")
     return workdir, *run(workdir)
 
 
-def test_a_run_leaves_results_table_and_figures(whole):
-    workdir, rows, printed = whole
+def test_a_run_leaves_results_table_and_figures(finished):
+    workdir, rows, printed = finished
     for row in rows:
-        assert row["experiment"] == "stitching" and row["standin"] is True
-        assert row["metric"] in ("f1", "mae", "mrr") and row["num_seeds"] == 1
+        assert row["experiment"] == "stitching" and row["proxy"] is True
+        assert row["metric"] in ("f1", "mae", "mrr") and row["num_runs"] == 1
         assert 0 <= row["mean"] <= 1 and row["std"] >= 0
-        assert (row["encoder"], row["decoder"]) == (row["source"], row["target"])
-    combinations = {
-        (row["head"], row["decoder"], row["encoder"])
-        for row in rows
-        if (row["metric"], row["method"], row["anchors"]) == ("f1", "bootstrap", "continuous")
-    }
-    assert len(combinations) == 4
-    absolute = {(r["decoder"], r["encoder"]) for r in rows if r["representation"] == "absolute"}
-    assert absolute == {("minilm_input", "minilm_input"), ("glove", "glove")}
-    f1 = {
-        (row["method"], row["decoder"], row["encoder"]): row["mean"]
-        for row in rows
-        if (row["metric"], row["head"]) == ("f1", "published") and row["anchors"] is None
-    }
-    assert f1["gt", "minilm_input", "minilm_input"] > 0.6  # 400 training texts
+
+    def f1(**wanted):
+        found = select([Row(**row) for row in rows], metric="f1", **wanted)
+        return {(row.target, row.source): row.mean for row in found}
+
+    assert len(f1(method="bootstrap", anchors="continuous")) == 4
+    absolute = f1(representation="absolute")
+    assert set(absolute) == {("minilm_input", "minilm_input"), ("glove", "glove")}
+    assert f1(method="gt")["minilm_input", "minilm_input"] > 0.6  # with 400 training texts
     table = (workdir / "table.md").read_text()
-    assert "Paper: F1" in table and "stand-ins" in table
-    assert "| bootstrap" in printed
+    assert "Paper: F1" in table and "a proxy for" in table and "Decoder glove, encoder" in table
+    assert "| bootstrap" in printed and "Decoder glove, encoder" not in printed
     for name in ("f1.png", "relative_spaces.png"):
         assert (workdir / name).stat().st_size > 0
     assert not list(workdir.rglob("*.half"))
 
 
-def test_a_stopped_run_ends_in_the_same_table(whole, tmp_path, monkeypatch):
-    expected, *_ = whole
+def test_a_stopped_run_resumes_to_the_same_table(finished, tmp_path, monkeypatch):
+    expected, *_ = finished
     with monkeypatch.context() as patch:
-        keep = stitching.forms
+        original = stitching.keep_anchors
 
         def stop(*args):
-            if len(list(tmp_path.glob("parts/*.json"))) == 2:  # in the bootstrap's part
+            if len(list(tmp_path.glob("parts/*.json"))) == 2:  # the bootstrap's part
                 raise KeyboardInterrupt
-            return keep(*args)
+            return original(*args)
 
-        patch.setattr(stitching, "forms", stop)
+        patch.setattr(stitching, "keep_anchors", stop)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path)
     assert not (tmp_path / "table.md").exists()
@@ -94,86 +88,77 @@ def test_a_stopped_run_ends_in_the_same_table(whole, tmp_path, monkeypatch):
         assert (tmp_path / name).read_text() == (expected / name).read_text()
 
 
-def views(seed=0, dimension=24, rows=400):
-    """Two encoders of unequal dimension, different texts, 60 given pairs, two classes.
+def views():
+    """Two encoders of different dimension with different texts, 60 given pairs and two classes.
 
-    As many as in `SMALL`: heads are compiled once for all tests.
+    The sizes are those of `SMALL`, so that heads are compiled once for all tests.
     """
-    rng = np.random.default_rng(seed)
-    bases = [np.linalg.qr(rng.normal(size=(d, 16)))[0] for d in (dimension, dimension + 6)]
+    rng = np.random.default_rng(0)
+    bases = [np.linalg.qr(rng.normal(size=(d, 16)))[0] for d in (24, 30)]
     centres = 2 * rng.normal(size=(2, 16))
     pairs = rng.normal(size=(60, 16)) + centres[rng.integers(0, 2, 60)]
     found = []
     for basis in bases:
-        labels = rng.integers(0, 2, rows + 200)
-        texts = (rng.normal(size=(rows + 200, 16)) + centres[labels]) @ basis.T
-        found.append(
-            {
-                "train": texts[:rows],
-                "test": texts[rows:],
-                "train_labels": labels[:rows] + 1,
-                "test_labels": labels[rows:] + 1,
-                "anchors": pairs @ basis.T,
-            }
-        )
+        labels = rng.integers(0, 2, 600)
+        texts = (rng.normal(size=(600, 16)) + centres[labels]) @ basis.T
+        train, test = np.split(texts, [400])
+        found.append(LabelledVectors(train, test, *np.split(labels + 1, [400]), pairs @ basis.T))
     return found
 
 
 def test_files_with_given_anchors(tmp_path):
     names = {}
-    for role, arrays in zip(("source", "target"), views(), strict=True):
-        np.savez(tmp_path / f"{role}.npz", **arrays)
+    for role, space in zip(("source", "target"), views(), strict=True):
+        np.savez(tmp_path / f"{role}.npz", **space._asdict())
         names[role] = str(tmp_path / f"{role}.npz")
     options = names | {"methods": ("gt",)}
     rows, _ = run(tmp_path / "run", **options)
     assert {row["metric"] for row in rows} == {"f1", "mae"}  # no text is in both spaces
-    assert {row["standin"] for row in rows} == {False}
+    assert {row["proxy"] for row in rows} == {False}
     for row in rows:
         if row["method"] == "gt" and row["metric"] == "f1":
             assert row["mean"] > 0.9  # the spaces are rotations of one another
-    with pytest.raises(UserError, match="The oracle needs the same training texts"):
-        run(tmp_path / "oracle", **options | {"methods": ("gt", "oracle")})
+    with pytest.raises(UserError, match="lstsq_truth needs the same training texts"):
+        run(tmp_path / "lstsq", **options | {"methods": ("gt", "lstsq_truth")})
     with pytest.raises(UserError, match="the files hold 60 pairs"):
         run(tmp_path / "many", **options | {"num_anchors": 61})
 
 
 def test_given_pairs_stay_paired_through_the_shuffle():
-    raw = [stitching.encoded.Encoded(**arrays) for arrays in views()]
-    fixed, moving = (stitching._space(view) for view in raw)
-    problem = stitching._problem(fixed, moving, config(), random_seed=3)
-    np.testing.assert_array_equal(problem.fixed[problem.anchors], fixed.anchors)
-    np.testing.assert_array_equal(problem.moving[problem.truth[problem.anchors]], moving.anchors)
-    np.testing.assert_array_equal(problem.moving[problem.seeds], moving.anchors[:15])
-    assert len(problem.fixed) == len(problem.moving) == 460
+    source, target = map(stitching.preprocessed, views())
+    problem = stitching.sample_problem(source, target, runner.grid(config()), random_seed=3)
+    np.testing.assert_array_equal(problem.source_anchors, source.anchors)
+    np.testing.assert_array_equal(problem.target[problem.truth[problem.anchors]], target.anchors)
+    np.testing.assert_array_equal(problem.target[problem.target_pairs], target.anchors[:15])
+    assert len(problem.source) == len(problem.target) == 460
 
 
 def test_test_texts_are_centred_by_the_training_mean():
-    view = stitching.encoded.Encoded(**views()[0])
-    space = stitching._space(view)
-    train = view.train / np.linalg.norm(view.train, axis=1, keepdims=True)
-    test = view.test[0] / np.linalg.norm(view.test[0]) - train.mean(0)
-    np.testing.assert_allclose(space.texts.test[0], test / np.linalg.norm(test), atol=1e-5)
+    raw = views()[0]
+    train = raw.train / np.linalg.norm(raw.train, axis=1, keepdims=True)
+    test = raw.test[0] / np.linalg.norm(raw.test[0]) - train.mean(0)
+    found = stitching.preprocessed(raw).test[0]
+    np.testing.assert_allclose(found, test / np.linalg.norm(test), atol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
-        ({"methods": ("gt", "magic")}, "no method 'magic'"),
         ({"heads": ("published", "magic")}, "no head 'magic': choose one of published, inductive"),
         ({"texts": "amazon"}, "'amazon': choose one of imdb, rotten_tomatoes"),
         ({"num_anchors": 401}, "do not fit"),
-        ({"optimise": ("both",)}, "no space to optimise 'both'"),
+        ({"optimise": ("both",)}, "optimise has 'both'"),
     ],
 )
-def test_a_mistake_is_one_sentence(tmp_path, changes, says):
-    with pytest.raises(UserError, match=says):
+def test_invalid_values_are_refused(tmp_path, changes, message):
+    with pytest.raises(UserError, match=message):
         run(tmp_path, **changes)
 
 
-def test_published_numbers():
-    """Spot checks of Table 6; English is the optimised space."""
-    assert paper_stitching.value("gt", True, False, "f1") == (0.51, 0.01)
-    assert paper_stitching.value("seed", False, True, "mae") == (0.92, 0.02)
-    assert paper_stitching.value("bootstrap", False, True, "f1") == (0.46, 0.01)
-    assert paper_stitching.value("algorithm1", True, True, "mae") == (0.44, 0.01)
-    assert paper_stitching.value("oracle", True, False, "f1") is None
+def test_published_numbers_stand_where_the_paper_has_them():
+    """Samples of Table 6, where English is the optimised space."""
+    assert stitching_report.published("gt", True, False, "f1") == (0.51, 0.01)
+    assert stitching_report.published("seed", False, True, "mae") == (0.92, 0.02)
+    assert stitching_report.published("bootstrap", False, True, "f1") == (0.46, 0.01)
+    assert stitching_report.published("algorithm1", True, True, "mae") == (0.44, 0.01)
+    assert stitching_report.published("lstsq_truth", True, False, "f1") is None

@@ -1,132 +1,93 @@
-"""The ViT against an independent forward pass, its training, and weights by timm's names."""
+"""The ViT against an independent forward pass in NumPy, and its training."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import scipy.special
 from flax import nnx
 
-from anchor_opt import vit, weights
+from anchor_opt import vit
 from common import train
-from common.errors import UserError
 from common.workdir import Workdir
 
-HALF = (0.5,)
-SHAPE = vit.Shape((8, 8, 1), 4, 16, 1, 4, 3, "mean", HALF, HALF)
+SHAPE = vit.Shape(image=(8, 8, 1), patch=4, width=16, depth=1, heads=4, classes=3)
 
 
-def reference(p, images, mean, std):
-    """The class token of a timm ViT with heads of 64, in plain numpy, image by image."""
-    patch = p["patch_embed.proj.weight"].shape[-1]
+def reference(p, images, patch, heads):
+    """The mean over the patches of the last layer, image by image."""
 
-    def norm(x, name):
+    def norm(x, layer):
         x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6)
-        return x * p[f"{name}.weight"] + p[f"{name}.bias"]
+        return x * layer["scale"] + layer["bias"]
 
-    def linear(x, name):
-        return x @ p[f"{name}.weight"].T + p[f"{name}.bias"]
+    def linear(x, layer):
+        return x @ layer["kernel"] + layer["bias"]
 
     out = []
-    for image in (images / 255 - mean) / std:
-        tokens = [p["cls_token"][0, 0]]
+    for image in images / 127.5 - 1:
+        tokens = [p["token"]]
         for top in range(0, image.shape[0], patch):
             for left in range(0, image.shape[1], patch):
-                pixels = image[top : top + patch, left : left + patch].transpose(2, 0, 1)
-                kernel = p["patch_embed.proj.weight"]
-                tokens.append((kernel * pixels).sum((1, 2, 3)) + p["patch_embed.proj.bias"])
-        x = np.stack(tokens) + p["pos_embed"][0]
-        for i in range(sum(name.endswith("norm1.weight") for name in p)):
-            q, k, v = np.split(linear(norm(x, f"blocks.{i}.norm1"), f"blocks.{i}.attn.qkv"), 3, 1)
-            heads = []
-            for at in range(0, q.shape[1], 64):
-                one = slice(at, at + 64)
-                scores = scipy.special.softmax(q[:, one] @ k[:, one].T / 8, axis=1)
-                heads.append(scores @ v[:, one])
-            x = x + linear(np.concatenate(heads, 1), f"blocks.{i}.attn.proj")
-            hidden = linear(norm(x, f"blocks.{i}.norm2"), f"blocks.{i}.mlp.fc1")
+                pixels = image[top : top + patch, left : left + patch]
+                tokens.append(linear(pixels.ravel(), p["embed"]))
+        x = np.stack(tokens) + p["positions"]
+        for block in p["blocks"].values():
+            q, k, v = np.split(linear(norm(x, block["norm1"]), block["qkv"]), 3, 1)
+            attended = []
+            for one in np.split(np.arange(q.shape[1]), heads):
+                scores = q[:, one] @ k[:, one].T / np.sqrt(len(one))
+                attended.append(scipy.special.softmax(scores, axis=1) @ v[:, one])
+            x = x + linear(np.concatenate(attended, 1), block["proj"])
+            hidden = linear(norm(x, block["norm2"]), block["fc1"])
             hidden = hidden * (1 + scipy.special.erf(hidden / np.sqrt(2))) / 2
-            x = x + linear(hidden, f"blocks.{i}.mlp.fc2")
-        out.append(norm(x, "norm")[0])
+            x = x + linear(hidden, block["fc2"])
+        out.append(norm(x, p["norm"])[1:].mean(0))
     return np.stack(out)
 
 
-def test_timm_weights_against_plain_numpy(timm_weights, tmp_path):
-    np.savez(tmp_path / "vit.npz", **timm_weights)
-    mean, std = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
-    model = weights.load(tmp_path / "vit.npz", mean, std)
-    assert model.shape.image == (12, 12, 3) and model.shape.heads == 2
-    images = np.random.default_rng(1).integers(0, 256, (5, 12, 12, 3), dtype=np.uint8)
-    expected = reference(timm_weights, images, np.array(mean), np.array(std))
-    found = vit.encode(model, images, batch=2)  # the last batch is padded
-    np.testing.assert_allclose(found, expected, atol=2e-4)
+def test_features_agree_with_numpy():
+    shape = vit.Shape(image=(12, 8, 3), patch=4, width=32, depth=2, heads=2, classes=3)
+    rng = np.random.default_rng(0)
+    parameters = jax.tree.map(
+        lambda x: jnp.asarray(0.3 * rng.normal(size=x.shape), jnp.float32),
+        nnx.state(vit.ViT(shape, nnx.Rngs(0))),
+    )
+    images = rng.integers(0, 256, (5, 12, 8, 3), dtype=np.uint8)
+    values = jax.tree.map(np.asarray, nnx.to_pure_dict(parameters))
+    found = vit.encode(vit.with_parameters(shape, parameters), images, batch=2)  # the last has one
+    np.testing.assert_allclose(found, reference(values, images, patch=4, heads=2), atol=2e-4)
 
 
-def test_grey_images_of_another_size_are_fitted():
-    images = np.random.default_rng(0).integers(0, 256, (2, 6, 6, 1), dtype=np.uint8)
-    fitted = vit.fitted(jnp.asarray(images), (12, 12, 3))
-    assert fitted.shape == (2, 12, 12, 3) and fitted.min() >= 0 and fitted.max() <= 255
-    np.testing.assert_array_equal(fitted[..., 0], fitted[..., 2])
-    np.testing.assert_array_equal(vit.fitted(jnp.asarray(images), (6, 6, 1)), images)
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"norm.bias": None}, "no parameter norm.bias"),
-        ({"blocks.1.mlp.fc1.bias": np.zeros(3)}, r"fc1.bias in .* has the shape \(3,\)"),
-        ({"pos_embed": np.zeros((1, 9, 128))}, "square images with a class token"),
-        ({"pos_embed": np.zeros((1, 1, 128))}, "square images with a class token"),
-        ({"patch_embed.proj.weight": np.zeros((0, 3, 4, 4))}, "square images with a class token"),
-        ({"blocks.999999999.norm1.bias": np.zeros(128)}, "block 999999999 but not all before"),
-        ({"norm.bias": np.full(128, np.nan)}, "norm.bias in .* is not finite"),
-        ({"norm.bias": np.array(["a"] * 128)}, "norm.bias in .* is not finite"),
-        ({"cls_token": np.array([None])}, "no whole .npz of plain arrays"),
-    ],
-)
-def test_weights_that_do_not_fit(timm_weights, tmp_path, change, says):
-    changed = {k: v for k, v in (timm_weights | change).items() if v is not None}
-    np.savez(tmp_path / "vit.npz", **changed)
-    with pytest.raises(UserError, match=says):
-        weights.load(tmp_path / "vit.npz", HALF, HALF)
-
-
-def test_no_file_of_weights(tmp_path):
-    with pytest.raises(UserError, match=r"no file of weights .*missing\.npz"):
-        weights.load(tmp_path / "missing.npz", HALF, HALF)
-
-
-def test_shifted_moves_whole_images_and_fills_with_black():
+def test_shifted_images_are_padded_with_zeros():
     images = jnp.zeros((64, 8, 8, 1), jnp.uint8).at[:, 4, 3].set(200)
-    moved = vit.shifted(jax.random.key(0), images, 2)
-    rows, columns = np.nonzero(np.asarray(moved)[..., 0])[1:]
-    assert len(rows) == 64  # each pixel still there, and none more
+    shifted = vit.shifted(jax.random.key(0), images, 2)
+    rows, columns = np.nonzero(np.asarray(shifted)[..., 0])[1:]
+    assert len(rows) == 64  # every bright pixel is there once
     assert set(rows) == {2, 3, 4, 5, 6} and set(columns) == {1, 2, 3, 4, 5}
     np.testing.assert_array_equal(vit.shifted(jax.random.key(0), images, 0), images)
 
 
-def test_pooling():
-    images = np.random.default_rng(0).integers(0, 256, (3, 8, 8, 1), dtype=np.uint8)
-    parameters = nnx.state(vit.ViT(SHAPE, nnx.Rngs(0)))
-    found = [
-        vit.encode(vit.with_parameters(SHAPE._replace(pool=pool), parameters), images, batch=3)
-        for pool in ("mean", "token")
-    ]
-    assert found[0].shape == found[1].shape == (3, 16)
-    assert np.abs(found[0] - found[1]).max() > 0.1
-
-
 def striped(n):
-    """Bright rows at three heights: three classes."""
+    """Images of three classes: a bright row at one of three heights."""
     labels = np.arange(n) % 3
     images = np.random.default_rng(0).integers(0, 60, (n, 8, 8, 1), dtype=np.uint8)
     images[np.arange(n), 2 * labels + 1] = 255
     return images, labels
 
 
-def test_training_learns_and_resumes(tmp_path):
+def test_training_learns_and_resumes_to_the_same_parameters(tmp_path):
     images, labels = striped(90)
-    settings = vit.Training(SHAPE, 40, 32, 5e-3, 0.1, 0.05, 0, 1.0, 0.1)
+    training = vit.Training(
+        steps=40,
+        batch=32,
+        learning_rate=5e-3,
+        warmup=0.1,
+        weight_decay=0.05,
+        shift=0,
+        contrast=1.0,
+        temperature=0.1,
+    )
+    settings = vit.Settings(shape=SHAPE, training=training)
 
     def run(work, num_steps):
         return train.run(
@@ -142,17 +103,17 @@ def test_training_learns_and_resumes(tmp_path):
 
     whole = run(Workdir(tmp_path / "whole", {}), 40)
     model = vit.with_parameters(SHAPE, whole)
-    assert (np.asarray(jax.jit(model)(images)).argmax(axis=1) == labels).mean() > 0.9
+    assert (model.head(model.features(images)).argmax(axis=1) == labels).mean() > 0.9
     stopped = Workdir(tmp_path / "stopped", {})
     run(stopped, 20)
     jax.tree.map(np.testing.assert_array_equal, run(stopped, 40), whole)
 
 
-def test_the_contrastive_loss_by_its_definition():
+def test_the_contrastive_loss_agrees_with_its_definition():
     first, second = np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32)
     a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (first, second))
-    likely = np.exp(a @ b.T / 0.1)
-    losses = [-np.log(np.diag(likely) / likely.sum(axis=axis)).mean() for axis in (0, 1)]
+    exponential = np.exp(a @ b.T / 0.1)
+    losses = [-np.log(np.diag(exponential) / exponential.sum(axis=axis)).mean() for axis in (0, 1)]
     found = vit.contrastive(jnp.asarray(first), jnp.asarray(second), 0.1)
     np.testing.assert_allclose(found, np.mean(losses), rtol=1e-4)
     assert vit.contrastive(jnp.asarray(first), jnp.asarray(first), 0.1) < found

@@ -1,89 +1,102 @@
-"""What the command lines of all packages share."""
+"""The command line that all packages share."""
 
+import errno
 import importlib
+import json
+import os
 import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import pytest
-from ml_collections import ConfigDict
+from absl.testing import flagsaver
 
 import common
 from common import cli
 from common.errors import UserError
 
-ROOT = Path(__file__).parents[2]
+MAIN = '''"""The experiment of this test."""
+from common import cli
+cli.launch({"one": lambda config, work, cache: f"{config.steps} steps"})
+'''
+CONFIG = """
+from ml_collections import ConfigDict
+def get_config():
+    return ConfigDict({"experiment": "one", "steps": 3, "rates": {"first": 0.5}})
+"""
 
 
-def printed(code):
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+def launch(folder, *arguments):
+    (folder / "main.py").write_text(MAIN)
+    (folder / "config.py").write_text(CONFIG)
+    paths = os.pathsep.join(sys.path)
+    return subprocess.run(
+        [sys.executable, "main.py", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-@pytest.mark.parametrize("package", ["anchor_opt", "embed_match", "lpl", "wasserstein_embed"])
-def test_a_wrong_flag_does_not_wait_for_jax(package):
-    assert printed(f"import sys, {package}.main; print('jax' in sys.modules)") == "False"
+def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(tmp_path):
+    done = launch(tmp_path, "--config=config.py", "--workdir=run", "--config.steps=5")
+    assert (done.returncode, done.stdout) == (0, "5 steps\n"), done.stderr
+    config = json.loads((tmp_path / "run/config.json").read_text())
+    assert config == {"experiment": "one", "steps": 5, "rates": {"first": 0.5}}
 
 
-def test_matrix_products_are_at_full_precision_whichever_is_imported_first():
-    look = "print(jax.config.jax_default_matmul_precision)"
-    assert printed(f"import common, jax; {look}") == "highest"
-    with jax.default_matmul_precision("default"):
-        importlib.reload(common)
-    assert jax.config.jax_default_matmul_precision == "highest"
-
-
-def test_nothing_to_run_is_a_mistake():
-    config = ConfigDict({"quick": False, "methods": (), "figure_words": ()})
-    with pytest.raises(UserError, match="methods is empty: give one value at least"):
-        cli.settle(config)
+def test_help_shows_the_docstring_and_the_flags(tmp_path):
+    text = launch(tmp_path, "--help").stdout
+    for part in ("The experiment of this test.", "--config", "--workdir", "--[no]distributed"):
+        assert part in text
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("arguments", "message"),
     [
-        ({"rate": float("nan")}, "rate is nan: give a number"),
-        ({"rate": float("-inf")}, "rate is -inf: give a number"),
-        ({"loop": {"steps": -1}}, "loop.steps is -1: give a number from 0 up"),
-        ({"sizes": (3, -1)}, r"sizes is \(3, -1\): give a number from 0 up"),
-        ({"delta": {"neutral": float("nan")}, "signed": ("delta",)}, "delta.neutral is nan"),
+        (["--config=config.py", "--config.stepz=5"], "no value 'stepz': did you mean 'steps'?"),
+        (["--config=config.py", "--config.rates.frist=1.0"], "no value 'frist'"),
+        (["--config=config.py", "--config.steps=many"], "steps"),
+        (["--config=none.py"], "no such file: --config=none.py; give --config=configs/"),
+        (["--config=config.py", "--config.experiment=two"], "no experiment 'two': choose one of"),
+        (["--config=config.py", "steps=5"], "'steps=5' is not a flag"),
+        ([], "--config"),
     ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_numbers_that_nobody_means(values, said):
-    with pytest.raises(UserError, match=said):
-        cli.settle(ConfigDict({"quick": False} | values))
+def test_a_wrong_command_line_is_one_sentence(tmp_path, arguments, message):
+    done = launch(tmp_path, "--workdir=run", *arguments)
+    assert done.returncode != 0 and message in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
-def test_numbers_that_may_be_negative_and_values_that_are_none():
-    values = {"delta": {"neutral": -5.0}, "loop": {"init": (-1e-3, 1e-3)}, "name": "-1", "on": True}
-    config = ConfigDict({"quick": False, "signed": ("delta", "init")} | values).lock()
-    assert cli.settle(config).to_dict() == {"quick": False} | values
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (UserError("The file\nx is missing."), "The file x is missing."),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/run/a.json"),
+            "Cannot write /run/a.json (No space left on device): make room or choose a writable "
+            "folder, then run the same command again; finished parts are kept.",
+        ),
+        (KeyboardInterrupt(), "Interrupted: run the same command again to resume."),
+    ],
+    ids=("user error", "full disk", "interrupt"),
+)
+def test_errors_of_a_run_are_one_sentence(monkeypatch, capsys, error, sentence):
+    def main(argv):
+        raise error
+
+    monkeypatch.setattr(sys, "argv", ["run"])
+    with flagsaver.flagsaver(), pytest.raises(SystemExit) as end:
+        cli.run(main)
+    assert end.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == sentence
 
 
-def test_required_values():
-    config = ConfigDict({"steps": 0, "loop": {"rate": 0.5, "sizes": (4, 0), "none": ()}})
-    cli.positive(config, "loop.rate")
-    cli.share(config, "loop.rate", "steps")
-    for name in ("steps", "loop.sizes", "loop.none"):
-        with pytest.raises(UserError, match=f"{name} is .*: give a positive number"):
-            cli.positive(config, name)
-    with pytest.raises(UserError, match="a share from 0 to 1"):
-        cli.share(config, "loop.sizes")
-    cli.at_least(config, 0, "steps", "loop.sizes")
-    with pytest.raises(UserError, match=r"loop.sizes is \(4, 0\): give 4 or more"):
-        cli.at_least(config, 4, "loop.sizes")
-    for name in ("steps", "loop.sizes"):
-        with pytest.raises(UserError, match="give a multiple of 2"):
-            cli.multiple(config, 2, name)
-    cli.two(config, "loop.sizes")
-    with pytest.raises(UserError, match=r"loop.none is .*: give two numbers"):
-        cli.two(config, "loop.none")
-
-
-def test_values_given_on_the_command_line_hold_in_a_quick_run():
-    config = ConfigDict({"quick": True, "words": 4_000, "loop": {"steps": 60, "size": 8}})
-    config.when_quick = ConfigDict({"words": 800, "loop": {"steps": 2, "size": 4}})
-    settled = cli.settle(config, {"words": 500, "loop.steps": 3})
-    assert (settled.words, settled.loop.steps, settled.loop.size) == (500, 3, 4)
+def test_matrix_products_have_full_precision():
+    with jax.default_matmul_precision("default"):
+        importlib.reload(common)
+    assert jax.config.jax_default_matmul_precision == "highest"

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import metrics, retrieval
+from common.linear import unit
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -18,7 +19,7 @@ def small_blocks():
 
 
 def by_definition(source, target, k):
-    """Word by word with sets, as the definitions read."""
+    """The definitions, item by item, with sets."""
     k = min(k, len(source))
     jaccard, mrr, cosine = [], [], []
     for w in range(len(source)):
@@ -53,20 +54,17 @@ def precision_under_csls(source, target, k):
 
 
 @pytest.mark.parametrize("n, k", [(1, 10), (8, 3), (33, 10)])
-def test_correspondence_by_definition(n, k):
+def test_correspondence_agrees_with_its_definition(n, k):
     rng = np.random.default_rng(n)
     target = rng.normal(size=(n, 7))
     source = target + 0.5 * rng.normal(size=(n, 7))
-    source, target = (
-        (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32) for x in (source, target)
-    )
-    check(source, target, k)
+    check(*(unit(x).astype(np.float32) for x in (source, target)), k)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
-def test_exact_ties(seed):
-    """Signed unit vectors with many duplicates: all products are exact and most tie."""
+def test_correspondence_with_exact_ties_agrees_with_its_definition(seed):
+    """Signed unit vectors with many duplicates: all products are exact and most are tied."""
     rng = np.random.default_rng(seed)
     source, target = (
         np.eye(4, dtype=np.float32)[rng.integers(0, 4, 21)] * rng.choice([-1, 1], (21, 1))
@@ -75,20 +73,19 @@ def test_exact_ties(seed):
     check(source.astype(np.float32), target.astype(np.float32), 6)
 
 
-def test_a_space_with_itself_is_perfect():
-    x = np.random.default_rng(0).normal(size=(50, 20)).astype(np.float32)
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
+def test_equal_spaces_have_the_value_one_in_each_metric():
+    x = unit(np.random.default_rng(0).normal(size=(50, 20)).astype(np.float32))
     for values in metrics.correspondence({"a": x, "b": x}).values():
         for value in values.values():
             np.testing.assert_allclose(value, 1, atol=1e-6)
 
 
-def test_spaces_of_unequal_dimension_are_compared_with_themselves_alone():
+def test_pairs_of_unequal_dimension_are_omitted():
     spaces = {"a": np.eye(4, 3, dtype=np.float32) + 1, "b": np.eye(4, dtype=np.float32)}
     assert set(metrics.correspondence(spaces, 2)) == {("a", "a"), ("b", "b")}
 
 
-def test_metrics_of_index_arrays():
+def test_mrr_and_jaccard_of_small_examples():
     index = jnp.array([[4, 1, 2], [3, 0, 5], [5, 4, 3]])
     truth = jnp.array([4, 5, 0])
     np.testing.assert_allclose(metrics.mrr(index, truth), (1 + 1 / 3 + 0) / 3)
@@ -96,15 +93,10 @@ def test_metrics_of_index_arrays():
     np.testing.assert_allclose(metrics.jaccard(index, other), (1 + 1 / 5 + 0) / 3)
 
 
-@pytest.mark.parametrize("k, expected", [(1, 1 / 3), (2, 1 / 3), (3, 2 / 3)])
-def test_precision_with_one_target(k, expected):
-    index = jnp.array([[4, 1, 2], [3, 0, 5], [5, 4, 3]])
-    value = metrics.precision_at_k(index, jnp.array([4, 5, 0]), k)
-    np.testing.assert_allclose(value, expected)
-
-
 @pytest.mark.parametrize("k, expected", [(1, 1 / 4), (2, 2 / 4), (3, 3 / 4)])
-def test_precision_with_gold_sets(k, expected):
+def test_precision_with_one_target_and_with_gold_sets(k, expected):
     index = jnp.array([[4, 1, 2], [3, 0, 5], [5, 4, 3], [-1, -1, -1]])
-    gold = jnp.array([[9, 4], [0, -1], [3, -1], [-1, -1]])  # the last has none: wrong
+    gold = jnp.array([[9, 4], [0, -1], [3, -1], [-1, -1]])  # the last is empty
     np.testing.assert_allclose(metrics.precision_at_k(index, gold, k), expected)
+    value = metrics.precision_at_k(index[:3], jnp.array([4, 5, 0]), k)
+    np.testing.assert_allclose(value, 2 / 3 if k == 3 else 1 / 3)

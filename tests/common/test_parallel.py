@@ -14,7 +14,7 @@ from common.parallel import block_rows, map_rows, scan_rows
 
 
 def column_sums_and_first_argmax(x, block):
-    """A carry that depends on the order of the parts, and an output a row."""
+    """A carry that depends on the order of the parts, and one output for each row."""
 
     def step(carry, index, valid, rows):
         total, best, where = carry
@@ -41,17 +41,15 @@ def test_scan_rows_folds_and_concatenates(n):
     np.testing.assert_array_equal(out, 2 * x)
 
 
-def test_map_rows_takes_trees_and_shared_arrays():
+def test_map_rows_accepts_trees_and_shared_arrays():
     rows = {"a": jnp.arange(21.0), "b": jnp.arange(42).reshape(21, 2)}
-    out = map_rows(
-        lambda r, s: (r["a"] * s[0], r["b"].sum(1)), rows, jnp.array([3.0, 0.0]), block=8
-    )
+    out = map_rows(lambda r, s: (r["a"] * s, r["b"].sum(1)), rows, jnp.float32(3), block=8)
     np.testing.assert_array_equal(out[0], 3 * np.arange(21))
     np.testing.assert_array_equal(out[1], np.arange(42).reshape(21, 2).sum(1))
 
 
 @pytest.mark.parametrize("n", [1025, 2049])
-def test_a_few_rows_more_than_a_block_do_not_cost_a_whole_one(n):
+def test_blocks_have_equal_size_so_that_little_is_padded(n):
     padded = []
 
     def size(rows):
@@ -69,7 +67,7 @@ def test_block_rows_bounds_the_buffer():
     assert block_rows(10_000_000) == 256
 
 
-def test_block_rows_of_an_accelerator_go_by_its_memory(monkeypatch):
+def test_block_rows_of_an_accelerator_depend_on_its_memory(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     for gigabytes, rows in ((None, 256), (16, 256), (80, 416), (141, 736)):
         told = gigabytes and {"bytes_limit": gigabytes << 30}
@@ -88,7 +86,7 @@ def test_block_rows_of_an_accelerator_go_by_its_memory(monkeypatch):
     ids=("match", "top_k", "csls_top_k"),
 )
 def test_no_square_buffer_at_20_000_rows(streamed):
-    """What the compiled programs ask for; n x n would be 1,526 MiB."""
+    """The memory of the compiled programs; an n x n buffer would have 1,526 MiB."""
     rows = jax.ShapeDtypeStruct((20_000, 300), jnp.float32)
     memory = jax.jit(streamed).lower(rows, rows).compile().memory_analysis()
     assert memory.temp_size_in_bytes < 100 << 20
@@ -99,16 +97,17 @@ import sys
 import jax, jax.numpy as jnp, numpy as np
 import common
 from common import metrics, ot, parallel, retrieval
+from common.linear import unit
+from common.ot import streamed
 assert jax.device_count() == int(sys.argv[1])
-for module in (ot, retrieval):
+for module in (streamed, retrieval):
     module.block_rows = lambda columns: 16
-retrieval.TILE, retrieval.BLOCK = 50, 16  # three tiles and a rest of one key
+retrieval.MIN_TILE_KEYS, retrieval.TILE_QUERIES = 50, 16  # three tiles and a remainder of one key
 rng = np.random.default_rng(0)
 x, y = (rng.normal(size=(n, 12)).astype(np.float32) for n in (301, 187))
-# 301 rows in blocks of 16: the last of 8 devices has nothing but padding.
+# 301 rows in blocks of 16: the last of 8 devices has padding only.
 x[200] = x[3]  # ties across devices
 y[150] = y[2]
-unit = lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)
 out = {}
 for name in ("top_k", "csls_top_k", "inverted_softmax_top_k"):
     out[name], out[name + "_index"] = getattr(retrieval, name)(unit(x), unit(y), 5)
@@ -124,7 +123,7 @@ np.savez(sys.argv[2], **out)
 """
 
 
-def test_eight_devices_give_the_numbers_of_one(tmp_path):
+def test_eight_devices_give_the_numbers_of_one_device(tmp_path):
     running = []
     for devices in (1, 8):
         flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
@@ -152,7 +151,7 @@ def numbers():
     x, y = (jnp.asarray(rng.normal(size=(n, 12)), jnp.float32) for n in (101, 87))
     found = ot.match(x, y, 0.05, iterations=3)
     mean = jax.jit(lambda x: parallel.mean_over_devices(lambda x: (x**2).mean(0), x))
-    # The nearest of what came from all hosts; 101 rows are no multiple of two.
+    # 101 rows are not a multiple of two hosts.
     nearest = retrieval.top_k(x, y[found.to_x % 87], 5)[1]
     return {"v": found.v, "nearest": nearest, "mean": mean(x[:100]), "uneven": mean(x)}
 """
@@ -164,7 +163,7 @@ np.savez(path, **numbers())
 """
 
 
-def test_two_hosts_give_the_numbers_of_one(tmp_path):
+def test_two_hosts_give_the_numbers_of_one_host(tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])

@@ -1,32 +1,71 @@
+import json
 import statistics
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from common import report
+from common.report import Row
+from common.workdir import Workdir
 
 
-def test_summarise_groups_by_all_other_fields():
+def row(**values):
+    required = {"experiment": "one", "dataset": "digits", "method": "a", "metric": "mrr"}
+    return Row(**(required | {"mean": 0.4912, "std": 0.0021, "num_runs": 3} | values))
+
+
+def test_summarise_averages_over_random_runs():
     values = [0.1, 0.4, 0.6]
-    rows = [
-        {"method": m, "metric": "mrr", "anchors": None, "random_seed": s, "value": v + offset}
+    measured = [
+        {"method": m, "metric": "mrr", "labels": {"size": 4}, "random_seed": s, "value": v + offset}
         for s, v in enumerate(values)
         for m, offset in (("gt", 0.0), ("seed", 1.0))
     ]
-    first, second = report.summarise(rows)
-    assert (first["method"], second["method"], first["num_seeds"]) == ("gt", "seed", 3)
-    np.testing.assert_allclose(first["mean"], statistics.mean(values))
-    np.testing.assert_allclose(second["std"], statistics.stdev(values))
-    assert report.summarise(rows[:1])[0]["std"] == 0
+    shared = {"experiment": "one", "dataset": "digits", "labels": {"head": "linear"}}
+    first, second = report.summarise(measured, **shared)
+    assert (first.method, second.method, first.num_runs) == ("gt", "seed", 3)
+    assert first.mean == pytest.approx(statistics.mean(values))
+    assert second.std == pytest.approx(statistics.stdev(values))
+    assert first.labels == {"head": "linear", "size": 4}
+    assert report.summarise(measured[:1], **shared)[0].std == 0
 
 
-def test_markdown_is_a_table_of_equal_columns():
+def test_rows_are_selected_by_fields_and_labels():
+    rows = [row(labels={"size": 4}), row(method="b", labels={"size": 4}), row(method="b")]
+    assert report.select(rows, method="b", size=4) == [rows[1]]
+    assert rows[2].get("size") is None
+
+
+def test_finish_writes_rows_table_and_figures(tmp_path):
+    work = Workdir(tmp_path, {})
+    figure = report.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
+    assert report.finish(work, [row(labels={"size": 4})], "| a |", {"bars": figure}) == "| a |"
+    (found,) = json.loads((tmp_path / "results.json").read_text())
+    assert Row(**found) == row(labels={"size": 4})
+    assert (tmp_path / "table.md").read_text() == "| a |\n"
+    assert Image.open(tmp_path / "bars.png").size[0] > 300
+
+
+def test_pivot_has_a_line_for_each_method_and_a_column_for_each_metric():
+    rows = [
+        row(paper_value=0.11),
+        row(metric="jaccard", mean=0.2),
+        row(method="b", num_runs=1),
+    ]
+    lines = report.pivot(rows, lines={"method": "Method"}, paper=True, paper_digits=2).splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[0] == ["Method", "MRR", "Jaccard", "Paper: MRR"]
+    assert cells[2:] == [["a", ".491 ± .002", ".200 ± .002", ".11"], ["b", ".491", "-", "-"]]
+
+
+def test_markdown_is_a_table_of_equal_widths():
     text = report.markdown(["a", "long name"], [["1", "2"], ["333", "4"]])
     assert text.splitlines()[1] == "|-----|-----------|"
     assert len({len(line) for line in text.splitlines()}) == 1
 
 
-def test_plus_minus():
+def test_plus_minus_omits_the_leading_zero():
     assert report.plus_minus(0.4912, 0.0021, 3) == ".491 ± .002"
     assert report.plus_minus(1.0, 0.0, 2) == "1.00 ± .00"
     assert report.plus_minus(-0.05, 0.01, 2) == "-.05 ± .01"
@@ -35,28 +74,27 @@ def test_plus_minus():
     assert report.plus_minus(0.5, None, 3) == ".500"
 
 
-def test_one_random_seed_has_no_deviation():
-    assert report.measured({"mean": 0.4912, "std": 0.0021, "num_seeds": 2}) == ".491 ± .002"
-    assert report.measured({"mean": 0.4912, "std": 0.0, "num_seeds": 1}) == ".491"
+def test_a_single_run_is_shown_without_a_deviation():
+    assert report.measured(row()) == ".491 ± .002"
+    assert report.measured(row(num_runs=1)) == ".491"
 
 
-def test_figures_are_written_whole(tmp_path):
-    rng = np.random.default_rng(0)
-    space = rng.normal(size=(40, 5))
-    figure = report.scatter_grid(
-        {"GT": (space, space)}, ("a", "b"), {"x": [0, 1], "y": [2]}, "title"
-    )
-    report.save_figure(figure, tmp_path / "scatter.png")
-    figure = report.curves({"m": [(np.arange(3), np.arange(3))]}, {"GT": 1.0}, "x", "y", "t")
-    report.save_figure(figure, tmp_path / "curves.png")
-    for name in ("scatter.png", "curves.png"):
-        assert Image.open(tmp_path / name).size[0] > 300
-    assert not list(tmp_path.glob("*.half"))
+def test_figures_are_written_as_png(tmp_path):
+    space = np.random.default_rng(0).normal(size=(40, 5))
+    figures = {
+        "scatter": report.scatter_grid(
+            {"GT": (space, space)}, ("a", "b"), {"x": [0, 1], "y": [2]}, "title"
+        ),
+        "curves": report.curves({"m": [(np.arange(3), np.arange(3))]}, {"GT": 1.0}, "x", "y", "t"),
+    }
+    for name, figure in figures.items():
+        report.save_figure(figure, tmp_path / f"{name}.png")
+        assert Image.open(tmp_path / f"{name}.png").size[0] > 300
 
 
-def test_ticks_of_error_bars_are_the_values_of_all_methods():
+def test_error_bars_have_ticks_at_the_values_of_all_methods():
     points = {"none": [], "some": [(0, 0.1, 0), (300, 0.2, 0)], "few": [(15, 0.1, 0.0)]}
-    (axis,) = report.error_bars({"MRR": points}, "num_seeds", "title").axes
+    (axis,) = report.error_bars({"MRR": points}, "num_pairs", "title").axes
     assert {label.get_text() for label in axis.get_xticklabels()} == {"0", "15", "300"}
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["some", "few"]
     names = {"one": [("first", 0.1, 0), ("second", 0.2, 0)]}

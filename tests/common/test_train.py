@@ -9,7 +9,7 @@ from common.workdir import Workdir
 
 
 def noisy_step(state, index, data, settings):
-    """Gradient descent with noise drawn from the step's index: any slip in resuming shows."""
+    """Gradient descent with noise from the step's index, so that an error in resuming is seen."""
     noise = jax.random.normal(jax.random.key(index), state.shape)
     gradient = 2 * (state - data) + 0.1 * noise
     return state - settings * gradient, {"loss": jnp.sum((state - data) ** 2)}
@@ -45,7 +45,7 @@ def run(path, *, kill_at=None, done=None, num_steps=20):
         work._lock.close()
 
 
-def test_steps_records_and_tensorboard(tmp_path):
+def test_all_steps_are_done_logged_and_evaluated_by_chunk(tmp_path):
     work, state = run(tmp_path)
     expected = jnp.zeros(3)
     for i in range(20):
@@ -56,35 +56,28 @@ def test_steps_records_and_tensorboard(tmp_path):
     assert [r["step"] for r in records if "norm" in r] == [0, 4, 8, 12, 16, 20]
 
 
-@pytest.mark.parametrize("chunk", [0, -1])
-def test_a_chunk_of_no_step_is_a_mistake(tmp_path, chunk):
-    options = {"num_steps": 4, "chunk": chunk, "work": Workdir(tmp_path, {}), "part": "fit"}
-    with pytest.raises(UserError, match="give one step or more"):
-        train.run(noisy_step, jnp.zeros(3), jnp.arange(3.0), 0.1, **options)
-
-
-def test_a_last_chunk_that_is_shorter_is_not_compiled_anew(tmp_path):
+def test_a_shorter_last_chunk_is_not_compiled_again(tmp_path):
     before = train._chunk._cache_size()
     work, _ = run(tmp_path / "ten", num_steps=10)
     assert [r["step"] for r in work.records()] == list(range(11))
     assert all("loss" in r for r in work.records()[1:])
     assert train._chunk._cache_size() - before <= 1
-    whole, _ = run(tmp_path / "whole")
-    losses = [[r["loss"] for r in of.records()[1:11]] for of in (work, whole)]
+    complete, _ = run(tmp_path / "complete")
+    losses = [[r["loss"] for r in of.records()[1:11]] for of in (work, complete)]
     np.testing.assert_allclose(*losses, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kill_at", [2, 4])
 def test_a_killed_run_resumes_to_the_same_numbers(tmp_path, kill_at):
-    whole, state = run(tmp_path / "whole")
+    complete, state = run(tmp_path / "complete")
     with pytest.raises(KilledError):
         run(tmp_path / "killed", kill_at=kill_at)
     killed, again = run(tmp_path / "killed")
     np.testing.assert_array_equal(state, again)
-    assert whole.records() == killed.records()
+    assert complete.records() == killed.records()
 
 
-def test_done_ends_a_fresh_and_a_resumed_run_alike(tmp_path):
+def test_done_ends_a_new_and_a_resumed_run_at_the_same_step(tmp_path):
     def done(state):
         return bool(state[2] > 1.2)
 
@@ -95,8 +88,8 @@ def test_done_ends_a_fresh_and_a_resumed_run_alike(tmp_path):
     assert work.records()[-1]["step"] < 20
 
 
-def spoilt_step(state, index, data, settings):
-    """What `settings` names takes `data`, NaN or infinite, at step 6."""
+def diverging_step(state, index, data, settings):
+    """Adds `data`, NaN or infinite, to the array named `settings` in step 6."""
     numbers = state | {"loss": jnp.float32(0)}
     numbers[settings] += jnp.where(index == 5, data, 0.0)
     return {name: numbers[name] for name in state}, {"loss": numbers["loss"]}
@@ -106,13 +99,13 @@ def spoilt_step(state, index, data, settings):
     ("name", "value", "chunk"),
     [("loss", np.nan, 4), ("parameters", np.inf, 4), ("moments", -np.inf, 8)],
 )
-def test_a_number_that_is_not_finite_is_said_with_its_step_and_array(tmp_path, name, value, chunk):
-    kept = r"checkpoints/fit/4\)\." if chunk == 4 else r"none, it had just begun\)\."
+def test_divergence_is_an_error_with_its_step_and_array(tmp_path, name, value, chunk):
+    last = r"checkpoint: 4\)\." if chunk == 4 else r"checkpoint: none\)\."
     work = Workdir(tmp_path, {})
-    for _ in range(2):  # nothing of it is kept, so that it is said again
-        with pytest.raises(UserError, match=f"fit diverged: step 6 made .*{name} NaN .*{kept}$"):
+    for _ in range(2):  # the diverged chunk is not stored, so that the error is repeated
+        with pytest.raises(UserError, match=f"fit diverged: step 6 made .*{name} NaN .*{last}$"):
             train.run(
-                spoilt_step,
+                diverging_step,
                 {"parameters": jnp.zeros(3), "moments": jnp.zeros(2), "count": jnp.int32(0)},
                 jnp.float32(value),
                 name,
@@ -124,7 +117,7 @@ def test_a_number_that_is_not_finite_is_said_with_its_step_and_array(tmp_path, n
         assert [record["step"] for record in work.records()] == [1, 2, 3, 4, 5]
 
 
-def test_forgotten_checkpoints(tmp_path):
+def test_forget_checkpoints_deletes_them(tmp_path):
     work, _ = run(tmp_path)
     train.forget_checkpoints(work, "fit")
     assert not (tmp_path / "checkpoints/fit").exists()

@@ -1,4 +1,4 @@
-"""The fine-tuned classifier: what it reads, and that its word vectors learn."""
+"""The sentiment classifier: its input, and the fine-tuning of word vectors."""
 
 import jax
 import jax.numpy as jnp
@@ -6,16 +6,17 @@ import numpy as np
 
 from embed_match import lstm
 
-SETTINGS = lstm.Settings(hidden=8, batch=16, updates=40, learning_rate=0.02)
+STEPS = {"batch_size": 16, "updates_per_step": 40, "steps": 2, "learning_rate": 0.02}
+SETTINGS = lstm.Settings(unit_norm=True, max_length=4, hidden_size=8, **STEPS)
 
 
-def test_the_last_words_of_each_text():
+def test_last_words_are_padded_on_the_left():
     text, word = np.array([0, 0, 0, 2]), np.array([5, 6, 7, 8])
     assert lstm.last_words(text, word, 3, 2).tolist() == [[6, 7], [-1, -1], [-1, 8]]
 
 
-def test_vectors_are_fine_tuned_until_the_label_is_told():
-    """Texts with word 0 are of class 1; word 5 is in none and keeps its vector."""
+def test_training_changes_the_vectors_of_the_words_that_occur():
+    """Texts with word 0 are of class 1; word 5 does not occur and keeps its vector."""
     rng = np.random.default_rng(0)
     words = rng.integers(1, 5, size=(64, 4))
     labels = np.arange(64) % 2
@@ -24,8 +25,8 @@ def test_vectors_are_fine_tuned_until_the_label_is_told():
     table = jnp.asarray(rng.standard_normal((6, 3)), jnp.float32)
     state = lstm.init(SETTINGS, table, jax.random.key(1))
     step = jax.jit(lstm.step, static_argnames="settings")
-    state, _ = step(state, 0, data, SETTINGS)
-    state, metrics = step(state, 1, data, SETTINGS)
+    for index in range(SETTINGS.steps):
+        state, metrics = step(state, index, data, SETTINGS)
     assert metrics["accuracy"] > 0.9
     assert lstm.accuracy(state.parameters, data, SETTINGS) > 0.9
     tuned = state.parameters.table[...]

@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +28,7 @@ def test_neighbours_are_the_nearest_by_the_euclidean_distance(space, near):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_neighbours_of_duplicates_leave_out_the_unit_itself():
+def test_a_vector_is_no_neighbour_of_itself_even_with_duplicates():
     space = jnp.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [5.0, 5.0]])
     found = np.asarray(loss.neighbours(space, jnp.arange(4), 2))
     assert all(row not in members for row, members in enumerate(found))
@@ -41,32 +43,32 @@ def test_weights_are_those_of_scikit_learn(space, near):
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-6)
 
 
-@pytest.mark.parametrize(("k", "regularisation"), [(5, 1e-3), (20, 0.1)])  # 20: more than d
-def test_the_gradient_phase_agrees_with_the_closed_form(space, k, regularisation):
+@pytest.mark.parametrize(("k", "regularisation"), [(5, 1e-3), (20, 0.1)])  # 20 > d
+def test_gradient_descent_finds_the_weights_of_the_closed_form(space, k, regularisation):
     rows = jnp.arange(60)
     index = loss.neighbours(jnp.asarray(space), rows, k)
     arguments = jnp.asarray(space), rows, index, regularisation
     closed = loss.lle_weights(*arguments)
-    descended = loss.lle_weights_by_gradient(*arguments, steps=800)
+    descended = loss.lle_weights(*arguments, partial(loss.gradient_descent, steps=800))
     np.testing.assert_allclose(descended, closed, atol=1e-3)
     np.testing.assert_allclose(descended.sum(axis=1), 1, atol=1e-5)
 
 
-def test_weights_by_hand():
-    # The unit is on the segment between its neighbours, a quarter of the way: 3/4 and 1/4.
+def test_a_vector_between_two_neighbours_has_the_weights_of_linear_interpolation():
+    # (1, 0) is a quarter of the way from (0, 0) to (4, 0).
     space = jnp.array([[1.0, 0.0], [0.0, 0.0], [4.0, 0.0]])
     weights = loss.lle_weights(space, jnp.array([0]), jnp.array([[1, 2]]), 1e-7)
     np.testing.assert_allclose(weights, [[0.75, 0.25]], atol=1e-5)
 
 
-def test_weights_of_neighbours_that_coincide_with_the_unit_are_equal():
+def test_neighbours_that_equal_the_vector_have_equal_weights():
     space = jnp.ones((4, 3))
-    for solve in (loss.lle_weights, loss.lle_weights_by_gradient):
-        weights = solve(space, jnp.array([0]), jnp.array([[1, 2, 3]]))
+    for solve in loss.WEIGHTS.values():
+        weights = loss.lle_weights(space, jnp.array([0]), jnp.array([[1, 2, 3]]), solve=solve)
         np.testing.assert_allclose(weights, [[1 / 3] * 3], atol=1e-6)
 
 
-def test_losses_by_hand():
+def test_losses_of_small_examples():
     mapped, targets = jnp.array([[1.0, 2.0], [0.0, 0.0]]), jnp.array([[1.0, 0.0], [3.0, 4.0]])
     np.testing.assert_allclose(loss.mse(mapped, targets), [4, 25])
     near = jnp.array([[[2.0, 0.0], [0.0, 2.0]], [[1.0, 1.0], [3.0, 3.0]]])
@@ -78,7 +80,7 @@ def test_losses_by_hand():
     assert loss.orthogonality(2 * jnp.eye(3)) == 27
 
 
-def test_for_a_linear_map_the_loss_is_mse_of_the_reconstruction(space, near):
+def test_for_an_affine_map_lpl_is_mse_of_the_reconstruction(space, near):
     rows, index = near
     space = jnp.asarray(space)
     weights = loss.lle_weights(space, rows, index)

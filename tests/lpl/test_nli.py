@@ -1,3 +1,4 @@
+import dataclasses
 from functools import partial
 
 import jax
@@ -5,7 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lpl import loss, nli
+from common.settings import settings
+from configs.lpl.nli import get_config
+from lpl import loss, nli, training
 
 DELTA = (100.0, -5.0, 1.0)
 D, K, TEXTS, COUNT = 6, 3, 60, 30
@@ -13,84 +16,78 @@ step = jax.jit(nli.step, static_argnums=3)
 
 
 @pytest.fixture(scope="module")
-def start():
-    return nli.init("mlp", D, 5, 7, jax.random.split(jax.random.key(0), 2))
+def network():
+    """Initial parameters of two runs, and the settings of their training."""
+    keys = jax.random.split(jax.random.key(0), 2)
+    parameters, apply, classify = nli.init("mlp", D, 5, 7, keys)
+    functions = {"apply": apply, "classify": classify}
+    values = {"gamma": 0.1, "learning_rate": 0.01, "batch": 16, "updates": 400}
+    floor = {"negative_loss_floor": -2.0}
+    return parameters, settings(nli.Settings, get_config(), **functions, **values, **floor)
 
 
 @pytest.fixture(scope="module")
 def data():
-    """Two runs of 30 pairs and padding; a premise entails the text that is its opposite."""
+    """Two runs of 30 pairs and padding; a premise entails the text with the opposite vector."""
     rng = np.random.default_rng(0)
     texts = rng.standard_normal((TEXTS, D))
     texts /= np.linalg.norm(texts, axis=1, keepdims=True)
     premises = rng.integers(0, TEXTS, (2, 40))
     labels = rng.integers(0, 3, (2, 40))
     hypotheses = np.where(labels == 0, premises + TEXTS, rng.integers(0, TEXTS, (2, 40)))
-    hypotheses[:, COUNT:] = 2 * TEXTS  # a draw from the padding would show
-    table = np.concatenate([texts, -texts, np.full((1, D), np.nan)]).astype(np.float32)
-    near, weights = nli.neighbourhoods(jnp.asarray(table), jnp.arange(0, TEXTS, 1), K, 1e-3)
+    hypotheses[:, COUNT:] = 2 * TEXTS  # its vector is NaN, and so is the loss if padding is drawn
+    vectors = np.concatenate([texts, -texts, np.full((1, D), np.nan)]).astype(np.float32)
+    near, weights = nli.premise_neighbours(jnp.asarray(vectors), jnp.arange(0, TEXTS, 1), K, 1e-3)
     return nli.Data(
-        jnp.asarray(table),
-        near,
-        weights,
-        jnp.ones(2),
-        jnp.array(0.1),
-        jnp.array(0.01),
-        jnp.array(COUNT),
-        *map(jnp.asarray, (premises, hypotheses, labels)),
-        jax.random.split(jax.random.key(1), 2),
+        vectors=jnp.asarray(vectors),
+        neighbours=near,
+        weights=weights,
+        inputs=jnp.ones(2),
+        num_pairs=jnp.array(COUNT),
+        pairs=nli.EncodedPairs(*map(jnp.asarray, (premises, hypotheses, labels))),
+        key=jax.random.split(jax.random.key(1), 2),
     )
 
 
-def settings(start):
-    return nli.Settings(start[1], start[2], DELTA, -2.0, batch=16, updates=400, updates_per_step=20)
-
-
-def run_of(data, run):
-    """One run's data, as `objective` sees them."""
-    return data._replace(**{name: getattr(data, name)[run] for name in data._fields[7:]})
-
-
-def test_alignment_is_weighed_by_label_and_divergence_held_at_the_floor():
+def test_losses_are_weighted_by_label_and_negative_ones_have_a_floor():
     term = jnp.array([0.5, 0.5, 0.3, 0.5])
     delta = jnp.array([100.0, 1.0, -5.0, -5.0])
     weighed = partial(nli.weigh, delta=delta, floor=-2.0)
     np.testing.assert_allclose(weighed(term), [50.0, 0.5, -1.5, -2.0])
-    slope = jax.grad(lambda x: weighed(x).sum())(term)
-    np.testing.assert_allclose(slope, [100.0, 1.0, -5.0, 0.0])  # on the floor nothing pulls
+    gradient = jax.grad(lambda x: weighed(x).sum())(term)
+    np.testing.assert_allclose(gradient, [100.0, 1.0, -5.0, 0.0])  # zero at the floor
 
 
-def test_objective_is_equation_8(start, data):
-    parameters = jax.tree.map(lambda x: x[1], start[0].parameters)
-    data, rows = run_of(data, 1), jnp.array([3, 0, 7, 7, 21])
-    total, terms = nli.objective(parameters, data, rows, settings(start))
+def test_the_objective_is_equation_8(network, data):
+    parameters, chosen = jax.tree.map(lambda x: x[1], network[0]), network[1]
+    pairs, rows = jax.tree.map(lambda x: x[1], data.pairs), jnp.array([3, 0, 7, 7, 21])
+    total, terms = chosen.objective(parameters, data._replace(pairs=pairs), rows)
     entropy, alignment, mse, lpl = [], [], [], []
-    f = partial(start[1], parameters["map"])
+    f = partial(chosen.apply, parameters["map"])
     for row in rows:
-        p, h = data.table[data.premises[row]], data.table[data.hypotheses[row]]
-        label = int(data.labels[row])
-        logits, _ = start[2](parameters["classifier"], jnp.concatenate([f(p), p, h]))
+        index, label = pairs.premises[row], int(pairs.labels[row])
+        p, h = data.vectors[index], data.vectors[pairs.hypotheses[row]]
+        logits, _ = chosen.classify(parameters["classifier"], jnp.concatenate([f(p), p, h]))
         entropy.append(-jax.nn.log_softmax(logits)[label])
-        index = data.premises[row]
         rebuilt = sum(
-            w * f(data.table[j])
+            w * f(data.vectors[j])
             for w, j in zip(data.weights[index], data.neighbours[index], strict=True)
         )
         mse.append(jnp.sum((f(p) - h) ** 2))
         lpl.append(jnp.sum((h - rebuilt) ** 2))
-        held = [max(DELTA[label] * x, -2.0 if label == 1 else -jnp.inf) for x in (mse[-1], lpl[-1])]
-        alignment.append(sum(held))
+        floor = -2.0 if label == 1 else -jnp.inf
+        alignment.append(sum(max(DELTA[label] * x, floor) for x in (mse[-1], lpl[-1])))
     expected = np.mean(entropy) + 0.1 * np.mean(alignment)
     np.testing.assert_allclose(total, expected, rtol=1e-5)
     for name, value in (("cross_entropy", entropy), ("mse", mse), ("lpl", lpl)):
         np.testing.assert_allclose(terms[name], np.mean(value), rtol=1e-5)
 
 
-def test_neighbours_are_premises_alone(data):
+def test_neighbours_of_premises_are_premises(data):
     premises = jnp.array([5, 7, 11, 19, 40, 41, 59])
-    near, weights = nli.neighbourhoods(data.table, premises, K, 1e-3)
-    assert near.shape == weights.shape == (len(data.table), K)
-    space = data.table[premises]
+    near, weights = nli.premise_neighbours(data.vectors, premises, K, 1e-3)
+    assert near.shape == weights.shape == (len(data.vectors), K)
+    space = data.vectors[premises]
     index = loss.neighbours(space, jnp.arange(7), K)
     np.testing.assert_array_equal(near[premises], premises[index])
     expected = loss.lle_weights(space, jnp.arange(7), index)
@@ -98,32 +95,38 @@ def test_neighbours_are_premises_alone(data):
     assert not weights[jnp.array([0, 6, 58, 100])].any()
 
 
-def test_methods_share_start_and_batches(start, data):
-    chosen = settings(start)
-    narrow = data._replace(neighbours=data.neighbours[:, :0], weights=data.weights[:, :0])
-    still, _ = step(start[0], 0, narrow._replace(gamma=jnp.array(0.0)), chosen)
-    full, terms = step(start[0], 0, data._replace(gamma=jnp.array(0.0)), chosen)
-    for first, second in zip(*map(jax.tree.leaves, (still, full)), strict=True):
-        np.testing.assert_allclose(first, second, atol=1e-6)
-    assert all(jnp.isfinite(value) for value in terms.values())  # no padding was drawn
-    without = narrow._replace(seen=jnp.array([0.0, 1.0]), gamma=jnp.array(0.0))
-    base, _ = step(start[0], 0, without, chosen)
-    for first, second in zip(
-        *(jax.tree.leaves(state.parameters["map"]) for state in (base, start[0])), strict=True
-    ):
-        np.testing.assert_array_equal(first, second)  # the baseline has no f to train
+def test_all_methods_have_the_same_initialisation_and_batches(network, data):
+    parameters, chosen = network
+    chosen = dataclasses.replace(chosen, gamma=0.0)
+    state = nli.start(parameters, chosen)
+    found = {}
+    for name, method in nli.METHODS.items():
+        found[name], terms = step(state, 0, nli.restrict(data, method, COUNT), chosen)
+        assert all(jnp.isfinite(value) for value in terms.values())  # no padding was drawn
+    # Without the weight of the losses, methods with the same inputs of the classifier are equal.
+    close = partial(np.testing.assert_allclose, atol=1e-6)
+    jax.tree.map(close, found["map_only"].parameters, found["mse_lpl"].parameters)
+    # The map of the baseline, which the classifier does not read, is not trained.
+    baseline = found["baseline"].parameters["map"]
+    jax.tree.map(np.testing.assert_array_equal, baseline, parameters["map"])
 
 
-def test_training_aligns_and_classifies(start, data):
-    state = start[0]
-    for index in range(20):
-        state, _ = step(state, index, data, settings(start))
-    pairs = [getattr(data, name)[:, :COUNT] for name in ("premises", "hypotheses", "labels")]
-    labels, hidden = nli.predict(
-        state.parameters, data.table, data.seen, pairs[0][0], pairs[1][0], settings(start)
-    )
+def test_training_classifies_pairs_and_maps_premises_to_entailed_hypotheses(network, data):
+    parameters, chosen = network
+    state = nli.start(parameters, chosen)
+    for index in range(training.STEPS):
+        state, _ = step(state, index, data, chosen)
+    known = jax.tree.map(lambda x: x[:, :COUNT], data.pairs)
+    first = jax.tree.map(lambda x: x[0], known)
+    labels, hidden = nli.predict(state.parameters, data, first, chosen)
     assert labels.shape == (2, COUNT) and hidden.shape == (2, COUNT, 7)
-    assert np.mean(labels[0] == pairs[2][0]) > 0.8
-    image = jax.vmap(start[1])(state.parameters["map"], data.table[pairs[0]])
-    apart = np.sum((image - data.table[pairs[1]]) ** 2, axis=-1)
-    assert apart[pairs[2] == 0].mean() < 0.3 < 1 < apart[pairs[2] == 1].mean()
+    assert np.mean(labels[0] == first.labels) > 0.8
+    image = jax.vmap(chosen.apply)(state.parameters["map"], data.vectors[known.premises])
+    distance = np.sum((image - data.vectors[known.hypotheses]) ** 2, axis=-1)
+    entailed, neutral = (distance[known.labels == label].mean() for label in (0, 1))
+    assert entailed < 0.3 < 1 < neutral
+
+
+def test_neighbour_agreement_counts_the_nearest_representations():
+    hidden = jnp.array([[0.0], [1.0], [3.0], [10.0]])  # nearest: 1, 0, 1, 2
+    assert nli.neighbour_agreement(hidden, np.array([0, 0, 1, 1]), 1) == 0.75

@@ -1,118 +1,98 @@
-"""The graph experiment: a small run, a killed one, a graph from a file, and wrong input."""
+"""Random graphs, and the graph experiment: a small run, a killed one, and wrong names."""
 
 import json
 from pathlib import Path
 
+import networkx as nx
+import numpy as np
 import pytest
 
-from common import cli, train
 from common.errors import UserError
 from common.workdir import Workdir
 from configs.wasserstein_embed.graphs import get_config
-from wasserstein_embed import paper_graphs
-from wasserstein_embed.graphs import graphs
+from wasserstein_embed import graphs
+from wasserstein_embed.experiments import graph_embeddings
 
-ROOT = Path(__file__).parents[2]
 SMALL = {
     "num_graphs": 2,
     "num_nodes": 10,
     "steps.vectors": 20,
     "steps.clouds": 20,
-    "chunk": 1,
+    "checkpoint_every": 1,
     "points": (2,),
     "dimensions": (4,),
     "cloud_dimensions": (2,),
     "methods": ("euclidean", "wasserstein"),
 }
+OPTIONS = get_config().graph_options.to_dict()
 
 
-def small(**changes):
+def run(folder, **changes):
     config = get_config()
     config.update_from_flattened_dict(SMALL | changes)
-    return cli.settle(config)
+    return graph_embeddings(config, Workdir(folder, {}), Path())
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    work = Workdir(tmp_path_factory.mktemp("whole"), {})
-    return work.path, graphs(small(), work, Path())
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, run(folder)
 
 
-def test_a_run_leaves_rows_tables_and_figure(whole):
+@pytest.mark.parametrize("name", graphs.GENERATORS)
+def test_generators_give_connected_reproducible_graphs(name):
+    drawn = [graphs.draw(name, 30, OPTIONS[name], seed) for seed in (0, 1)]
+    assert all(len(graph) == 30 and nx.is_connected(graph) for graph in drawn)
+    again = graphs.draw(name, 30, OPTIONS[name], 0)
+    assert set(again.edges) == set(drawn[0].edges)
+    assert name == "cycle" or set(drawn[0].edges) != set(drawn[1].edges)
+
+
+def test_shortest_paths_equal_those_of_networkx_and_of_a_small_example():
+    graph = graphs.draw("scale_free", 64, {"m": 2}, 0)
+    lengths = dict(nx.all_pairs_shortest_path_length(graph))
+    expected = [[lengths[a][b] for b in graph.nodes] for a in graph.nodes]
+    np.testing.assert_array_equal(graphs.shortest_paths(graph), expected)
+    square_with_tail = nx.Graph([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("d", "e")])
+    np.testing.assert_array_equal(graphs.shortest_paths(square_with_tail)[0], [0, 1, 2, 1, 2])
+
+
+def test_a_run_writes_rows_tables_and_a_figure(whole):
     path, table = whole
     rows = json.loads((path / "results.json").read_text())
-    assert {(r["method"], r["recipe"], r["size"], r["dim"]) for r in rows} == {
-        (method, recipe, size, dim)
+    assert [(r["method"], r["labels"], r["dim"]) for r in rows] == [
+        (method, {"recipe": recipe, "size": size}, 4)
         for recipe in ("reference", "tuned")
-        for method, size, dim in (
-            ("euclidean", 4, 4),
-            ("wasserstein_r2", 2, 4),
-        )
-    }
+        for method, size in (("euclidean", 4), ("wasserstein_r2", 2))
+    ]
     for row in rows:
-        assert row["metric"] == "distortion" and row["num_seeds"] == 2 and not row["standin"]
+        assert row["metric"] == "distortion" and row["num_runs"] == 2 and not row["proxy"]
         assert 0 < row["mean"] < 2 and row["std"] >= 0
-        assert row["paper_value"] is None  # ten nodes are not the reference's 64
-    assert "The reference, means" not in table and "At equal numbers of coordinates" in table
-    assert "Seconds of training" in (path / "table.md").read_text()
+        assert row["paper_value"] is None  # the reference has graphs of 64 nodes
+    assert "**Clouds, tuned recipe**" in table and "**Equal numbers of coordinates" in table
+    assert (path / "table.md").read_text().strip() == table
     assert (path / "distortion.png").stat().st_size > 0
     records = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     assert {r["step"] for r in records if r["part"] == "tuned-euclidean-4"} == {1, 2}
 
 
-def test_a_killed_run_goes_on_to_the_same_rows(whole, tmp_path, monkeypatch):
-    expected, _ = whole
-    chunk, calls = train._chunk, []
-
-    def killed(*args):
-        calls.append(args)
-        if len(calls) in (2, 5):  # in the middle of a vector's training, and of a cloud's
-            raise KeyboardInterrupt
-        return chunk(*args)
-
-    monkeypatch.setattr(train, "_chunk", killed)
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            graphs(small(), Workdir(tmp_path, {}), Path())
-    graphs(small(), Workdir(tmp_path, {}), Path())
-    for name in ("results.json", "metrics.jsonl"):
-        assert (tmp_path / name).read_text() == (expected / name).read_text()
-
-
-def test_a_graph_from_a_file(tmp_path):
-    (tmp_path / "ring.txt").write_text("a b\nb c\nc d\nd a\n")
-    config = small(graph=str(tmp_path / "ring.txt"), methods=("hyperbolic", "kl"), dimensions=(2,))
-    table = graphs(config, Workdir(tmp_path / "run", {}), Path())
-    assert "2 random starts" in table and "| Hyperbolic | tuned " in table
-    rows = json.loads((tmp_path / "run/results.json").read_text())
-    assert {row["dataset"] for row in rows} == {"ring.txt, 4 nodes"}
+def test_a_killed_run_resumes_to_the_same_rows_and_records(whole, tmp_path, assert_resumes):
+    # Before the second chunk of the training of vectors, and of clouds.
+    assert_resumes(lambda: run(tmp_path), tmp_path, whole[0], 2, 3)
+    assert (tmp_path / "metrics.jsonl").read_text() == (whole[0] / "metrics.jsonl").read_text()
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
-        ({"graph": "none.txt"}, "neither a file nor one of"),
-        ({"methods": ("euclid",)}, "no embedding 'euclid'"),
+        ({"graph": "square"}, "no graph 'square'"),
+        ({"methods": ("euclid",)}, "no geometry 'euclid'"),
         ({"recipes": ("best",)}, "no recipe 'best'"),
-        ({"points": (0, 2)}, "points is"),
-        ({"steps.clouds": 15}, "a multiple of 10"),
-        ({"num_graphs": 0}, "num_graphs is 0"),
-        ({"tuned.wasserstein.epsilon": (1.0, 0.0)}, "a positive number"),
-        ({"tuned.wasserstein.epsilon": ()}, "give two numbers"),
-        ({"reference.euclidean.init": (1.0,)}, "reference.euclidean.init is .* give two numbers"),
         ({"tuned.euclidean.schedule": "linear"}, "no schedule 'linear'"),
+        ({"graph_options.scale_free": {"m": 64}}, "options of the graph 'scale_free' are wrong"),
+        ({"graph": "block", "graph_options.block.p_out": 0.0}, "None of 100 draws"),
     ],
 )
-def test_a_mistake_is_one_sentence(tmp_path, change, says):
-    with pytest.raises(UserError, match=says):
-        graphs(small(**change), Workdir(tmp_path, {}), Path())
-
-
-def test_reference_numbers_are_those_of_their_graphs_alone():
-    config = get_config()
-    assert paper_graphs.value(config, "wasserstein_r2", 10) == 0.106
-    assert paper_graphs.value(config, "kl", 40) == 0.026
-    assert paper_graphs.value(config, "wasserstein_r4", 10) is None
-    assert paper_graphs.value(config, "euclidean", 4) is None
-    config.attach = 3
-    assert paper_graphs.value(config, "wasserstein_r2", 10) is None
+def test_mistakes_are_user_errors(tmp_path, change, message):
+    with pytest.raises(UserError, match=message):
+        run(tmp_path, **change)

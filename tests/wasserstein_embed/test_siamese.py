@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -11,30 +12,25 @@ import pytest
 from flax import nnx
 from jax import lax
 
+from common.errors import UserError
 from wasserstein_embed import siamese
 
-SHAPE = siamese.Shape((28, 28, 1), 3, 2, False, 0.1307, 0.3081)
+OUTPUT = {"num_points": 3, "dimensions": 2, "weights": "uniform"}
+NETWORK = siamese.Network(image_shape=(28, 28, 1), **OUTPUT, pixel_mean=0.1307, pixel_std=0.3081)
 
 
-def test_the_network_is_the_published_one():
-    """Layer by layer with XLA's convolution and pooling, on more images than go at once."""
-    model = siamese.Siamese(SHAPE, nnx.Rngs(0))
-    parameters = jax.tree.leaves(nnx.state(model))
-    sizes = sorted(leaf.size for leaf in parameters)
+def test_the_network_equals_its_layers_by_lax():
+    """Layer by layer with XLA's convolution and pooling, on more images than one block."""
+    model = siamese.Siamese(NETWORK, nnx.Rngs(0))
+    sizes = sorted(leaf.size for leaf in jax.tree.leaves(nnx.state(model)))
     assert sizes == sorted(
         [25 * 32, 32, 25 * 32 * 64, 64, 1024 * 256, 256, 256 * 256, 256, 256 * 6, 6, 1, 1, 1, 1]
     )
     images = np.random.default_rng(0).integers(0, 256, (40, 28, 28, 1), dtype=np.uint8)
-    x = (images / 255.0 - 0.1307) / 0.3081
+    x = jnp.asarray((images / 255.0 - 0.1307) / 0.3081, jnp.float32)
     for layer, slope in ((model.conv1, model.prelus[0]), (model.conv2, model.prelus[1])):
-        numbers = ("NHWC", "HWIO", "NHWC")
-        x = lax.conv_general_dilated(
-            jnp.asarray(x, jnp.float32),
-            layer.kernel[...],
-            (1, 1),
-            "VALID",
-            dimension_numbers=numbers,
-        )
+        kernel, axes = layer.kernel[...], ("NHWC", "HWIO", "NHWC")
+        x = lax.conv_general_dilated(x, kernel, (1, 1), "VALID", dimension_numbers=axes)
         x = x + layer.bias[...]
         x = jnp.where(x > 0, x, slope.negative_slope[...] * x)
         x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
@@ -44,53 +40,69 @@ def test_the_network_is_the_published_one():
         x = x @ layer.kernel[...] + layer.bias[...]
         x = jnp.where(x > 0, x, 0.25 * x)
     expected = (x @ model.linear3.kernel[...] + model.linear3.bias[...]).reshape(40, 3, 2)
-    found = siamese.embed(SHAPE, nnx.state(model), jnp.asarray(images))
+    found = siamese.embed(NETWORK, jnp.asarray(images), nnx.state(model))
     assert found.weights is None
     np.testing.assert_allclose(found.points, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("image", [(16, 17, 1), (32, 32, 3)])
-def test_other_images_and_learned_weights(image):
-    shape = SHAPE._replace(image=image, points=4, dimensions=3, weights=True)
-    parameters = nnx.state(siamese.Siamese(shape, nnx.Rngs(0)))
-    found = siamese.embed(shape, parameters, jnp.ones((2, *image), jnp.uint8))
+@pytest.mark.parametrize("image_shape", [(16, 17, 1), (32, 32, 3)])
+def test_other_image_sizes_and_learned_weights(image_shape):
+    changes = {"num_points": 4, "dimensions": 3, "weights": "learned"}
+    network = replace(NETWORK, image_shape=image_shape, **changes)
+    parameters = nnx.state(siamese.Siamese(network, nnx.Rngs(0)))
+    found = siamese.embed(network, jnp.ones((2, *image_shape), jnp.uint8), parameters)
     assert found.points.shape == (2, 4, 3)
     np.testing.assert_allclose(found.weights.sum(axis=1), 1, rtol=1e-5)
 
 
-def test_pairs_are_balanced_and_as_said():
+def test_pairs_are_balanced_and_uniform_within_and_between_classes():
     labels = np.array([7, 7, 3, 3, 3, 5, 5, 9, 9, 9, 9])
-    classes = siamese.by_class(labels)
-    first, second, same = (np.asarray(x) for x in siamese.draw(jax.random.key(0), classes, 6000))
+    classes = siamese.group_by_class(labels)
+    pairs = siamese.sample_pairs(jax.random.key(0), classes, 6000)
+    first, second, same = (np.asarray(x) for x in pairs)
     assert same.mean() == 0.5
     np.testing.assert_array_equal(labels[first] == labels[second], same)
     assert (first != second).all()
-    # Every other image of the class and every other class is as likely.
     for image in (2, 7):
         partners = second[same & (first == image)]
         assert set(partners) == set(np.flatnonzero(labels == labels[image])) - {image}
     others = labels[second[~same & (labels[first] == 9)]]
-    share = np.array([(others == label).mean() for label in (7, 3, 5)])
-    np.testing.assert_allclose(share, 1 / 3, atol=0.06)
+    fractions = np.array([(others == label).mean() for label in (7, 3, 5)])
+    np.testing.assert_allclose(fractions, 1 / 3, atol=0.06)
 
 
-def test_the_contrastive_loss():
-    """Half of the squares: (.2^2 + (.6 - .5)^2 + 0) / 2 / 3."""
+def test_the_contrastive_loss_is_the_mean_of_half_squares():
     distance, same = jnp.array([0.2, 0.5, 0.9]), jnp.array([True, False, False])
-    found = siamese.contrastive(distance, same, 0.6)
-    np.testing.assert_allclose(found, (0.04 + 0.01) / 6, rtol=1e-6)
+    found = siamese.contrastive_loss(distance, same, 0.6)
+    np.testing.assert_allclose(found, (0.2**2 + (0.6 - 0.5) ** 2 + 0) / 2 / 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: siamese.group_by_class(np.array([1, 1, 2])), "the smallest of 1 images"),
+        (lambda: siamese.group_by_class(np.zeros(4, int)), "has 1 classes"),
+        (lambda: siamese.Siamese(replace(NETWORK, weights="heavy"), nnx.Rngs(0)), "no 'heavy'"),
+    ],
+)
+def test_mistakes_are_user_errors(call, message):
+    with pytest.raises(UserError, match=message):
+        call()
 
 
 TRAINING = """
 import jax, numpy as np
 import common
 from wasserstein_embed import cloud, siamese
-shape = siamese.Shape((16, 16, 1), 3, 2, False, 0.1, 0.3)
+network = siamese.Network(image_shape=(16, 16, 1), num_points=3, dimensions=2, weights="uniform",
+    pixel_mean=0.1, pixel_std=0.3)
 rng = np.random.default_rng(0)
 images = rng.integers(0, 256, (30, 16, 16, 1), dtype=np.uint8)
-data = siamese.Data(images, siamese.by_class(np.arange(30) % 3), jax.random.key(0))
-distance = cloud.Distance("euclidean", 2.0, 1.0, 5, "cost", False)
-settings = siamese.Training(shape, distance, 0.6, 16, 3, 1e-3, 0.8)
+data = siamese.Data(images, siamese.group_by_class(np.arange(30) % 3), jax.random.key(0))
+distance = cloud.Distance(ground="euclidean", p=2.0, epsilon=1.0, iterations=5,
+    value="transport_cost", implicit_diff=False)
+settings = siamese.Training(network=network, distance=distance, margin=0.6, batch_size=16, steps=3,
+    learning_rate=1e-3, decay_after=0.8)
 state = siamese.init(settings, data.key)
 step = jax.jit(siamese.step, static_argnums=3)
 losses = []
@@ -100,10 +112,9 @@ for i in range(3):
 """
 
 
-def test_eight_devices_have_the_losses_of_one(tmp_path):
-    # LLVM's optimisation is a third of what compiling for eight devices takes.
+def test_losses_on_eight_devices_equal_those_on_one(tmp_path):
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
-    flags += " --xla_backend_optimization_level=0"
+    flags += " --xla_backend_optimization_level=0"  # shortens the compilation by a third
     environment = os.environ | {"XLA_FLAGS": flags}
     environment |= {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(sys.path)}
     path = tmp_path / "losses.npy"

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from common.data import dictionary
-from common.data.wheels import cache_dir
+from common.data.packages import cache_dir
 from common.errors import UserError
 
 SENSES_A = [("s1", "bank"), ("s2", "bank"), ("s2", "shore"), ("s3", "cash"), ("s9", "lone")]
 SENSES_B = [("s1", "banque"), ("s2", "rive"), ("s2", "bord"), ("s3", "banque"), ("s4", "bord")]
 
 
-def test_translations_share_senses():
+def test_translations_are_words_with_overlapping_senses():
     # Overlaps: bank / banque 1 of 3, bank / rive 1 of 2, bank / bord 1 of 3, shore / rive 1 of 1.
     expected = [
         ("bank", "rive"),
@@ -30,7 +30,7 @@ def test_translations_share_senses():
     ]
 
 
-def test_the_embedded_dictionary():
+def test_the_wordnet_dictionary():
     pairs = dictionary.load("wordnet", cache_dir())
     assert len(pairs) == len(set(pairs)) == 18_179
     known = {
@@ -45,16 +45,16 @@ def test_the_embedded_dictionary():
     assert words == sorted(words)
 
 
-def test_rows_of_both_vocabularies_with_what_is_missing():
+def test_lookup_returns_known_pairs_and_counts_the_others():
     pairs = [("a", "x"), ("a", "y"), ("b", "z"), ("c", "x"), ("a", "x"), ("d", "nowhere")]
-    found = dictionary.rows(pairs, ["b", "a", "d"], ["y", "x"])
+    found = dictionary.lookup(pairs, ["b", "a", "d"], ["y", "x"])
     np.testing.assert_array_equal(found.pairs, [[1, 1], [1, 0]])
-    assert (found.missing, found.source_words, found.covered_words) == (3, 4, 1)
-    with pytest.raises(UserError, match=r"None of the 1 pairs .* \('x', 'a' is its first\)"):
-        dictionary.rows([("x", "a")], ["a"], ["x"])
+    assert (found.num_missing, found.num_source_words, found.num_covered_words) == (3, 4, 1)
+    with pytest.raises(UserError, match=r"None of the 1 pairs .* \(the first is 'x', 'a'\)"):
+        dictionary.lookup([("x", "a")], ["a"], ["x"])
 
 
-def test_a_split_shares_no_source_word():
+def test_the_parts_of_a_split_share_no_source_word():
     rng = np.random.default_rng(0)
     pairs = np.unique(rng.integers(0, 60, (150, 2)), axis=0).astype(np.int32)
     parts = dictionary.split(pairs, 50, 20, np.random.default_rng(1))
@@ -71,19 +71,19 @@ def test_a_split_shares_no_source_word():
         dictionary.split(pairs, 140, 20, rng)
 
 
-def test_gold_sets():
+def test_gold_sets_hold_every_target_of_a_source_word():
     queries, gold = dictionary.gold_sets(np.array([[5, 2], [3, 9], [5, 1], [5, 7]]))
     np.testing.assert_array_equal(queries, [3, 5])
     np.testing.assert_array_equal(gold, [[9, -1, -1], [2, 1, 7]])
 
 
-def test_a_word_with_itself():
+def test_the_identity_dictionary():
     assert dictionary.load("same", cache_dir(), ["a", "b"]) == [("a", "a"), ("b", "b")]
 
 
-def test_a_file_of_pairs_and_one_that_is_not_there(tmp_path):
+def test_a_file_of_pairs_and_a_missing_file(tmp_path):
     path = tmp_path / "en-it.txt"
     path.write_text("house casa\ncat\tgatto\n")
     assert dictionary.load(str(path), cache_dir()) == [("house", "casa"), ("cat", "gatto")]
-    with pytest.raises(UserError, match="neither a file of word pairs nor an embedded dictionary"):
+    with pytest.raises(UserError, match="neither a file of word pairs nor one of wordnet, same"):
         dictionary.load("wiktionary", cache_dir())

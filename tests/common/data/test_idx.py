@@ -24,11 +24,11 @@ def folder(tmp_path):
         end = ".gz" if name == "train" else ""
         (tmp_path / f"{name}-images-idx3-ubyte{end}").write_bytes(packed)
         labels = np.arange(number, dtype=np.uint8)
-        (tmp_path / f"{name}-labels.idx1-ubyte").write_bytes(content(labels))
+        (tmp_path / f"{name}-labels-idx1-ubyte").write_bytes(content(labels))
     return tmp_path
 
 
-def test_both_splits_compressed_or_not(folder):
+def test_both_splits_are_read_compressed_or_not(folder):
     train, test = idx.load(folder, "train"), idx.load(folder, "test")
     rng = np.random.default_rng(0)
     for part, number in ((train, 5), (test, 3)):
@@ -38,28 +38,28 @@ def test_both_splits_compressed_or_not(folder):
 
 
 @pytest.mark.parametrize(
-    "broken, says",
+    "broken",
     [
-        (lambda good: good[:-1], r"header says 3 x 28 x 20: it is cut short"),
-        (lambda good: good + b"x", "holds 1,681 bytes"),
-        (lambda good: good[:9], "holds 0 bytes"),
-        (lambda good: good[:4] + b"\xff" * 12 + good[16:], "holds 1,680 bytes, its header says"),
-        # Their product is 3 x 2^64 + 1,680: in 64 bits the right one.
-        (lambda good: good[:4] + OVERFLOWING + good[16:], "holds 1,680 bytes, its header says"),
-        (lambda good: b"", "begins with nothing"),
-        (lambda good: b"\x89PNG" + good, "no IDX file of 3 dimensions of bytes"),
-        (lambda good: good[:2] + b"\x0d" + good[3:], "begins with 00 00 0d 03"),
-        (lambda good: good[:3] + b"\x01" + good[4:], "no IDX file of 3 dimensions"),
+        lambda good: good[:-1],
+        lambda good: good + b"x",
+        lambda good: good[:9],
+        lambda good: good[:4] + b"\xff" * 12 + good[16:],
+        # The product of the sizes is 3 x 2^64 + 1,680, which is 1,680 in 64 bits.
+        lambda good: good[:4] + OVERFLOWING + good[16:],
+        lambda good: b"",
+        lambda good: b"\x89PNG" + good,
+        lambda good: good[:2] + b"\x0d" + good[3:],  # another type
+        lambda good: good[:3] + b"\x01" + good[4:],
     ],
 )
-def test_a_broken_file_is_one_sentence(folder, broken, says):
+def test_a_broken_file_is_a_user_error(folder, broken):
     path = folder / "t10k-images-idx3-ubyte"
     path.write_bytes(broken(path.read_bytes()))
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(UserError, match="no complete IDX file of 3 dimensions of bytes"):
         idx.load(folder, "test")
 
 
-def test_broken_compression_and_wrong_or_missing_files(folder):
+def test_damaged_compression_and_wrong_or_missing_files_are_user_errors(folder):
     path = folder / "train-images-idx3-ubyte.gz"
     good = path.read_bytes()
     for content_ in (good[:-20], b"no gzip", good[:40] + bytes(20) + good[60:]):
@@ -67,9 +67,9 @@ def test_broken_compression_and_wrong_or_missing_files(folder):
         with pytest.raises(UserError, match="Cannot read"):
             idx.load(folder, "train")
     path.unlink()
-    with pytest.raises(UserError, match="no train-images-idx3-ubyte or"):
+    with pytest.raises(UserError, match=r"Cannot read .*ubyte\.gz .*No such file"):
         idx.load(folder, "train")
-    (folder / "t10k-labels.idx1-ubyte").write_bytes(content(np.zeros(4, np.uint8)))
+    (folder / "t10k-labels-idx1-ubyte").write_bytes(content(np.zeros(4, np.uint8)))
     with pytest.raises(UserError, match="3 images and 4 labels"):
         idx.load(folder, "test")
     with pytest.raises(UserError, match="no split 'train\\[:5\\]'"):

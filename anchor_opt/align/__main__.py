@@ -1,0 +1,165 @@
+r"""Aligns files of vectors: from a few known pairs, or none, to all corresponding rows.
+
+  python -m anchor_opt.align --source=a.vec --target=b.npz --pairs=pairs.txt --out=DIR
+
+Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz (`vectors`, and `words` if there are
+any), .npy. The most frequent rows come first; give --noordered if there is no such order. A line of
+the pairs is a word of the source and one of the target, or row numbers of spaces without words;
+without --pairs the search starts from the two geometries alone. --source (with its --pairs) may be
+repeated: every source is mapped onto the target.
+
+DIR gets report.md, which describes the other files. It appears when all of it is complete; until
+then the work is in DIR.half, where a killed run resumes.
+
+  python -m anchor_opt.align --apply=new.vec --map=DIR/a/map.npz --out=new_aligned.npz
+
+maps new vectors of the source, with the same centring and scaling.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+from absl import flags, logging
+from tqdm import tqdm
+
+from anchor_opt import align
+from anchor_opt.align import files, report
+from anchor_opt.align.files import Space
+from common import alignment, cli
+from common.errors import UserError
+from common.report import save_figure
+from common.workdir import Workdir, write_atomically
+
+flags.DEFINE_multi_string("source", [], "File of vectors that are mapped; may be repeated.")
+flags.DEFINE_string("target", None, "File of vectors that they are mapped onto.")
+flags.DEFINE_multi_string("pairs", [], "File of known pairs: one for all sources, or one for each.")
+flags.DEFINE_string("out", None, "Folder of the results; with --apply a new .npz or .vec file.")
+flags.DEFINE_integer("max_rows", 200_000, "Rows read of a file, from its top.", lower_bound=1)
+flags.DEFINE_integer("rows", align.SEARCH_ROWS, "Rows that the search uses.", lower_bound=1)
+flags.DEFINE_bool("ordered", True, "Whether the rows of a file are in order of frequency.")
+flags.DEFINE_integer("anchors", 300, "Anchors of the relative representations.", lower_bound=1)
+flags.DEFINE_integer("folds", 5, "Folds of the check on held-out pairs; 0: none.", lower_bound=0)
+flags.DEFINE_integer("random_seed", 0, "Random seed of the folds and of random starting points.")
+flags.DEFINE_string("apply", None, "File of new vectors, all of which --map maps into --out.")
+flags.DEFINE_string("map", None, "The map.npz of an earlier run, for --apply.")
+FLAGS = flags.FLAGS
+OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed")
+RESERVED_NAMES = ("target", "search", "tensorboard", "parts")  # files and folders in --out
+
+
+def main(argv: list[str]) -> None:
+    """Aligns files, or applies a saved map."""
+    del argv
+    if bool(FLAGS.apply) != bool(FLAGS.map):
+        raise UserError("--apply and --map belong together: give both, or --source and --target.")
+    if not FLAGS.out:
+        raise UserError("There is no --out: say where the results are to be written.")
+    print(_apply(Path(FLAGS.out)) if FLAGS.apply else _align(Path(FLAGS.out)))
+
+
+def _apply(out: Path) -> str:
+    """Maps new vectors by a saved map, and returns a sentence about it."""
+    if out.exists():
+        raise UserError(f"The output {out} exists already: choose another --out or delete it.")
+    aligner = alignment.load(FLAGS.map)
+    space = files.read_space(Path(FLAGS.apply))
+    files.write_space(out, space.words, aligner.apply(space.vectors))
+    return (
+        f"{out}: {len(space.words)} vectors of '{aligner.source}' mapped onto '{aligner.target}'. "
+        f"Compare them with the normalised vectors of '{aligner.target}'."
+    )
+
+
+def _align(out: Path) -> str:
+    """Aligns all sources, writes the results, and returns the report."""
+    finished = (out / "config.json").is_file() and (out / "report.md").is_file()
+    if not finished and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
+        raise UserError(f"{out} exists and holds no alignment: choose another --out.")
+    sources, target, fingerprints = _read()
+    config = {name: FLAGS[name].value for name in OPTIONS} | {"files": fingerprints}
+    unfinished = Path(f"{out}.half")
+    work = Workdir(out if finished else unfinished, config, "--out")  # refuses other files, options
+    if not finished:
+        bar = tqdm(sources, desc="aligning", unit="space")
+        sections = [_align_one(source, target, work, config) for source in bar]
+        text = report.document(target, sections)
+        write_atomically(work.path / "report.md", text.encode())
+        if out.is_dir():
+            out.rmdir()
+        os.rename(unfinished, out)
+    for folder in ("search", "parts"):  # only needed to resume
+        shutil.rmtree(out / folder, ignore_errors=True)
+    return (out / "report.md").read_text()
+
+
+def _read() -> tuple[list[Space], Space, list[str]]:
+    """The sources, the target, and names and hashes of all files, before anything is written.
+
+    Raises:
+      UserError: a file that can't be read, names that clash, pairs or vectors that don't fit.
+    """
+    if not FLAGS.source or not FLAGS.target:
+        raise UserError("Give --source and --target, files of vectors, or --apply and --map.")
+    count = len(FLAGS.source)
+    if len(FLAGS.pairs) not in (0, 1, count):
+        raise UserError(f"There are {len(FLAGS.pairs)} --pairs for {count} --source: give as many.")
+    paths = [Path(path) for path in (*FLAGS.source, FLAGS.target)]
+    spaces: list[Space] = []
+    for path in paths:
+        space = files.read_space(path, FLAGS.max_rows)
+        used = [other.name for other in spaces]
+        if len(spaces) < count:
+            used += RESERVED_NAMES
+        if not space.name or space.name in used:
+            raise UserError(
+                f"The results can't be named '{space.name}', the name of {path} up to its first "
+                "dot, which is empty, used twice or reserved: rename the file."
+            )
+        if len(space.words) == FLAGS.max_rows:
+            logging.warning("Only the first %d rows of %s are read.", FLAGS.max_rows, path)
+        spaces.append(space)
+    *sources, target = spaces
+    for i, path in enumerate(FLAGS.pairs * count if len(FLAGS.pairs) == 1 else FLAGS.pairs):
+        sources[i] = files.read_known_pairs(Path(path), sources[i], target)
+    for source in sources:
+        names = source.name, target.name
+        align.normalise(source.vectors, target.vectors, source.pairs, names)
+    fingerprints = []
+    for path in (*paths, *map(Path, FLAGS.pairs)):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        fingerprints.append(f"{path.name} {digest[:16]}")
+    return sources, target, fingerprints
+
+
+def _align_one(source: Space, target: Space, work: Workdir, config: dict) -> str:
+    """Aligns one source with the target, writes its results, and returns its section."""
+    began = time.perf_counter()
+    given = source.vectors, target.vectors, source.pairs
+    options = {"ordered": FLAGS.ordered, "random_seed": FLAGS.random_seed}
+    search = Workdir(work.path / "search" / source.name, config, "--out")
+    names = source.name, target.name
+    found = align.discover(*given, names=names, rows=FLAGS.rows, workdir=search, **options)
+    ranks = None
+    if FLAGS.folds and source.pairs is not None and len(source.pairs) >= 2:
+        options |= {"folds": FLAGS.folds, "rows": FLAGS.rows}
+        if FLAGS.ordered:
+            options["rows"] = min(FLAGS.rows, align.HELD_OUT_ROWS)
+        part = f"{source.name}-held-out"
+        ranks = np.array(work.part(part, lambda: align.held_out(*given, **options).tolist()))
+    files.write_alignment(work.path / source.name, found, source, target, FLAGS.anchors)
+    for sentence in report.warnings(source, found, ranks):
+        logging.warning("%s", sentence)
+    save_figure(
+        report.figure(source, target, found, search.records()),
+        work.path / f"{source.name}.png",
+    )
+    return report.section(source, target, found, ranks, time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    cli.run(main)

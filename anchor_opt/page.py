@@ -1,0 +1,44 @@
+"""What the documentation shows of the kept runs (`python -m docs.render`)."""
+
+from anchor_opt import retrieval_report, stitching_report
+from common.records import Headline, Record
+
+
+def _headline(measure: str, record: str, metric: str, source: str, target: str, **labels):
+    row = {"metric": metric, "source": source, "target": target, "anchors": "continuous"}
+    row |= {"representation": "relative", "optimised": target} | labels
+    return Headline(
+        measure=measure,
+        record=f"anchor_opt/{record}",
+        row=row | {"method": "bootstrap"},
+        reference=row | {"method": "lstsq_truth"},
+    )
+
+
+HEADLINES = (
+    _headline(
+        "MRR from 15 known pairs, 20,000 words", "retrieval_20000", "mrr", "minilm", "minilm_input"
+    ),
+    _headline("MRR, 4,000 words of two models", "retrieval_word2vec", "mrr", "glove", "word2vec"),
+    _headline(  # source: the encoder; target: the decoder
+        "F1 of zero-shot stitching",
+        "stitching",
+        "f1",
+        "glove",
+        "minilm_input",
+        optimised="glove",
+        head="published",
+    ),
+    _headline("MRR across two image encoders", "vision", "mrr", "vit_wide", "vit_narrow"),
+)
+
+
+def tables(record: Record) -> dict[str, str]:
+    """Title -> Markdown of a kept run."""
+    given = {"num_anchors": record.config["num_anchors"], "failed": record.failed}
+    if "sweep_over" in record.config:
+        return retrieval_report.sweep_table(record.rows, **given)
+    if record.config["experiment"] == "stitching":
+        directions = stitching_report.tables_by_direction(record.rows)
+        return stitching_report.tables(record.rows, **given) | directions
+    return retrieval_report.tables(record.rows, **given)

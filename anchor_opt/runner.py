@@ -1,0 +1,177 @@
+"""The grid of an experiment: each method, space to optimise and random seed is a part of the run.
+
+The result of a part is kept, so that a killed run resumes with the next one.
+"""
+
+import dataclasses
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from ml_collections import ConfigDict
+from tqdm import tqdm
+
+from anchor_opt import algorithm1, methods
+from anchor_opt.methods import METHODS, NEED_PAIRS
+from anchor_opt.relative import Problem, Result, Run, unit_relative
+from common import train
+from common.errors import UserError
+from common.settings import settings
+from common.workdir import Workdir, read_arrays, write_arrays
+
+ROLES = ("source", "target")  # of the two spaces of an experiment
+METHOD_TITLES = {"gt": "GT", "seed": "Seed", "algorithm1": "Algorithm 1", "bootstrap": "Bootstrap"}
+NEIGHBOURS = 15  # rows of one colour in a scatter
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Grid:
+    """What all experiments share; configs/anchor_opt/retrieval.py explains the values."""
+
+    source: str
+    target: str
+    num_anchors: int
+    num_pairs: int
+    wrong_pair_fraction: float = 0.0
+    random_seeds: tuple[int, ...]
+    optimise: tuple[str, ...]  # roles
+    methods: tuple[str, ...]  # keys of METHODS
+    settings: methods.Settings
+
+    def name(self, role: str) -> str:
+        """Name of the space in a role."""
+        return getattr(self, role)
+
+
+def grid(config: ConfigDict) -> Grid:
+    """The grid of a config. Without known pairs, methods that need them are left out.
+
+    Raises:
+      UserError: an unknown method or role.
+    """
+    for key, known in (("methods", METHODS), ("optimise", ROLES)):
+        for name in config[key]:
+            if name not in known:
+                raise UserError(f"config.{key} has '{name}': choose from {', '.join(known)}.")
+    chosen = [name for name in config.methods if config.num_pairs or name not in NEED_PAIRS]
+    values = settings(methods.Settings, config)
+    return settings(Grid, config, methods=tuple(chosen), settings=values)
+
+
+def other(role: str) -> str:
+    """The other space of an experiment."""
+    return ROLES[1 - ROLES.index(role)]
+
+
+def part_name(random_seed: int, optimised: str, method: str, prefix: str = "") -> str:
+    """Name of a part, `run0-target-bootstrap` for instance."""
+    return f"{prefix}run{random_seed}-{optimised}-{method}"
+
+
+def collect(
+    grid: Grid,
+    work: Workdir,
+    problem: Callable[[str, int], Problem],
+    measure: Callable[[Problem, str, Run, str], dict],
+    prefix: str = "",
+) -> tuple[list[dict], list[str]]:
+    """Measures every random seed, space to optimise and method.
+
+    Args:
+      grid: of the experiment.
+      work: the run's folder.
+      problem: `(optimised role, random seed) -> problem`.
+      measure: `(problem, optimised role, run, method) -> {"rows": [...], "notes": {...}}`; a row
+        has fields of `report.Row`, with roles in the place of names, and a `value`.
+      prefix: of the parts' names.
+
+    Returns:
+      The rows with method, random seed and the label `optimised`, a role, for `report.summarise`;
+      and the names of the parts whose method reports that it has failed.
+    """
+    measured, failed = [], []
+    tasks = list(itertools.product(grid.random_seeds, grid.optimise, grid.methods))
+    bar = tqdm(tasks, desc=f"anchor optimisation {prefix.rstrip('-')}".rstrip(), unit="part")
+    for random_seed, role, method in bar:
+        bar.set_postfix_str(f"{method}, random seed {random_seed}, optimising the {role}")
+        part = part_name(random_seed, role, method, prefix)
+        run = Run(settings=grid.settings, work=work, part=part, random_seed=random_seed)
+        result = work.part(
+            part,
+            lambda: measure(problem(role, random_seed), role, run, method),  # noqa: B023
+            _anchors_file(part),
+        )
+        train.forget_checkpoints(work, part)
+        if result["notes"].get("failed"):
+            failed.append(part)
+        for row in result["rows"]:
+            labels = {"optimised": role} | row.get("labels", {})
+            measured.append(row | {"method": method, "random_seed": random_seed, "labels": labels})
+    return measured, failed
+
+
+def keep_anchors(
+    problem: Problem, result: Result, method: str, run: Run, names: Sequence[str] | None = None
+) -> list[tuple[str | None, Float[Array, "k d_target"]]]:
+    """Writes the anchors of a part to anchors/PART.npz, and gives the forms that are measured.
+
+    The file holds source_rows [k], target_vectors [k, d] and target_rows [k], the rows nearest to
+    the vectors (line 10 of Algorithm 1). Rows are numbered as before the shuffle. Given names it
+    also holds source_names and target_names [k].
+
+    Returns:
+      The 'continuous' anchors and the 'discrete' ones, which are their nearest rows; or None and
+      the anchors, if these are rows already.
+    """
+    nearest = np.asarray(algorithm1.discretise(result.anchors, problem.target))
+    kept = {
+        "source_rows": problem.anchors[: len(nearest)],
+        "target_vectors": np.asarray(result.anchors),
+        "target_rows": np.argsort(problem.truth)[nearest],
+    }
+    if names is not None:
+        for side in ROLES:
+            kept[f"{side}_names"] = np.asarray(names)[kept[f"{side}_rows"]]
+    write_arrays(run.work.path / _anchors_file(run.part), kept)
+    if method in ("gt", "seed"):
+        return [(None, result.anchors)]
+    discrete = jnp.take(problem.target, nearest, axis=0)
+    return [("continuous", result.anchors), ("discrete", discrete)]
+
+
+def relative_panels(
+    grid: Grid,
+    work: Workdir,
+    role: str,
+    anchored: Mapping[str, Float[Array, "n d"]],
+    shown: Mapping[str, Float[Array, "m d"]],
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The relative rows of `shown` over each method's kept anchors, of the first random seed.
+
+    The anchors are some of the rows `anchored`; those of the space in `role` were sought.
+    """
+    panels = {}
+    for method, title in METHOD_TITLES.items():
+        if method in grid.methods:
+            part = part_name(grid.random_seeds[0], role, method)
+            kept = read_arrays(work.path / _anchors_file(part))
+            given = jnp.take(anchored[other(role)], kept["source_rows"], axis=0)
+            anchors = {role: kept["target_vectors"], other(role): given}
+            panels[title] = tuple(np.asarray(unit_relative(shown[r], anchors[r])) for r in ROLES)
+    return panels
+
+
+def failures(failed: Sequence[str]) -> dict[str, str]:
+    """Title -> text that lists the failed parts; random seeds are counted, not listed."""
+    counted = Counter(re.sub(r"run\d+-", "", part) for part in failed)
+    parts = [f"{part} ({count} random runs)" for part, count in counted.items()]
+    title = "Failed by their own objective, which is no better than from wrong pairs"
+    return {title: f"{', '.join(parts)}."} if parts else {}
+
+
+def _anchors_file(part: str) -> str:
+    return f"anchors/{part}.npz"

@@ -1,0 +1,95 @@
+"""Two embedding spaces with the same items in the same order, and loading them by name or path."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from common.data import english, french, vector_files, word2vec
+from common.data.vector_files import Space
+from common.errors import UserError
+
+OTHERS = {french.NAME: french.load, word2vec.NAME: word2vec.load}  # with words of their own
+
+
+class PairedSpaces(NamedTuple):
+    """Row i of both spaces is item i of `names`, a word for instance."""
+
+    names: list[str]
+    source: Float[np.ndarray, "n d_source"]
+    target: Float[np.ndarray, "n d_target"]
+
+
+def load(
+    source: str,
+    target: str,
+    *,
+    num_words: int,
+    cache: Path,
+    source_words: str = "",
+    target_words: str = "",
+    drop_first: int = 0,
+    min_letters: int = 1,
+    max_rows: int = 200_000,
+) -> PairedSpaces:
+    """Loads two word spaces and selects the words that both have, in the source's order.
+
+    Args:
+      source: see `load_space`.
+      target: see `load_space`.
+      num_words: number of words to select.
+      cache: the cache directory.
+      source_words: path of the word list of the source, if it is an array without words.
+      target_words: path of the word list of the target.
+      drop_first: number of shared words to leave out at the beginning, before `num_words`.
+      min_letters: minimum length of a word; above 1, words must be alphabetic as well.
+      max_rows: number of rows to read from a file.
+
+    Raises:
+      UserError: as `load_space`, or fewer shared words than `num_words`.
+    """
+    spaces = [
+        load_space(name, word_list, cache, max_rows)
+        for name, word_list in ((source, source_words), (target, target_words))
+    ]
+    rows = [{word: row for row, word in enumerate(space.words)} for space in spaces]
+    shared = [word for word in spaces[0].words if word in rows[1]]
+    if min_letters > 1:
+        shared = [word for word in shared if len(word) >= min_letters and word.isalpha()]
+    shared = shared[drop_first : drop_first + num_words]
+    if len(shared) < num_words:
+        raise UserError(
+            f"'{source}' and '{target}' share {len(shared)} words that satisfy drop_first and "
+            f"min_letters, fewer than num_words={num_words}: ask for at most that many."
+        )
+    vectors = [
+        space.vectors[[row[word] for word in shared]]
+        for space, row in zip(spaces, rows, strict=True)
+    ]
+    return PairedSpaces(names=shared, source=vectors[0], target=vectors[1])
+
+
+def load_space(name: str, word_list: str, cache: Path, max_rows: int) -> Space:
+    """Loads one word space.
+
+    Args:
+      name: minilm, minilm_input, glove, word2vec, french, or the path of a file that
+        `vector_files.read` reads.
+      word_list: path of the words of an array without words; else empty.
+      cache: the cache directory.
+      max_rows: number of rows to read from a file.
+
+    Raises:
+      UserError: an unknown name, or a file that cannot be read.
+    """
+    if name in english.SPACES:
+        return english.load(name, english.NUM_WORDS, cache)
+    if name in OTHERS:
+        return OTHERS[name](cache)
+    if not Path(name).exists():
+        raise UserError(
+            f"'{name}' is neither a file of vectors nor one of {', '.join(english.SPACES)}, "
+            f"{', '.join(OTHERS)}: correct the name or the path."
+        )
+    return vector_files.read(Path(name), Path(word_list) if word_list else None, max_rows)

@@ -1,0 +1,141 @@
+"""Texts as vectors: BERT sentence encoders and frequency-weighted averages of word vectors.
+
+Encoders by name: `minilm` is the sentence vector of all-MiniLM-L6-v2, `minilm_input` an average of
+MiniLM's input word-piece vectors, `glove` an average of GloVe vectors. The path of a folder with a
+BERT (config.json, model.safetensors, tokenizer.json) is the sentence encoder in that folder.
+
+A text is cut after a number of word pieces: of MiniLM's tokenizer for the encoders by name, of its
+own tokenizer for a folder. Averages use smooth inverse frequency, the weight a / (a + p(word)) of
+Arora et al. (2017), without their removal of a common component.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+from tqdm import tqdm
+
+from common import bert
+from common.data import english
+from common.data.array_cache import load_or_compute
+from common.data.packages import PACKAGES
+from common.errors import UserError
+
+RECIPE_VERSION = 1  # incremented when a change here or in common/bert.py changes the vectors
+# GloVe's tokenizer splits "don't" into "do" and "n't", "film's" into "film" and "'s".
+TOKEN = re.compile(r"n't|'[a-z]+|[a-z]+(?=n't)|[a-z]+|[0-9]+|[.!?]")
+
+
+def encode(
+    name: str, texts: Sequence[str], cache: Path, *, max_pieces: int, smoothing: float
+) -> Float[np.ndarray, "n d"]:
+    """Encodes texts, or reads their vectors from the cache if they have been encoded before.
+
+    Args:
+      name: one of `ENCODERS`, or the path of a folder with a BERT.
+      texts: n texts.
+      cache: the cache directory.
+      max_pieces: number of word pieces, special ones included, after which a text is cut.
+      smoothing: a in the weights of words; unused by sentence encoders.
+
+    Returns:
+      float32 rows in the order of `texts`, none zero.
+
+    Raises:
+      UserError: no such encoder, a folder that cannot be read, a cache that cannot be written, or a
+        failed download.
+    """
+    recipe = {"version": RECIPE_VERSION, "max_pieces": max_pieces}
+    if name in ENCODERS:
+        packages = [PACKAGES[key].sha256 for key in ("minilm", "glove")]
+        recipe |= {"encoder": name, "packages": packages}
+        if name in AVERAGES:
+            recipe["smoothing"] = smoothing
+    else:
+        recipe["files"] = fingerprints(read_files(name, cache))
+
+    stem = Path(name).name
+
+    def compute():
+        if name in AVERAGES:
+            return {"vectors": AVERAGES[name](texts, cache, max_pieces, smoothing)}
+        encoder = bert.load(read_files(name, cache), name)
+        label = f"encoding texts with {stem}"
+        return {"vectors": bert.encode(encoder, texts, max_length=max_pieces, progress=label)}
+
+    return load_or_compute(cache / "encodings", stem, [recipe, list(texts)], compute)["vectors"]
+
+
+def read_files(name: str, cache: Path) -> dict[str, bytes]:
+    """Reads the files from which `bert.load` builds a sentence encoder.
+
+    Args:
+      name: 'minilm', or the path of a folder.
+      cache: the cache directory.
+
+    Raises:
+      UserError: a folder in which a necessary file cannot be read, or a failed download.
+    """
+    if name == "minilm":
+        return english.minilm_files(cache)
+    files = {}
+    for part in (*bert.FILES, *bert.OPTIONAL_FILES):
+        try:
+            files[part] = (Path(name) / part).read_bytes()
+        except OSError as error:
+            if part in bert.OPTIONAL_FILES and isinstance(error, FileNotFoundError):
+                continue
+            raise UserError(
+                f"'{name}' is neither an encoder by name (minilm) nor a folder with a readable "
+                f"{part} ({error.strerror}): correct the name or the path."
+            ) from error
+    return files
+
+
+def fingerprints(files: dict[str, bytes]) -> list[str]:
+    """Returns the hashes of an encoder's files, part of what determines its vectors."""
+    return [hashlib.sha256(content).hexdigest() for content in files.values()]
+
+
+def _minilm_input(texts, cache, max_pieces, smoothing):
+    """p(word piece) is estimated on the given texts, as by Arora et al."""
+    network, tokenizer, *_ = english.load_minilm(cache)
+    tokenizer.enable_truncation(max_pieces - 2)  # without the two special ones
+    table = np.asarray(network.words.embedding[...])
+    pieces = [e.ids for e in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+    counts = np.bincount(np.concatenate(pieces).astype(int), minlength=len(table))
+    return _averages(pieces, table, smoothing / (smoothing + counts / max(1, counts.sum())))
+
+
+def _glove(texts, cache, max_pieces, smoothing):
+    """p(word) follows Zipf's law: GloVe's table is in the order of frequency."""
+    tokenizer = english.load_minilm(cache).tokenizer
+    tokenizer.enable_truncation(max_pieces)
+    words, table = english.glove_index(cache), english.glove_table(cache)
+    row_of = {word: row for row, word in enumerate(words)}
+    rank = np.arange(1, len(table) + 1)
+    frequency = 1 / (rank * np.sum(1 / rank))
+    rows = []
+    for text, encoding in zip(texts, tokenizer.encode_batch(list(texts)), strict=True):
+        cut = text[: max((end for _, end in encoding.offsets), default=0)]
+        rows.append([row_of[token] for token in TOKEN.findall(cut.lower()) if token in row_of])
+    return _averages(rows, table, smoothing / (smoothing + frequency))
+
+
+def _averages(
+    rows: list[list[int]], table: Float[np.ndarray, "v d"], weight: Float[np.ndarray, " v"]
+) -> Float[np.ndarray, "n d"]:
+    """The weighted mean of each text's rows of the table; the table's mean for a text without."""
+    vectors = np.tile(table.mean(axis=0), (len(rows), 1)).astype(np.float32)
+    bar = tqdm(rows, desc="averaging word vectors", unit="text", disable=len(rows) < 500)
+    for indices, vector in zip(bar, vectors, strict=True):
+        if indices:
+            vector[:] = weight[indices] @ table[indices] / len(indices)
+    return vectors
+
+
+AVERAGES = {"minilm_input": _minilm_input, "glove": _glove}
+ENCODERS = ("minilm", *AVERAGES)  # by name

@@ -1,0 +1,100 @@
+"""Linear algebra on the rows of a space: normalisation, whitening and maps between paired rows.
+
+Vectors are rows, so a map acts from the right: x @ W.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+EPSILON = float(np.finfo(np.float32).eps)
+
+
+def unit(x: Float[Array, "... d"]) -> Float[Array, "... d"]:
+    """Divides rows (last axis) by their Euclidean norm; a zero row stays zero, with gradient one.
+
+    A NumPy array is normalised by NumPy in its own precision, any other array by JAX.
+    """
+    xp = np if isinstance(x, np.ndarray) else jnp
+    squares = xp.sum(x * x, axis=-1, keepdims=True)
+    length = xp.sqrt(xp.where(squares > 0, squares, 1))
+    # The `where` keeps XLA from multiplying by a reciprocal root, which has one rounding more.
+    return x / xp.where(squares > 0, length, 1)
+
+
+@jax.jit
+def preprocess(
+    x: Float[Array, "n d"], centre_of: Float[Array, "m d"] | None = None
+) -> Float[Array, "n d"]:
+    """Scales rows to unit norm, centres them, and scales them to unit norm again.
+
+    The vectors of an encoder often share a large mean. Without centring it is a part of every
+    cosine, and the similarities of two encoders do not correspond.
+
+    Args:
+      x: rows, none of them zero.
+      centre_of: rows whose mean after scaling is subtracted, for instance the training rows when
+        `x` are test rows; None: `x` itself.
+    """
+    centre = unit(x if centre_of is None else centre_of).mean(axis=0)
+    return unit(unit(x) - centre)
+
+
+@jax.jit
+def whitening(x: Float[Array, "n d"], power: float = 1.0) -> Float[Array, "d d"]:
+    """The matrix C^(-power/2), where C = x' x / n is the second moment of the rows.
+
+    Args:
+      x: rows, centred if C is to be their covariance.
+      power: 0 is the identity, 1 whitens, -1 undoes 1; values between whiten partly.
+    """
+    values, vectors = jnp.linalg.eigh(x.T @ x / x.shape[0])
+    # The lower limit keeps directions without variance from being scaled up to noise.
+    values = jnp.maximum(values, 1e-6 * values[-1])
+    return (vectors * values ** (-power / 2)) @ vectors.T
+
+
+def whitening_on_span(
+    x: Float[Array, "n d"],
+) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
+    """The matrix W = V diag(1/s) V' of x = U diag(s) V', and its pseudo-inverse.
+
+    The columns of x W are orthonormal on the span of the rows; both matrices are zero off it.
+    Computed from x, not from x' x, whose condition number is the square of that of x.
+    """
+    _, values, right = jnp.linalg.svd(x, full_matrices=False)
+    kept = values > EPSILON * max(x.shape) * values[0]
+    gain = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
+    return (right.T * gain) @ right, (right.T * values * kept) @ right
+
+
+@jax.jit
+def procrustes(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Array, "d_x d_y"]:
+    """The W with orthonormal rows or columns that maximises sum_i <x_i W, y_i>.
+
+    W = U V' of the singular value decomposition x' y = U S V' (Schoenemann 1966). If d_x <= d_y, it
+    also minimises |x W - y|. With fewer pairs than dimensions W is not unique: directions that x' y
+    does not determine are mapped isometrically but arbitrarily.
+    """
+    left, _, right = jnp.linalg.svd(x.T @ y, full_matrices=False)
+    return left @ right
+
+
+def least_squares(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Array, "d_x d_y"]:
+    """The W of least norm among those that minimise |x W - y|^2."""
+    return ridge(x, y, 0.0)
+
+
+@jax.jit
+def ridge(
+    x: Float[Array, "n d_x"], y: Float[Array, "n d_y"], penalty: float = 1.0
+) -> Float[Array, "d_x d_y"]:
+    """The W that minimises |x W - y|^2 + penalty |W|^2 (Hoerl and Kennard 1970)."""
+    # The triangular factor of x has the singular values of x and fewer rows. A decomposition of
+    # x' x would square the condition number, which float32 does not allow.
+    base, triangle = jnp.linalg.qr(x)
+    left, values, right = jnp.linalg.svd(triangle, full_matrices=False)
+    kept = values > EPSILON * max(triangle.shape) * values[0]
+    gain = jnp.where(kept, values / jnp.where(kept, values**2 + penalty, 1.0), 0.0)
+    return (right.T * gain) @ (left.T @ (base.T @ y))

@@ -1,0 +1,82 @@
+"""Typed values for functions, from the ConfigDict that the command line fills."""
+
+import dataclasses
+import typing
+from typing import Any, TypeVar
+
+from ml_collections import ConfigDict
+
+from common.errors import UserError
+
+T = TypeVar("T")
+
+
+def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
+    """Builds a dataclass from the config's values of the same names.
+
+    A field whose type is a dataclass, or a dataclass or None, is built from the nested config of
+    its name. Lists become tuples, so that a frozen dataclass is hashable and can be a static
+    argument of `jax.jit`.
+
+    Args:
+      kind: a dataclass.
+      config: values by field name; other values are ignored.
+      **given: values of fields that are not read from the config.
+
+    Raises:
+      UserError: the config lacks a field that has no default.
+    """
+    values = dict(given)
+    types = typing.get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        if field.name in given:
+            continue
+        if field.name in config:
+            value = config[field.name]
+            inner = (*typing.get_args(types[field.name]), types[field.name])[0]  # X of `X | None`
+            if isinstance(value, ConfigDict) and dataclasses.is_dataclass(inner):
+                value = settings(inner, value)
+            values[field.name] = tuple(value) if isinstance(value, list) else value
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise UserError(
+                f"The config lacks '{field.name}', which {kind.__name__} needs: add it to the file."
+            )
+    return kind(**values)
+
+
+def apply_quick(config: ConfigDict, given: dict[str, Any] | None = None) -> ConfigDict:
+    """Applies `config.when_quick` if `config.quick` is set, and splits names at commas.
+
+    Args:
+      config: the config with the values of the command line; changed in place.
+      given: values of the command line by dotted name, which have precedence over `when_quick`.
+    """
+    if config.get("quick"):
+        config.update(config.get("when_quick", {}))
+        config.update_from_flattened_dict(given or {})
+    for name, value in config.items():
+        if isinstance(value, tuple) and any(isinstance(item, str) for item in value):
+            # ml_collections parses --config.methods=a,b as a tuple of one string, 'a,b'.
+            config[name] = tuple(part for item in value for part in item.split(","))
+    return config
+
+
+def sweep(config: ConfigDict) -> list[tuple[Any, ConfigDict]]:
+    """The points of a sweep: each value of `config.sweep_values`, and the config with that value.
+
+    Raises:
+      UserError: `config.sweep_over`, a dotted name, is not a value of the config or cannot be set
+        to one of the values.
+    """
+    points = []
+    for value in config.sweep_values:
+        point = config.copy_and_resolve_references()
+        try:
+            point.update_from_flattened_dict({config.sweep_over: value})
+        except (KeyError, TypeError, ValueError):
+            raise UserError(
+                f"The config's {config.sweep_over} can't be {value!r}: correct sweep_over or "
+                "sweep_values."
+            ) from None
+        points.append((value, point))
+    return points

@@ -1,0 +1,205 @@
+"""Tables and figures of the experiments, with the poster's numbers in columns of their own."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from common import report
+from common.report import Row, markdown, pivot, plus_minus, select
+from embed_match.embeddings import Embedding, Model
+
+# The poster's Table 1, at a vocabulary of 5,000: pairs of embeddings after the optimal rotation.
+METRICS = ("l2", "p_at_1", "p_at_5", "ot")
+TABLE_1 = {
+    ("C1", "C2"): (0.309, 1.0, 1.0, 1.0),
+    ("G1", "G2"): (0.623, 0.634, 0.8769, 1.0),
+    ("C1", "G1"): (0.965, 0.4302, 0.5712, 0.8042),
+    ("LSTM", "C1"): (0.937, 0.2284, 0.4388, 0.6328),
+}
+TITLES = {
+    "l2": "Mean l2",
+    "ot": "Transport",
+    "ot_entropic": "Entropic transport",
+    "ot_entropic_error": "Marginal error",
+    "ot_cost": "Cost",
+    "ot_seconds": "Seconds",
+    "ot_entropic_seconds": "Seconds, entropic",
+}
+PAIR = {"source": "Source", "target": "Target"}
+GROUPS = ("both trained here", "one of them pretrained", "both pretrained")
+
+
+def paper_value(source: str, target: str, metric: str) -> float | None:
+    """The poster's number for a pair, or None if it has none."""
+    return dict(zip(METRICS, TABLE_1.get((source, target), ()), strict=False)).get(metric)
+
+
+def trained_on(dataset: str, num_texts: int, num_words: int) -> str:
+    """One sentence about the training text of all embeddings."""
+    proxy = "" if dataset == "imdb" else " (a proxy for IMDB)"
+    return f"Trained on {num_texts:,} texts of {dataset}{proxy} with {num_words:,} words."
+
+
+def match(rows: Sequence[Row], text: str, max_iterations: int, tolerance: float) -> dict[str, str]:
+    """Tables of `match` by title; `text` is the sentence of `trained_on`."""
+    lines = PAIR | {"num_items": "Words"}
+    table_1 = [row for row in rows if row.metric in METRICS]
+    transport = [row for row in rows if row.metric.startswith("ot")]
+    return {
+        "Pairs of embeddings after the optimal rotation (Table 1)": (
+            f"{text} Unit norm. P@1 and P@5: nearest neighbours; transport: the optimal "
+            "permutation; each is the fraction of source words that are matched with the same "
+            "word of the target. Pretrained embeddings are compared on the words in common. The "
+            "poster does not state dimensions, windows, epochs or the normalisation, so that its "
+            "numbers and ours may belong to different settings.\n\n"
+            + pivot(table_1, lines=lines, paper=True, titles=TITLES)
+        ),
+        "Exact and entropic transport": (
+            "The cost is 1 - cos. Sinkhorn iterations stop at a marginal error of "
+            f"{tolerance:g} or after {max_iterations} iterations.\n\n"
+            + pivot(transport, lines=PAIR, titles=TITLES)
+        ),
+    }
+
+
+def correlate(rows: Sequence[Row], text: str, num_runs: int) -> dict[str, str]:
+    """Tables of `correlate` by title, for tasks with `num_runs` random runs."""
+    accuracy = {(row.dataset, row.method): row for row in select(rows, metric="accuracy")}
+    tasks = list(dict.fromkeys(task for task, _ in accuracy))
+    l2 = select(rows, metric="l2")
+    correlations = [
+        [row.dataset, str(len(l2)), plus_minus(row.mean, None, 2), _interval(row)]
+        for row in select(rows, metric="spearman")
+    ]
+    pairs = []
+    for row in l2:
+        members = [(accuracy[task, row.source], accuracy[task, row.target]) for task in tasks]
+        values = [row.mean, *(abs(first.mean - second.mean) for first, second in members)]
+        pairs.append([row.source, row.target, *(plus_minus(value, None) for value in values)])
+    header = (*PAIR.values(), "Mean l2", *(f"Difference, {task}" for task in tasks))
+    return {
+        "Similarity and downstream performance (Figure 5)": (
+            f"{text} Spearman correlation, over pairs of embeddings, of the mean l2 distance after "
+            "rotation with the difference in accuracy, and its 95% bootstrap interval over "
+            "embeddings. The poster shows a scatter plot without a number and calls it "
+            "inconclusive.\n\n"
+            + markdown(("Task", "Pairs", "Spearman", "95% interval"), correlations)
+        ),
+        "Accuracy": f"{downstream(tasks, num_runs)}\n\n"
+        + pivot(accuracy.values(), lines={"method": "Embedding"}, columns="dataset"),
+        "Pairs": markdown(header, pairs),
+    }
+
+
+def ensemble(rows: Sequence[Row], text: str, num_runs: int) -> dict[str, str]:
+    """Tables of `ensemble` by title, likewise."""
+    tasks = list(dict.fromkeys(row.dataset for row in rows))
+    tables = {}
+    for task in tasks:
+        gains = select(rows, dataset=task, metric="gain")
+        summary = []
+        for method in dict.fromkeys(row.method for row in gains):
+            means = [row.mean for row in gains if row.method == method]
+            positive = f"{sum(mean > 0 for mean in means)} of {len(means)}"
+            summary.append([method, plus_minus(float(np.mean(means)), None, 4), positive])
+        tables |= {
+            f"Ensembles of pairs, {task} (Figure 6)": (
+                f"{text} {downstream(tasks, num_runs)} Gain: accuracy above the mean of the two "
+                "members. The poster shows bars without numbers, in which every ensemble gains."
+                "\n\n" + markdown(("Ensemble", "Mean gain", "Pairs that gain"), summary)
+            ),
+            f"Gain of each pair, {task}": pivot(gains, lines=PAIR, columns="method", digits=4),
+            f"Single embeddings, {task}": pivot(
+                select(rows, dataset=task, method="member"), lines={"source": "Embedding"}
+            ),
+        }
+    return tables
+
+
+def downstream(tasks: Sequence[str], num_runs: int) -> str:
+    """How accuracy is measured."""
+    news = " News are BBC headlines, a proxy." if "news" in tasks else ""
+    return (
+        "Texts are means of unit word vectors, classified by logistic regression; mean ± std over "
+        f"{num_runs} random subsets of the training and test texts.{news}"
+    )
+
+
+def speeds(spaces: Mapping[str, Embedding], models: Mapping[str, Model]) -> str:
+    """A table of the training throughput of each trained embedding."""
+    lines = []
+    for name in (name for name in spaces if name in models):
+        vectors, _, speed = spaces[name]
+        speed = "- (resumed)" if np.isnan(speed) else f"{speed:,.0f}"
+        lines.append([name, models[name].kind, str(vectors.shape[1]), speed])
+    return markdown(("Embedding", "Model", "Dimensions", "Words/s in training"), lines)
+
+
+def _interval(row: Row) -> str:
+    return " to ".join(plus_minus(row.get(end), None, 2) for end in ("low", "high"))
+
+
+def match_figure(rows: Sequence[Row]) -> Figure:
+    """Distance and matching accuracy of each pair."""
+    panels = {
+        "mean l2 distance": {"l2": select(rows, metric="l2")},
+        "matching accuracy": {
+            (report.TITLES | TITLES)[metric]: select(rows, metric=metric) for metric in METRICS[1:]
+        },
+    }
+    return _pair_bars(panels, "After the optimal rotation (black marks: the poster's numbers)")
+
+
+def ensemble_figure(rows: Sequence[Row], task: str) -> Figure:
+    """Gain of the ensembles of each pair over the mean of its members."""
+    gains = select(rows, dataset=task, metric="gain")
+    methods = dict.fromkeys(row.method for row in gains)
+    bars = {method: select(gains, method=method) for method in methods}
+    return _pair_bars({"gain in accuracy": bars}, f"Ensembles of pairs, {task}")
+
+
+def _pair_bars(panels: Mapping[str, Mapping[str, Sequence[Row]]], title: str) -> Figure:
+    """Bars of each pair, one panel per measure; black marks are the poster's numbers."""
+    bars = {
+        ylabel: {label: [(row.mean, row.std) for row in rows] for label, rows in methods.items()}
+        for ylabel, methods in panels.items()
+    }
+    rows, *_ = next(iter(panels.values())).values()
+    pairs = [f"{row.source}-{row.target}" for row in rows]
+    figure = report.bars(bars, pairs, title)
+    figure.set_size_inches(max(6, 0.8 * len(pairs)) * len(panels), 4)
+    for axis, methods in zip(figure.axes, panels.values(), strict=True):
+        width = 0.8 / len(methods)
+        for i, rows in enumerate(methods.values()):
+            for place, row in enumerate(rows):
+                if row.paper_value is not None:
+                    x = place + (i + 0.5) * width - 0.4
+                    axis.scatter(x, row.paper_value, 260 * width, "black", "_", zorder=3)
+        axis.axhline(0, color="0.3", lw=0.8)
+        for label in axis.get_xticklabels():
+            label.set(rotation=30, ha="right", rotation_mode="anchor")
+    return figure
+
+
+def correlate_figure(rows: Sequence[Row], trained: Sequence[str]) -> Figure:
+    """Difference in accuracy over distance, a point per pair; `trained` embeddings and others."""
+    correlations = select(rows, metric="spearman")
+    figure = Figure(figsize=(6.5 * len(correlations), 5), layout="constrained")
+    axes = figure.subplots(1, len(correlations), squeeze=False)[0]
+    for axis, row in zip(axes, correlations, strict=True):
+        of_task = select(rows, dataset=row.dataset, metric="accuracy")
+        accuracy = {one.method: one.mean for one in of_task}
+        points = [[], [], []]
+        for pair in select(rows, metric="l2"):
+            pretrained = sum(name not in trained for name in (pair.source, pair.target))
+            difference = abs(accuracy[pair.source] - accuracy[pair.target])
+            points[pretrained].append((pair.mean, difference))
+        for found, colour, label in zip(points, report.COLOURS, GROUPS, strict=False):
+            axis.scatter(*np.reshape(found, (-1, 2)).T, s=24, color=colour, label=label)
+        axis.set(xlabel="mean l2 distance after rotation", ylabel="difference in accuracy")
+        axis.set_title(f"{row.dataset}: Spearman {row.mean:.2f} (95% interval {_interval(row)})")
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].legend(frameon=False)
+    figure.suptitle("Pairs of embeddings: similarity and downstream performance")
+    return figure

@@ -1,0 +1,104 @@
+"""The data of word alignment: two word spaces and a dictionary between them."""
+
+import dataclasses
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from common.data import dictionary, english, paired_spaces
+from common.data.dictionary import Lookup
+from common.data.vector_files import Space
+
+
+class BilingualData(NamedTuple):
+    """Two word spaces and a dictionary.
+
+    Attributes:
+      names: name or path of the source space, the target space and the dictionary.
+      source: words and raw vectors of the source space.
+      target: words and raw vectors of the target space.
+      dictionary: pairs of rows, from which training and validation pairs are taken.
+      test: test pairs; None if these are taken from `dictionary`.
+      proxy: whether an embedded space takes the place of the paper's.
+    """
+
+    names: tuple[str, str, str]
+    source: Space
+    target: Space
+    dictionary: Lookup
+    test: Lookup | None
+    proxy: bool
+
+    @property
+    def title(self) -> str:
+        """Names the data in tables and rows."""
+        return f"{self.names[0]} -> {self.names[1]}, {Path(self.names[2]).name}"
+
+
+def load(
+    names: tuple[str, str, str], test: str = "", *, max_rows: int, cache: Path
+) -> BilingualData:
+    """Reads two spaces and their dictionary.
+
+    Args:
+      names: source space, target space and dictionary, each by name or by the path of its file.
+      test: dictionary of the test pairs, if they are not taken from the other one.
+      max_rows: most rows to read of a file of vectors.
+      cache: the cache directory.
+
+    Raises:
+      UserError: unknown names, or files that can't be read.
+    """
+    source, target = (paired_spaces.load_space(name, "", cache, max_rows) for name in names[:2])
+    known, *tests = [
+        dictionary.lookup(dictionary.load(name, cache, source.words), source.words, target.words)
+        for name in (names[2], test)
+        if name
+    ]
+    embedded = {*english.SPACES, *paired_spaces.OTHERS}
+    return BilingualData(
+        names=names,
+        source=source,
+        target=target,
+        dictionary=known,
+        test=tests[0] if tests else None,
+        proxy=not embedded.isdisjoint(names[:2]),
+    )
+
+
+class Split(NamedTuple):
+    """Training pairs, source rows to translate, and their translations, padded with -1."""
+
+    train: Int[np.ndarray, "k 2"]
+    queries: Int[np.ndarray, " q"]
+    translations: Int[np.ndarray, "q g"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How a dictionary is split."""
+
+    num_validation: int  # pairs
+    num_test: int  # most words that are to be translated
+    split: str  # the part they are from, 'test' or 'validation'
+
+
+def split(data: BilingualData, num_pairs: int, random_seed: int, sizes: Sizes) -> Split:
+    """Splits a dictionary by source words.
+
+    Smaller training sets are the first of the `num_pairs` training pairs, so that all of them are
+    measured on the same words.
+
+    Raises:
+      UserError: the dictionary is too small.
+    """
+    rng = np.random.default_rng(random_seed)
+    parts = dictionary.split(data.dictionary.pairs, num_pairs, sizes.num_validation, rng)
+    asked = parts.validation if sizes.split == "validation" else parts.test
+    if data.test and sizes.split == "test":
+        asked = data.test.pairs
+    queries, translations = dictionary.gold_sets(asked)
+    chosen = rng.permutation(len(queries))[: sizes.num_test]
+    return Split(parts.train, queries[chosen], translations[chosen])

@@ -1,0 +1,113 @@
+"""Tables and the figure of word alignment.
+
+Labels of its rows: `retrieval` ('nn', 'csls' or 'inverted_softmax') and `split` ('test' or
+'validation').
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from common.report import Row, error_bars, markdown, pivot, plus_minus, select
+from lpl.bilingual_data import BilingualData
+
+# P@1 in percent on the dictionaries of Dinu et al. (2014), by method and retrieval. All methods but
+# the last two were trained on all 5,000 pairs.
+LANGUAGES = ("EN-IT", "EN-DE", "EN-FI", "EN-ES")
+TABLE_1A = {
+    ("shigeto_2015", "nn"): (41.53, 43.07, 31.04, 33.73),
+    ("artetxe_2016", "nn"): (39.27, 41.87, 30.62, 31.40),
+    ("smith_2017", "inverted_softmax"): (41.53, 43.07, 31.04, 33.73),
+    ("artetxe_2018", "nn"): (44.00, 44.27, 32.94, 36.53),
+    ("artetxe_2018", "inverted_softmax"): (45.27, 44.13, 32.94, 36.60),
+    ("mse_sgd", "nn"): (39.67, 45.47, 29.42, 35.3),
+    ("lpa_mse", "csls"): (43.33, 46.07, 33.50, 35.13),
+}
+LINES = {"method": "Method", "retrieval": "Retrieval"}
+
+
+def published(method: str, retrieval: str, metric: str, data: BilingualData) -> dict:
+    """The fields of `Row` for the paper's number, if it was measured on this language pair.
+
+    The language pair is known from the name of a dictionary of Dinu et al., as in en-it.train.txt
+    or OPUS_en_it_europarl_train_5K.txt.
+    """
+    name = re.search(r"en[-_](it|de|fi|es)(?![a-z])", Path(data.names[2]).name.lower())
+    if data.proxy or not name or metric != "p_at_1" or (method, retrieval) not in TABLE_1A:
+        return {}
+    language = f"EN-{name[1].upper()}"
+    percent = TABLE_1A[method, retrieval][LANGUAGES.index(language)]
+    return {"paper_value": percent / 100, "paper_dataset": f"Dinu et al. 2014, {language}"}
+
+
+def table(
+    rows: Sequence[Row], coverage: Iterable[Sequence[str]], nearest: Mapping[str, Mapping]
+) -> str:
+    """table.md of a run: results, `coverage` of all data, title -> word -> its nearest words."""
+    header = ("Data", "Part", "Pairs in both vocabularies", "Other pairs", "Source words covered")
+    parts = tables(rows) | {"Dictionaries": markdown(header, coverage)}
+    for title, words in nearest.items():
+        parts[f"Nearest words, as in Table 2 (target words have a star): {title}"] = _nearest(words)
+    return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
+
+
+def coverage(data: BilingualData) -> list[list[str]]:
+    """Lines of a table: how much of each dictionary is in both vocabularies."""
+    lines = []
+    for part, found in (("dictionary", data.dictionary), ("test", data.test)):
+        if found:
+            covered = f"{found.num_covered_words:,} of {found.num_source_words:,}"
+            counts = f"{len(found.pairs):,}", f"{found.num_missing:,}", covered
+            lines.append([data.title, part, *counts])
+    return lines
+
+
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Title -> table: Table 1a of the paper, and two tables for each pair of spaces."""
+    found = {"P@1 in the paper's Table 1a (dictionaries of Dinu et al. 2014)": _table_1a()}
+    for dataset in dict.fromkeys(row.dataset for row in rows):
+        mine = select(rows, dataset=dataset)
+        largest = max(row.num_pairs for row in mine)
+        proxy = " (proxy data)" if mine[0].proxy else ""
+        split, runs = mine[0].get("split"), mine[0].num_runs
+        found[
+            f"{dataset}{proxy}: precision on the {split} words from {largest:,} known pairs, "
+            f"mean ± std of {runs} random runs"
+        ] = pivot(select(mine, num_pairs=largest), lines=LINES, paper=True)
+        found[f"{dataset}{proxy}: P@1 by number of known pairs"] = pivot(
+            select(mine, metric="p_at_1"), lines=LINES, columns="num_pairs"
+        )
+    return found
+
+
+def figure(rows: Sequence[Row]) -> Figure:
+    """P@1 over the number of known pairs, by CSLS where a method has it."""
+    retrievals = {row.method: row.get("retrieval") for row in rows}  # the last one
+    retrievals |= {row.method: "csls" for row in select(rows, retrieval="csls")}
+    panels: dict[str, dict[str, list]] = {}
+    for row in select(rows, metric="p_at_1"):
+        if row.get("retrieval") == retrievals[row.method]:
+            label = f"{row.method}, {row.get('retrieval').replace('_', ' ')}"
+            lines = panels.setdefault(f"P@1, {row.dataset}", {})
+            lines.setdefault(label, []).append((row.num_pairs, row.mean, row.std))
+    return error_bars(panels, "known pairs", "Word alignment from fewer pairs")
+
+
+def _table_1a() -> str:
+    header = (*LINES.values(), *(f"Paper: {name}" for name in LANGUAGES))
+    shown = {key: [plus_minus(x / 100, None) for x in row] for key, row in TABLE_1A.items()}
+    return markdown(header, [[*key, *row] for key, row in shown.items()]) + (
+        "\n\nThe paper's row of Smith 2017 repeats that of Shigeto 2015 in all four columns; other "
+        "publications give 43.1 to 44.5 / 43.33 / 29.42 / 35.13."
+    )
+
+
+def _nearest(words: Mapping[str, Mapping]) -> str:
+    lines = []
+    for word, found in words.items():
+        lines.append([word, ", ".join(found["source"])])
+        lines.append([found["translation"], ", ".join(found["target"])])
+        lines.append([f"{word}, both", ", ".join(found["both"])])
+    return markdown(("Word", "Nearest"), lines)

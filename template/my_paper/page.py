@@ -1,0 +1,12 @@
+"""What the documentation shows of this paper's kept runs (`python -m docs.render`)."""
+
+from common.records import Headline, Record
+from my_paper.experiments import table
+
+# Lines of the README's table, once `python -m docs.keep --name=my_paper/main_table` has kept a run.
+HEADLINES = (Headline("accuracy on digits", "my_paper/main_table", {"metric": "accuracy"}),)
+
+
+def tables(record: Record) -> dict[str, str]:
+    """The tables of a kept run by title."""
+    return {"Table 1": table(record.rows)}

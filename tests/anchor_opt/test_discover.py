@@ -1,0 +1,100 @@
+"""The array API of anchor_opt.align."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from anchor_opt import align
+from common.errors import UserError
+from common.workdir import Workdir
+from tests.samples import rotated_spaces
+
+
+def unit_rows(random_seed, n, d):
+    x = np.random.default_rng(random_seed).normal(size=(n, d)).astype(np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    x, y, truth = rotated_spaces()
+    pairs = np.stack([np.arange(12), truth[:12]], axis=1)
+    pairs[3, 1] = truth[100]  # a wrong pair
+    work = tmp_path_factory.mktemp("work")
+    return align.discover(x, y, pairs, names=("a", "b"), workdir=Workdir(work, {})), pairs, work
+
+
+def test_spaces_of_different_size_and_dimension_are_aligned(found):
+    x, y, truth = rotated_spaces()
+    result = found[0]
+    assert not result.failed and result.objective > 1.3 * result.null_objective
+    assert result.start == "pairs" and result.rejected_pairs == [3]
+    rows, targets = result.anchors.T
+    assert len(rows) > 220 and (truth[rows] == targets).mean() > 0.97
+    assert (np.diff(result.confidence) <= 0).all()
+    relative = result.relative(x, y, 40)
+    assert [r.shape for r in relative] == [(240, 40), (260, 40)]
+    assert np.sum(relative[0] * relative[1][truth], axis=1).mean() > 0.95
+
+
+def test_the_aligner_maps_vectors_to_their_partners(found):
+    x, y, truth = rotated_spaces()
+    aligner = found[0].aligner
+    assert (aligner.source, aligner.target) == ("a", "b")
+    partners = aligner.normalise_target(y)[truth[:5]]
+    assert np.sum(aligner.apply(x[:5]) * partners, axis=1).min() > 0.8
+
+
+def test_a_search_resumes_in_its_workdir(found):
+    x, y, _ = rotated_spaces()
+    result, pairs, work = found
+    again = align.discover(x, y, pairs, names=("a", "b"), workdir=Workdir(work / ".", {}))
+    assert again.objective == result.objective
+    np.testing.assert_array_equal(again.anchors, result.anchors)
+
+
+def test_spaces_are_aligned_without_known_pairs():
+    """The same 300 of 500 rows are the most frequent ones of both spaces, in unknown order."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 20)) * np.linspace(2, 0.5, 20)
+    y = x @ np.linalg.qr(rng.normal(size=(30, 30)))[0][:20] + 0.02 * rng.normal(size=(500, 30))
+    order = np.concatenate([rng.permutation(300), 300 + rng.permutation(200)])
+    settings = align.SETTINGS
+    settings = dataclasses.replace(
+        settings,
+        bootstrap=dataclasses.replace(settings.bootstrap, search_rows=300, search_steps=20),
+        start=dataclasses.replace(settings.start, rows=(300,), epsilon=(0.02,), steps=60),
+    )
+    found = align.discover(x, y[order], settings=settings)
+    assert not found.failed and found.start.startswith("gromov") and found.rejected_pairs == []
+    assert len(found.anchors) > 450
+    np.testing.assert_array_equal(order[found.anchors[:, 1]], found.anchors[:, 0])
+
+
+def test_right_pairs_that_are_held_out_rank_first_and_wrong_ones_do_not():
+    x, y, truth = rotated_spaces()
+    pairs = np.stack([np.arange(24), truth[:24]], axis=1)
+    pairs[:3, 1] = np.roll(pairs[:3, 1], 1)
+    ranks = align.held_out(x, y, pairs, folds=2)
+    assert ranks.shape == (24,) and (ranks[3:] == 0).mean() > 0.9 and not (ranks[:3] == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": unit_rows(0, 5, 3)}, "has 5 vectors: give at least 20"),
+        ({"pairs": [[0, 0], [0, 1]]}, "Row 0 of the space 'source' is in several"),
+        ({"pairs": [[0, 1], [1, 1]]}, "Row 1 of the space 'target' is in several"),
+        ({"pairs": [[0, 99]]}, "Pair 0 is outside"),
+    ],
+)
+def test_invalid_input_is_refused(change, message):
+    given = {"source": unit_rows(0, 30, 3), "target": unit_rows(1, 30, 4)} | change
+    with pytest.raises(UserError, match=message):
+        align.discover(**given)
+
+
+def test_one_pair_cannot_be_held_out():
+    with pytest.raises(UserError, match="give at least two"):
+        align.held_out(unit_rows(0, 30, 3), unit_rows(1, 30, 3), [[0, 0]])

@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from common.data import array_cache
+from common.errors import UserError
+
+
+def test_arrays_are_computed_once_for_each_recipe(tmp_path):
+    calls = []
+
+    def compute():
+        calls.append(1)
+        return {"a": np.arange(3.0), "b": np.ones((2, 2), np.int32)}
+
+    for recipe, count in (({"x": 1}, 1), ({"x": 1}, 1), ({"x": (2, 3)}, 2), ({"x": [2, 3]}, 2)):
+        found = array_cache.load_or_compute(tmp_path, "name", recipe, compute)
+        assert len(calls) == count
+        assert found["b"].dtype == np.int32
+        np.testing.assert_array_equal(found["a"], [0, 1, 2])
+
+
+def test_a_digest_depends_on_values_shapes_and_types():
+    x = np.arange(6)
+    others = (x + 1, x.reshape(2, 3), x.astype(np.int32), x.astype(float))
+    digests = [array_cache.digest(y) for y in (x, *others)] + [array_cache.digest(x, x)]
+    assert len(set(digests)) == 6
+    assert array_cache.digest(np.asfortranarray(x.reshape(2, 3))) == array_cache.digest(
+        x.reshape(2, 3)
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_a_user_error(tmp_path):
+    (tmp_path / "folder").write_text("a file where the folder should be")
+    with pytest.raises(UserError, match=r"Cannot write .*ISTHMUS_CACHE"):
+        array_cache.load_or_compute(tmp_path / "folder", "name", 1, lambda: {"a": np.ones(3)})

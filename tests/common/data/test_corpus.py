@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+
+from common.data import corpus
+from common.errors import UserError
+
+
+def test_words_are_numbered_by_frequency_with_gaps_between_texts():
+    texts = ["The cat, the dog.", "A CAT isn't the dog"]
+    found = corpus.build(texts, num_words=3, subsample=0, gap=2, random_seed=0)
+    assert found.words == ["the", "cat", "dog"]
+    np.testing.assert_allclose(found.frequencies, np.array([3, 2, 2]) / 7)
+    assert found.tokens.tolist() == [-1, -1, 0, 1, 0, 2, -1, -1, 1, 0, 2, -1, -1]
+    with pytest.raises(UserError, match="fewer than two different words"):
+        corpus.build(["same same"], num_words=5, subsample=0, gap=1, random_seed=0)
+
+
+def test_frequent_words_are_subsampled_with_the_probability_of_word2vec():
+    found = corpus.build(["a b"] * 4_000, num_words=2, subsample=0.125, gap=1, random_seed=0)
+    kept = np.mean(found.tokens >= 0) / np.mean(found.tokens < 0) / 2
+    np.testing.assert_allclose(kept, 0.5, atol=0.05)  # sqrt(.125 / .5)
+
+
+def test_each_token_has_the_index_of_its_text():
+    found = corpus.build(["b a a", "", "c a"], num_words=9, subsample=0, gap=2, random_seed=0)
+    text, word = corpus.text_and_word_ids(found.tokens, gap=2)
+    assert text.tolist() == [0, 0, 0, 2, 2]
+    assert [found.words[i] for i in word] == ["b", "a", "a", "c", "a"]
+
+
+def test_words_outside_a_vocabulary_are_left_out():
+    found = corpus.word_ids(["The dog, the cat", "none"], ["cat", "the"])
+    assert [ids.tolist() for ids in found] == [[1, 1, 0], []]

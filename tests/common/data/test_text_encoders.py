@@ -1,0 +1,183 @@
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from flax import nnx
+
+from common import bert
+from common.data import english, text_encoders
+from common.data.packages import cache_dir
+from common.errors import UserError
+
+SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
+
+
+def test_glove_is_the_weighted_mean_of_its_words(packages_only):
+    rows, vocabulary = english.vocabulary(cache_dir())
+    table = english.load("glove", 20_000, cache_dir())
+    harmonic = np.log(400_000) + 0.5772157  # the sum of 1 / rank over GloVe's 400,000 words
+
+    def weighted(word):
+        i = vocabulary.index(word)
+        return table.vectors[i] * 1e-3 / (1e-3 + 1 / ((rows[i] + 1) * harmonic))
+
+    texts = ["Film, film & Music-qqzxq", "qqzxq", "ß"]
+    found = text_encoders.encode("glove", texts, packages_only, **SETTINGS)
+    expected = (2 * weighted("film") + weighted("music")) / 3
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-6)
+    assert np.linalg.norm(found[1]) > 0.01  # the mean vector, as its word is unknown
+    np.testing.assert_array_equal(found[1], found[2])
+
+
+@pytest.mark.parametrize("name", ["minilm_input", "glove"])  # for minilm see test_bert.py
+def test_averages_are_of_texts_cut_after_max_pieces(packages_only, name):
+    short = "a film about the sea and the sun and the sand in the"  # 13 pieces, and 2 special ones
+    texts = [f"{short} wind {rest}" for rest in ("of spring", "music " * 30)]
+    first, second = text_encoders.encode(name, texts, packages_only, **SETTINGS)
+    np.testing.assert_allclose(first, second, atol=1e-6)
+    if name == "minilm_input":
+        first, second = text_encoders.encode(
+            name, texts, packages_only, max_pieces=32, smoothing=1e-3
+        )
+        assert not np.allclose(first, second, atol=1e-6)
+
+
+def test_minilm_input_is_the_weighted_mean_of_its_pieces(packages_only):
+    network, tokenizer, *_ = english.load_minilm(cache_dir())
+    table = np.asarray(network.words.embedding[...])
+    film, sea = (tokenizer.token_to_id(word) for word in ("film", "sea"))
+    found = text_encoders.encode(
+        "minilm_input", ["film sea film", "sea"], packages_only, **SETTINGS
+    )
+    half = 1e-3 / (1e-3 + 0.5)  # each is half of the four pieces there are
+    expected = half * (2 * table[film] + table[sea]) / 3
+    np.testing.assert_allclose(found, [expected, half * table[sea]], rtol=1e-4, atol=1e-8)
+
+
+def test_minilm_is_the_sentence_vector(packages_only):
+    texts = ["a bridge", "the land on the other side"]
+    expected = bert.encode(english.load_minilm(cache_dir()), texts)
+    found = text_encoders.encode("minilm", texts, packages_only, **SETTINGS)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_tokens_are_those_of_glove():
+    assert text_encoders.TOKEN.findall("don't; the film's 2nd act!") == [
+        *("do", "n't", "the", "film", "'s", "2", "nd", "act", "!")
+    ]
+
+
+def test_encodings_are_cached_by_all_that_determines_them(tmp_path, monkeypatch):
+    calls = []
+
+    def lengths(texts, cache, max_pieces, smoothing):
+        calls.append(texts)
+        return np.array([[len(text), smoothing] for text in texts], np.float32)
+
+    monkeypatch.setattr(text_encoders, "AVERAGES", {"glove": lengths, "minilm_input": lengths})
+    texts = ["one film", "two films"]
+    for _ in range(2):
+        found = text_encoders.encode("glove", texts, tmp_path, **SETTINGS)
+        np.testing.assert_array_equal(found[:, 0], [8, 9])
+    assert calls == [texts]
+    for name, changed, count in (
+        ("glove", {}, 2),
+        ("glove", {"max_pieces": 17}, 3),
+        ("glove", {"smoothing": 1e-2}, 4),
+        ("minilm_input", {"smoothing": 1e-2}, 5),
+    ):
+        text_encoders.encode(name, texts[::-1], tmp_path, **SETTINGS | changed)
+        assert len(calls) == count
+
+
+def reconfigure(folder, **values):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def add_settings(folder, modules=(), pooling=None, limits=None):
+    """Writes the files that sentence-transformers adds to a model."""
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    for part, value in zip(
+        bert.OPTIONAL_FILES, (modules, pooling or {}, limits or {}), strict=True
+    ):
+        (folder / part).write_text(json.dumps(value))
+
+
+def set_weight(folder, value):
+    """Replaces a number in one of the model's arrays."""
+    path = folder / "model.safetensors"
+    weights = {k: v.copy() for k, v in safetensors.numpy.load(path.read_bytes()).items()}
+    weights["embeddings.LayerNorm.bias"][0] = value
+    safetensors.numpy.save_file(weights, path)
+
+
+def set_token_id(folder, word, number):
+    """Replaces the id of a word in the tokenizer."""
+    found = json.loads((folder / "tokenizer.json").read_text())
+    found["model"]["vocab"][word] = number
+    (folder / "tokenizer.json").write_text(json.dumps(found))
+
+
+def test_a_folder_is_a_sentence_encoder(folder, tmp_path):
+    texts = ["land", "sea", "bridge land sea", "land " * 30]
+    found = text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
+    encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "tiny")
+    np.testing.assert_allclose(found, bert.encode(encoder, texts, max_length=16), atol=1e-6)
+    reconfigure(folder, layer_norm_eps=1.0)
+    assert not np.allclose(text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS), found)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "tokenizer.json").unlink(), "nor a folder with a readable token"),
+        (lambda folder: (folder / "config.json").write_text("{"), "has to be a BERT"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "has to be a BERT"),
+        (lambda folder: reconfigure(folder, vocab_size=5), "word_embeddings.weight is not a"),
+        (lambda folder: reconfigure(folder, num_hidden_layers=10**9), "has 1 layers, config.json"),
+        (lambda folder: reconfigure(folder, num_attention_heads=3), "has to be a BERT"),
+        (lambda folder: reconfigure(folder, num_attention_heads=-2), "has to be a BERT"),
+        (lambda folder: reconfigure(folder, type_vocab_size="2"), "has to be a BERT"),
+        (lambda folder: set_weight(folder, np.nan), "is not a finite array"),
+        (lambda folder: set_token_id(folder, "land", 7), "a token id 7, .* 4 token vectors"),
+        (lambda folder: reconfigure(folder, model_type="roberta"), "only .* are implemented"),
+        (lambda folder: reconfigure(folder, hidden_act="relu"), "only .*'gelu'.* are implemented"),
+        (lambda folder: add_settings(folder, pooling={"pooling_mode": "max"}), "only .* mean and"),
+        (lambda folder: add_settings(folder, pooling={"pooling_mode": ["cls", "mean"]}), "only"),
+        (lambda folder: add_settings(folder, modules=[{"type": "a.b.Dense"}]), "only .*Normalize"),
+        (lambda folder: add_settings(folder, modules=[{"kind": "Dense"}]), "has to be a BERT"),
+    ],
+)
+def test_an_unreadable_folder_is_a_user_error(folder, tmp_path, change, message):
+    change(folder)
+    with pytest.raises(UserError, match=message):
+        text_encoders.encode(str(folder), ["land"], tmp_path, **SETTINGS)
+
+
+def test_pooling_and_maximum_length_are_those_of_the_folder(folder, tmp_path):
+    def load():
+        return bert.load(text_encoders.read_files(str(folder), tmp_path), "it")
+
+    assert load()[2:] == ("mean", 20)  # all 20 positions
+    modules = [{"type": f"sentence_transformers.models.{name}"} for name in bert.MODULES]
+    flags = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
+    add_settings(folder, modules, flags, {"max_seq_length": 30})
+    assert load()[2:] == ("mean", 20)
+    flags = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    add_settings(folder, modules, flags, {"max_seq_length": 3})
+    assert load()[2:] == ("cls", 3)
+    add_settings(folder, modules, {"pooling_mode": "cls"})
+    encoder = load()
+    assert encoder[2:] == ("cls", 20)
+    texts = ["land", "bridge land sea sea"]
+    ids = np.array([encoder.tokenizer.encode(texts[1]).ids])
+    first = np.asarray(nnx.jit(encoder.network)(ids, np.ones(ids.shape, bool)))[0, 0]
+    found = text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
+    np.testing.assert_allclose(found[1], first / np.linalg.norm(first), atol=1e-6)
+
+
+def test_a_maximum_length_beyond_the_positions_is_a_user_error(folder, tmp_path):
+    with pytest.raises(UserError, match=r"Texts of 21 word pieces: .* 3 to 20"):
+        text_encoders.encode(str(folder), ["land"], tmp_path, max_pieces=21, smoothing=1e-3)

@@ -1,0 +1,165 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common import bert
+from common.data import text_encoders, text_files, vector_files
+from common.errors import UserError
+
+ROOT = Path(__file__).parents[3]
+# Few different lengths, because each is compiled.
+LINES = ["land", "sea", "bridge", "land sea", "sea bridge", "bridge land", "land land"]
+LINES += ["land sea bridge land", "sea land bridge land", "?"]
+
+
+@pytest.fixture
+def place(tmp_path, folder, monkeypatch):
+    """A file of texts beside a model, encoded four at a time."""
+    monkeypatch.setattr(text_files, "CHUNK", 4)
+    (tmp_path / "texts.txt").write_text("\n".join(LINES) + "\n")
+    return tmp_path
+
+
+def encode(place, name=None, source=None, output=None, **options):
+    return text_files.encode_file(
+        name or str(place / "tiny"),
+        source or place / "texts.txt",
+        output or place / "out" / "x.npz",
+        place / "cache",
+        **options,
+    )
+
+
+def files(place):
+    return [path.name for path in (place / "out").iterdir()]
+
+
+def test_the_output_has_texts_and_vectors(place):
+    assert encode(place) == (10, 8)
+    space = vector_files.read(place / "out" / "x.npz")
+    assert space.words == LINES
+    encoder = bert.load(text_encoders.read_files(str(place / "tiny"), place), "tiny")
+    np.testing.assert_allclose(space.vectors, bert.encode(encoder, LINES), atol=1e-6)
+    assert files(place) == ["x.npz"]
+    encode(place, output=place / "cut.npz", max_length=3)
+    cut = vector_files.read(place / "cut.npz").vectors
+    np.testing.assert_allclose(cut, bert.encode(encoder, LINES, max_length=3), atol=1e-6)
+
+
+def test_an_interrupted_run_resumes_to_the_same_vectors(place, monkeypatch, caplog):
+    encode(place, output=place / "uninterrupted.npz")
+    encoded, original = [], bert.encode
+
+    def interrupted(encoder, texts, **options):
+        if len(encoded) == 2:
+            raise KeyboardInterrupt
+        encoded.append(list(texts))
+        return original(encoder, texts, **options)
+
+    monkeypatch.setattr(bert, "encode", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        encode(place)
+    assert encoded == [LINES[:4], LINES[4:8]] and files(place) == ["x.npz.parts"]
+    second = max((place / "out" / "x.npz.parts").iterdir())
+    content = second.read_bytes()
+    second.write_bytes(content.replace(b"\x3f", b"\x3e"))  # in the floats
+    encoded.clear()
+    with pytest.raises(KeyboardInterrupt):
+        encode(place, max_length=3)  # takes nothing from the other run
+    assert encoded == [LINES[:4], LINES[4:8]]
+    encoded.clear()
+    encode(place)
+    assert encoded == [LINES[4:8], LINES[8:]] and files(place) == ["x.npz"]
+    assert f"{second} is damaged" in caplog.text
+    resumed, whole = (
+        vector_files.read(place / path).vectors for path in ("out/x.npz", "uninterrupted.npz")
+    )
+    np.testing.assert_array_equal(resumed, whole)
+
+
+def test_an_existing_output_is_never_overwritten(place, monkeypatch):
+    encode(place)
+    path = place / "out" / "x.npz"
+    (place / "out" / "x.npz.parts").mkdir()  # of a run killed after its last write
+    monkeypatch.setattr(bert, "encode", None)
+    assert encode(place) == (10, 8)
+    assert files(place) == ["x.npz"]
+    for changed in ({"max_length": 3}, {"source": place / "tiny" / "config.json"}):
+        with pytest.raises(UserError, match="exists and is not what this run would write"):
+            encode(place, **changed)
+    path.write_bytes(b"another file")
+    with pytest.raises(UserError, match="exists and is not"):
+        encode(place)
+
+
+def lines(content):
+    return lambda place: (place / "texts.txt").write_bytes(content)
+
+
+def unchanged(place):
+    pass
+
+
+INVALID = [
+    (lambda place: (place / "texts.txt").unlink(), {}, "Cannot read .*texts.txt .No such file"),
+    (unchanged, {"source": Path("/")}, "Cannot read / .Is a directory"),
+    (lines(b""), {}, "texts.txt is empty"),
+    (lines(b"land\nsea\nl\xe4nd\n"), {}, "line 3 is not UTF-8 text"),
+    (lines("land\n".encode("utf-16")), {}, "line 1 is not UTF-8 text"),
+    (lines(b"land\nsea\nland \r\n"), {}, "texts.txt has 'land' 2 times"),
+    (unchanged, {"name": "/nowhere"}, "nor a folder with a readable config.json"),
+    (lambda place: (place / "tiny" / "tokenizer.json").unlink(), {}, "readable tokenizer.json"),
+    (lambda place: (place / "tiny" / "model.safetensors").write_bytes(b""), {}, "has to be a BERT"),
+    (unchanged, {"output": Path("x.npy")}, "x.npy is no .npz file"),
+    (unchanged, {"output": Path("/dev/null/x.npz")}, "Cannot write /dev/null/x.npz .Not a directo"),
+    (unchanged, {"output": Path("/proc/x.npz")}, "Cannot write /proc/x.npz "),
+    (lambda place: (place / "out" / "x.npz").mkdir(parents=True), {}, "exists and is not what"),
+]
+
+
+@pytest.mark.parametrize(("change", "options", "message"), INVALID)
+def test_invalid_arguments_are_user_errors_and_nothing_is_written(place, change, options, message):
+    change(place)
+    before = sorted(place.rglob("*"))
+    with pytest.raises(UserError, match=message) as error:
+        encode(place, **options)
+    assert "\n" not in str(error.value)
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_text_without_a_vector_is_a_user_error(place):
+    original = bert.encode
+
+    def with_nan(*arguments, **options):
+        found = original(*arguments, **options)
+        found[1] = np.nan
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bert, "encode", with_nan)
+        with pytest.raises(UserError, match=r"no vector for the text 'sea' in .*texts\.txt"):
+            encode(place)
+    assert files(place) == []
+    assert encode(place) == (10, 8)
+
+
+def test_lines_may_end_with_crlf_and_the_file_may_begin_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_bytes(b"\xef\xbb\xbfland\r\n\n\xc2\x85 sea ")
+    assert text_files.read(path) == ["land", "\x85 sea"]
+
+
+def test_the_command_line(tmp_path, folder):
+    source, output = tmp_path / "texts.txt", tmp_path / "x.npz"
+    source.write_text("land sea")
+    line = [sys.executable, "-m", "common.encode", f"--model={folder}", f"--input={source}"]
+    line.append(f"--output={output}")
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{output}: vectors [1, 8]\n"
+    encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "tiny")
+    found = vector_files.read(output).vectors
+    np.testing.assert_allclose(found, bert.encode(encoder, ["land sea"]), atol=1e-6)

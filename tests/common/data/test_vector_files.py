@@ -1,0 +1,289 @@
+import gzip
+import pickle
+import re
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from common.data import vector_files
+from common.errors import UserError
+
+# The formats allow any character but space, tab and line end.
+WORD = st.text(
+    st.characters(codec="utf-8", exclude_characters=" \t\r\n\ufeff"), min_size=1, max_size=6
+)
+NUMBER = st.floats(-100, 100, width=32).filter(lambda x: abs(x) > 1e-3)
+
+
+@st.composite
+def spaces(draw):
+    words = draw(st.lists(WORD, min_size=1, max_size=6, unique=True))
+    shape = (len(words), draw(st.integers(2, 5)))
+    return words, draw(hnp.arrays(np.float32, shape, elements=NUMBER))
+
+
+def lines(words, table):
+    return [f"{w} {' '.join(map(repr, row.tolist()))}" for w, row in zip(words, table, strict=True)]
+
+
+def word2vec_text(path, words, table):
+    rows = [f"{len(words)} {table.shape[1]}", *lines(words, table)]
+    path.write_bytes("".join(row + "\n" for row in rows).encode())
+
+
+def fasttext_vec(path, words, table):  # fastText leaves a space behind each row
+    rows = [f"{len(words)} {table.shape[1]}", *(line + " " for line in lines(words, table))]
+    path.write_bytes("".join(row + "\n" for row in rows).encode())
+
+
+def glove(path, words, table):
+    path.write_bytes("\n".join(lines(words, table)).encode())
+
+
+def binary(words, table, end=b"\n"):
+    data = f"{len(words)} {table.shape[1]}\n".encode()
+    for word, row in zip(words, table, strict=True):
+        data += word.encode() + b" " + struct.pack(f"<{len(row)}f", *row) + end
+    return data
+
+
+WRITERS = {
+    "a.txt": word2vec_text,
+    "a.vec": fasttext_vec,
+    "glove.txt": glove,
+    "a.bin": lambda path, words, table: path.write_bytes(binary(words, table)),
+    "b.bin": lambda path, words, table: path.write_bytes(binary(words, table, end=b"")),
+    "a.npz": lambda path, words, table: np.savez(path, vectors=table, words=np.array(words)),
+    "a.vec.gz": lambda path, *space: (fasttext_vec(path, *space), compress(path)),
+    "a.bin.gz": lambda path, *space: path.write_bytes(gzip.compress(binary(*space))),
+}
+
+
+def compress(path):
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("vectors")
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@settings(max_examples=30, deadline=None)
+@given(space=spaces(), extra=st.integers(-1, 3))
+def test_words_and_vectors_survive_a_round_trip(folder, name, space, extra):
+    words, table = space
+    if name == "a.npz" and any(word.endswith("\0") for word in words):
+        return  # numpy drops closing NULs
+    WRITERS[name](folder / name, words, table)
+    num_words = None if extra < 0 else max(1, len(words) + extra - 2)
+    found = vector_files.read(folder / name, None, num_words)
+    assert found.words == words[:num_words]
+    np.testing.assert_array_equal(found.vectors, table[:num_words])
+    assert found.vectors.dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int16])
+@pytest.mark.parametrize("word_list", ["words.txt", "words.txt.gz"])
+def test_an_npy_is_read_with_a_word_list(tmp_path, dtype, word_list):
+    table = np.arange(1, 7).reshape(3, 2).astype(dtype)
+    np.save(tmp_path / "a.npy", table)
+    (tmp_path / word_list).write_bytes("één\r\ntwo words\r\n\u00a0\r\n\r\n".encode())
+    if word_list.endswith(".gz"):
+        compress(tmp_path / word_list)
+    found = vector_files.read(tmp_path / "a.npy", tmp_path / word_list)
+    assert found.words == ["één", "two words", "\u00a0"]
+    np.testing.assert_array_equal(found.vectors, table.astype(np.float32))
+    assert vector_files.read(tmp_path / "a.npy", tmp_path / word_list, 2).words == found.words[:2]
+
+
+def test_a_word_list_replaces_the_words_of_an_npz(tmp_path):
+    np.savez(tmp_path / "a.npz", vectors=np.ones((2, 3)), words=np.array(["a", "b"]))
+    (tmp_path / "w.txt").write_text("c\nd\n")
+    assert vector_files.read(tmp_path / "a.npz", tmp_path / "w.txt").words == ["c", "d"]
+
+
+def test_glove_words_may_contain_spaces_and_other_white_space(tmp_path):
+    text = ", 1 2\n. . . 3 4\nat name@domain.com 5 6\n\u0085 7 8\n1\u00a0000 9 10\n4 11 12\n"
+    (tmp_path / "g.txt").write_bytes(text.encode())
+    found = vector_files.read(tmp_path / "g.txt")
+    assert found.words == [",", ". . .", "at name@domain.com", "\u0085", "1\u00a0000", "4"]
+    np.testing.assert_array_equal(found.vectors, np.arange(1, 13).reshape(6, 2))
+
+
+def test_byte_order_mark_and_crlf_are_removed(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf2 2\r\na 1 2\r\nb 3 4\r\n\r\n")
+    assert vector_files.read(tmp_path / "a.txt").words == ["a", "b"]
+
+
+def test_only_the_requested_rows_are_read(tmp_path):
+    (tmp_path / "a.vec").write_bytes(b"3 2\na 1 2\nb 3 4\nb \xff oops\n")
+    assert vector_files.read(tmp_path / "a.vec", None, 2).words == ["a", "b"]
+    (tmp_path / "a.bin").write_bytes(binary(["a", "b"], np.ones((2, 3)))[:-3])
+    assert vector_files.read(tmp_path / "a.bin", None, 1).words == ["a"]
+
+
+VALID = binary(["a", "b"], np.array([[1, 2], [3, 4]]))
+BROKEN = {  # file name, content, message
+    "empty": ("a.txt", b"", "a.txt holds no vectors"),
+    "empty bin": ("a.bin", b"", "not word2vec's binary format.*another first line"),
+    "header alone": ("a.vec", b"0 3\n", "holds no vectors"),
+    "no dimension": ("a.vec", b"2 0\na\nb\n", "line 2 is not a word and its numbers"),
+    "one column": ("a.txt", b"a\nb\n", "line 1 is not a word and its numbers"),
+    "too few": ("a.txt", b"a 1 2 3\nb 1 2\n", "line 2 is not a word and 3 numbers"),
+    "too many": ("a.txt", b"a 1 2\nb 1 2 3\n", "line 2 is not a word and 2 numbers"),
+    "too few by header": ("a.vec", b"1 3\na 1 2\n", "line 2 is not a word and 3 .* line 1"),
+    "too many by header": ("a.vec", b"1 3\na 1 2 3 4\n", "line 2 is not a word and 3 numbers"),
+    "no number": ("a.txt", b"a 1 2\nb 1 oops\n", "line 2 is not a word and 2 numbers"),
+    "two spaces": ("a.txt", b"a 1 2\nb 1  2\n", "line 2 is not a word .*one space"),
+    "nan": ("a.txt", b"a 1 2\nb 1 nan\n", "vector of 'b' in .* holds a number that is NaN"),
+    "inf": ("a.txt", b"\na 1 2\nb 1 -inf\n", "vector of 'b' in"),
+    "too large": ("a.txt", b"a 1 1e39\n", "too large for float32"),
+    "zeros": ("a.vec", b"2 2\na 0 -0.0\nb 1 2\n", "vector of 'a' in .* holds .* only zeros"),
+    "twice": ("a.txt", b"a 1 2\nb 1 2\na 3 4\n", "vector 3: the word 'a' is empty or occurs"),
+    "no word": ("a.txt", b"a 1 2\n 1 2\n", "vector 2: the word '' is empty"),
+    "missing rows": ("a.vec", b"3 2\na 1 2\nb 1 2\n", "has 2 rows .* says 3"),
+    "rows too many": ("a.vec", b"1 2\na 1 2\nb 1 2\n", "has 2 rows .* says 1"),
+    "latin-1": ("a.txt", "a 1 2\né 1 2\n".encode("latin-1"), "line 2 is not UTF-8"),
+    "bin under .txt": ("a.txt", VALID[:-9] + b"\xff" * 9, "not UTF-8 text"),
+    "gzip, cut": ("a.txt.gz", gzip.compress(b"a 1 2\n")[:-6], "Cannot read .*a.txt.gz"),
+    "not gzip": ("a.txt.gz", b"a 1 2\n", "Cannot read .*Not a gzipped file"),
+    "gzip, damaged": ("a.txt.gz", gzip.compress(b"a 1 2\n")[:10] + b"\xff" * 20, "Cannot read"),
+    "bin, cut in a row": ("a.bin", VALID[:-3], "row index 1 is cut or text"),
+    "bin, cut in a word": ("a.bin", VALID[:16], "row index 1 is cut or text"),
+    "bin, more than said": ("a.bin", VALID + b"c", "it has more than 2 rows"),
+    "bin, bad word": ("a.bin", VALID.replace(b"b ", b"\xff "), "word in UTF-8 and d floats"),
+    "bin, twice": ("a.bin", VALID.replace(b"b ", b"a "), "vector 2: the word 'a'"),
+    "bin, nan": ("a.bin", binary(["a"], np.array([[np.nan, 1]])), "vector of 'a' .* NaN"),
+    "text under .bin": ("a.bin", b"2 2\na 0.11 0.22\nb 1 2\n", "row index 0 is cut or text"),
+    "fastText model": ("a.bin", struct.pack("<ii", 793712314, 12), "another first line"),
+    "a line without end": ("a.txt", b"a" * (2 << 20), "line 1 is not UTF-8 text of at most 1 MiB"),
+    "bin, a word without end": ("a.bin", b"9 3\n" + b"a" * 99_999, "row index . is cut"),
+    "npy, empty": ("a.npy", b"", "is cut, is no numpy file"),
+    "npy, pickled": ("a.npy", pickle.dumps([[1.0]]), "pickled Python objects"),
+    "npz, no zip": ("a.npz", b"PK\x03\x04 and no more", "is cut, is no numpy file"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_file_is_a_user_error(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        vector_files.read(tmp_path / name)
+    check_sentence(str(caught.value), tmp_path / name)
+
+
+def check_sentence(sentence, path):
+    assert str(path) in sentence
+    assert re.search("[:;,] .*\\.$", sentence) and "\n" not in sentence
+    assert ". " not in sentence.replace(str(path), "")  # one sentence
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": np.ones((2, 2)), "y": np.ones(2)}, "The array 'vectors' in .* is missing"),
+        ({"x": np.array([[1.0], [np.inf], [0.0]])}, "vector of '1' in .* holds a number"),
+        ({"x": np.array([[{}]])}, "pickled"),
+        ({"vectors": np.ones(2), "words": np.array(["a", "b"])}, r"is of shape \(2,\)"),
+        ({"vectors": np.ones((2, 0)), "words": np.array(["a", "b"])}, r"is of shape \(2, 0\)"),
+        ({"vectors": np.array([["1"]]), "words": np.array(["a"])}, "type <U1"),
+        ({"vectors": np.ones((1, 1), complex), "words": np.array(["a"])}, "real numbers"),
+        ({"vectors": np.ones((2, 2)), "words": np.array(["a"])}, "1 words for 2 vectors"),
+        (
+            {"vectors": np.ones((1, 2)), "words": np.array([b"a"])},
+            "0 words .* array 'words' of str",
+        ),
+        ({"vectors": np.ones((1, 2)), "words": np.array(["a"], object)}, "pickled"),
+        ({"vectors": np.ones((1, 2), object), "words": np.array(["a"])}, "pickled"),
+        ({"vectors": np.array([[1.0], [0.0]]), "words": np.array(["a", "b"])}, "of 'b' .* zeros"),
+        ({"vectors": np.array([[1e39]]), "words": np.array(["a"])}, "too large"),
+        ({"vectors": np.zeros((0, 2)), "words": np.array([], str)}, r"is of shape \(0, 2\)"),
+    ],
+)
+def test_a_broken_npz_is_a_user_error(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(UserError, match=message) as caught:
+        vector_files.read(tmp_path / "a.npz")
+    check_sentence(str(caught.value), tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("word_list", "message"),
+    [
+        (b"a\nb\n", "2 words for 3 vectors"),
+        (b"a\nb\nc\nd\n", "4 words for 3 vectors"),
+        (b"a\nb\na\n", "vector 3: the word 'a'"),
+        (b"a\nb\n\xff\n", "line 3 is not UTF-8"),
+    ],
+)
+def test_a_broken_word_list_is_a_user_error(tmp_path, word_list, message):
+    np.save(tmp_path / "a.npy", np.ones((3, 2)))
+    (tmp_path / "w.txt").write_bytes(word_list)
+    with pytest.raises(UserError, match=message):
+        vector_files.read(tmp_path / "a.npy", tmp_path / "w.txt")
+
+
+def test_a_cut_or_pickled_npy_is_a_user_error(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((30, 20)))
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-8])
+    np.save(tmp_path / "object.npy", np.array([[1.0]], object), allow_pickle=True)
+    for name in ("cut.npy", "object.npy"):
+        with pytest.raises(UserError, match="never loaded"):
+            vector_files.read(tmp_path / name, tmp_path / "w.txt")
+
+
+@pytest.mark.parametrize("more", [{"labels": np.zeros(3)}, {}])
+def test_row_numbers_are_the_words_of_an_array_without_words(tmp_path, more):
+    np.savez(tmp_path / "a.npz", **{"vectors" if more else "any": np.eye(3, dtype=int)}, **more)
+    words, vectors = vector_files.read(tmp_path / "a.npz", None, 2)
+    assert words == ["0", "1"] and vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors, np.eye(3)[:2])
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.vec.gz", "a.bin", "a.npy", "a.npz"])
+def test_a_missing_file_and_a_folder_are_user_errors(tmp_path, name):
+    with pytest.raises(UserError, match=f"Cannot read .*{name} .No such file"):
+        vector_files.read(tmp_path / name)
+    (tmp_path / name).mkdir()
+    with pytest.raises(UserError, match=f"Cannot read .*{name} .*directory"):
+        vector_files.read(tmp_path / name)
+
+
+def test_a_word_list_for_a_file_with_words_is_a_user_error(tmp_path):
+    (tmp_path / "a.txt").write_text("a 1 2\n")
+    with pytest.raises(UserError, match="contains its words"):
+        vector_files.read(tmp_path / "a.txt", tmp_path / "w.txt")
+
+
+def test_word_pairs_are_separated_by_a_tab_or_spaces(tmp_path):
+    text = "dog cane\ncat   gatto\nNew York\tNuova York\r\n\n dog\tcagna \n1\u00a0000 mille\n"
+    (tmp_path / "d.txt").write_bytes(text.encode())
+    assert vector_files.read_pairs(tmp_path / "d.txt") == [
+        ("dog", "cane"),
+        ("cat", "gatto"),
+        ("New York", "Nuova York"),
+        ("dog", "cagna"),
+        ("1\u00a0000", "mille"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"a b\nc\n", "line 2 has 1 columns"),
+        (b"a b c\n", "line 1 has 3 columns"),
+        (b"a\t\n", "line 1 has 1 columns"),
+        (b"a \xff\n", "line 1 is not UTF-8"),
+    ],
+)
+def test_broken_pairs_are_user_errors(tmp_path, content, message):
+    (tmp_path / "d.txt").write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        vector_files.read_pairs(tmp_path / "d.txt")
+    check_sentence(str(caught.value), tmp_path / "d.txt")

@@ -1,0 +1,63 @@
+"""Batched Sinkhorn; wasserstein_embed/test_cloud.py has more tests of values and gradients."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from ott.geometry import geometry
+from ott.tools.sinkhorn_divergence import sinkhorn_divergence
+
+from common import ot
+from common.errors import UserError
+from common.ot import batched
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_kernel_updates_and_log_domain_updates_are_equal(weighted, monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y = (jnp.asarray(rng.uniform(size=(5, n, 2)), jnp.float32) for n in (4, 6))
+    a, b = (jnp.asarray(rng.dirichlet(np.ones(n), 5), jnp.float32) for n in (4, 6))
+    a, b = (a, b) if weighted else (None, None)
+
+    def values(x):
+        cost = ot.ground_cost(x, y, "euclidean", 2)
+        found = ot.solve_batch(cost, a, b, epsilon=0.1, iterations=7)
+        own = ot.ground_cost(x, x, "euclidean", 2)
+        own = ot.self_transport(own, a, epsilon=0.1, iterations=7)
+        return found.transport_cost.sum() + found.entropic_cost.sum() - own.sum(), (found, own)
+
+    results = []
+    for max_cost in (batched.KERNEL_MAX_COST, -1.0):  # -1: kernel updates are never chosen
+        monkeypatch.setattr(batched, "KERNEL_MAX_COST", max_cost)
+        jax.clear_caches()
+        results.append(jax.jit(jax.value_and_grad(values, has_aux=True))(x))
+    for one, other in zip(*map(jax.tree.leaves, results), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
+
+
+def test_the_debiased_value_is_the_sinkhorn_divergence_of_ott():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 9, 5))
+    costs = [ot.ground_cost(p, q, "euclidean", 2) for p, q in ((x, y), (x, x), (y, y))]
+    options = {"epsilon": 1.0, "iterations": 300}
+    value = ot.solve_batch(costs[0], None, None, **options).entropic_cost
+    own = [ot.self_transport(cost, None, **options) for cost in costs[1:]]
+    expected, _ = sinkhorn_divergence(
+        geometry.Geometry,
+        cost_matrix=tuple(costs),
+        epsilon=1.0,
+        solve_kwargs={"threshold": 1e-5, "max_iterations": 1000},
+    )
+    np.testing.assert_allclose(value - sum(own) / 2, expected, rtol=1e-3)
+
+
+def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
+    cost = jnp.array([[0.0, 1.0], [1.0, 0.0]])
+    b = jnp.array([1.0, 0.0])
+    found = ot.solve_batch(cost, None, b, epsilon=1e-3, iterations=50)
+    np.testing.assert_allclose(found.transport_cost, 0.5, rtol=1e-3)
+
+
+def test_an_unknown_ground_distance_is_refused():
+    with pytest.raises(UserError, match="'cosine': choose 'euclidean' or 'manhattan'"):
+        ot.ground_cost(np.zeros((2, 3)), np.zeros((2, 3)), "cosine", 1.0)

@@ -1,0 +1,80 @@
+"""Transport by ott-jax, compared with POT and with finite differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import ot as pot
+import pytest
+from scipy.spatial.distance import cdist
+
+from common import ot
+
+
+def costs(n, m, d=5, seed=0, metric="euclidean"):
+    rng = np.random.default_rng(seed)
+    return cdist(rng.normal(size=(n, d)), rng.normal(size=(m, d)), metric)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_plan_and_costs_agree_with_pot(metric):
+    cost = costs(12, 9, metric=metric)
+    a, b = (w / w.sum() for w in (np.arange(1.0, 13), np.arange(2.0, 11)))
+    plan = pot.sinkhorn(a, b, cost, 1.0, method="sinkhorn_log", numItermax=3000, stopThr=1e-12)
+    ours = ot.transport(cost, a, b, epsilon=1.0, iterations=1000)
+    np.testing.assert_allclose(ours.matrix, plan, atol=1e-5)
+    np.testing.assert_allclose(ours.primal_cost, (plan * cost).sum(), rtol=1e-5)
+    relative_entropy = (plan * np.log(plan / np.outer(a, b))).sum()
+    np.testing.assert_allclose(ours.reg_ot_cost, (plan * cost).sum() + relative_entropy, rtol=1e-5)
+    assert bool(ours.converged)
+
+
+def test_a_solution_tells_whether_it_has_converged():
+    cost = costs(9, 9, metric="sqeuclidean")
+    assert bool(ot.transport(cost, epsilon=1.0, iterations=300).converged)
+    assert not bool(ot.transport(cost, epsilon=1e-3, iterations=300).converged)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("field", ["primal_cost", "reg_ot_cost"])
+def test_gradients_before_convergence_agree_with_finite_differences(p, field):
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(0)
+        x, y = (jnp.asarray(rng.normal(size=(n, 2))) for n in (4, 5))
+        y = y.at[4].set(x[2])  # distance 0
+
+        @jax.jit
+        @jax.value_and_grad
+        def loss(x):
+            cost = ot.ground_cost(x, y, "euclidean", p)
+            return getattr(ot.transport(cost, epsilon=0.5, iterations=5), field)
+
+        gradient = loss(x)[1]
+        assert np.isfinite(gradient).all()
+        for i, j in ((0, 0), (1, 1), (3, 0)):
+            step = 1e-5 * jnp.zeros_like(x).at[i, j].set(1)
+            slope = (loss(x + step)[0] - loss(x - step)[0]) / 2e-5
+            np.testing.assert_allclose(gradient[i, j], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_vmap_solves_each_problem_of_a_batch():
+    cost = np.stack([costs(4, 4, d=2, seed=seed, metric="sqeuclidean") for seed in range(6)])
+
+    @jax.value_and_grad
+    def loss(cost):
+        return ot.transport(cost, epsilon=0.5, iterations=20).primal_cost
+
+    values, gradients = jax.jit(jax.vmap(loss))(cost)
+    loss = jax.jit(loss)
+    for i in range(6):
+        value, gradient = loss(cost[i])
+        np.testing.assert_allclose(values[i], value, rtol=1e-5)
+        np.testing.assert_allclose(gradients[i], gradient, atol=1e-5)
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (7, 19), (30, 16)])
+def test_plan_agrees_with_pot(n, m):
+    cost = costs(n, m)
+    expected = pot.sinkhorn(
+        np.full(n, 1 / n), np.full(m, 1 / m), cost, 0.3, stopThr=0, numItermax=10
+    )
+    np.testing.assert_allclose(ot.plan(cost, 0.3, iterations=10), expected, atol=1e-5)

@@ -1,0 +1,136 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import orthogonal_procrustes
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import normalize
+
+from common import linear
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def isometry(seed, rows, columns):
+    q = np.linalg.qr(normal(seed, max(rows, columns), min(rows, columns)))[0]
+    return q if rows >= columns else q.T
+
+
+@pytest.mark.parametrize("array", [np.asarray, jnp.asarray])
+def test_unit_agrees_with_scikit_learn_and_keeps_zero_rows(array):
+    x = normal(0, 20, 5)
+    x[3] = 0
+    found = linear.unit(array(x))
+    np.testing.assert_allclose(found, normalize(x), atol=1e-6)
+    np.testing.assert_array_equal(found[3], 0)
+
+
+def test_unit_leaves_numpy_arrays_in_their_precision():
+    x = normal(0, 20, 5).astype(np.float64)
+    np.testing.assert_array_equal(linear.unit(x), x / np.linalg.norm(x, axis=1, keepdims=True))
+    assert linear.unit(x).dtype == np.float64
+
+
+def test_preprocess_centres_unit_rows():
+    x = np.array([[3.0, 0.0], [0.0, 5.0]])
+    expected = np.array([[1.0, -1.0], [-1.0, 1.0]]) / np.sqrt(2)
+    np.testing.assert_allclose(linear.preprocess(x), expected, atol=1e-6)
+    train, test = normal(0, 30, 4) + 1, normal(1, 5, 4) + 1
+    centre = normalize(train).mean(axis=0)
+    np.testing.assert_allclose(
+        linear.preprocess(test, train), normalize(normalize(test) - centre), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_whitening_scales_the_spectrum_and_the_negative_power_inverts_it(power):
+    x = jnp.asarray(normal(0, 200, 6) * np.arange(1, 7))
+    transform = linear.whitening(x, power)
+    np.testing.assert_allclose(transform @ linear.whitening(x, -power), np.eye(6), atol=1e-4)
+    spectrum = np.linalg.eigvalsh(np.asarray((x @ transform).T @ (x @ transform)) / 200)
+    before = np.linalg.eigvalsh(np.asarray(x.T @ x) / 200)
+    np.testing.assert_allclose(spectrum, np.sort(before ** (1 - power)), rtol=1e-3)
+
+
+def test_whitening_on_the_span_of_few_rows():
+    x = normal(0, 4, 10)
+    white, inverse = linear.whitening_on_span(x)
+    np.testing.assert_allclose((x @ white) @ (x @ white).T, np.eye(4), atol=1e-5)
+    np.testing.assert_allclose(x @ white @ inverse, x, atol=1e-5)
+    np.testing.assert_allclose(inverse, np.linalg.pinv(white, rcond=1e-4), atol=1e-4)
+
+
+def correlated(seed, n, d_x, d_y, condition=30.0):
+    """Rows of unequal variance in their directions, and a noisy linear image of them."""
+    x = normal(seed, n, d_x) * np.geomspace(1, 1 / condition, d_x, dtype=np.float32)
+    x = x @ isometry(seed + 1, d_x, d_x)
+    return x, x @ normal(seed + 2, d_x, d_y) + normal(seed + 3, n, d_y) / 10
+
+
+@given(st.integers(0, 1000), st.sampled_from([(50, 7), (12, 12), (500, 30)]))
+@settings(max_examples=15, deadline=None)
+def test_procrustes_agrees_with_scipy(seed, shape):
+    x, y = correlated(seed, *shape, shape[1], condition=3)
+    expected, _ = orthogonal_procrustes(x.astype(np.float64), y.astype(np.float64))
+    np.testing.assert_allclose(linear.procrustes(x, y), expected, atol=5e-4)
+    expected = np.sum((x @ expected) * y)
+    found = np.asarray(linear.procrustes(x, y))
+    assert np.sum((x @ found) * y) > expected - 1e-5 * abs(expected)
+    np.testing.assert_allclose(found.T @ found, np.eye(shape[1]), atol=2e-6)
+
+
+@pytest.mark.parametrize(("d_x", "d_y"), [(4, 7), (7, 4)])
+def test_rectangular_procrustes_is_the_best_partial_isometry(d_x, d_y):
+    x, y = normal(0, 40, d_x), normal(1, 40, d_y)
+    found = np.asarray(linear.procrustes(x, y))
+    small = found @ found.T if d_x < d_y else found.T @ found
+    np.testing.assert_allclose(small, np.eye(4), atol=2e-6)
+    best = np.linalg.svd(x.T @ y, compute_uv=False).sum()  # von Neumann's bound
+    np.testing.assert_allclose(np.sum((x @ found) * y), best, rtol=1e-5)
+    # Padding the narrower space with zero columns gives the square problem.
+    wide = [np.pad(z, [(0, 0), (0, 7 - z.shape[1])]) for z in (x, y)]
+    square = orthogonal_procrustes(*wide)[0][:d_x, :d_y]
+    np.testing.assert_allclose(np.sum((x @ square) * y), best, rtol=1e-5)
+
+
+# Many rows, as many as columns, and fewer (the least norm).
+@pytest.mark.parametrize(
+    ("n", "d_x", "atol"), [(3000, 20, 1e-4), (12, 12, 5e-3), (5, 20, 1e-3)], ids=str
+)
+def test_least_squares_agrees_with_numpy(n, d_x, atol):
+    x, y = correlated(0, n, d_x, 6)
+    expected = np.linalg.lstsq(x.astype(np.float64), y.astype(np.float64), rcond=None)[0]
+    np.testing.assert_allclose(linear.least_squares(x, y), expected, atol=atol)
+
+
+def test_least_squares_of_deficient_rank_has_least_norm():
+    x, y = correlated(0, 20_000, 20, 6)
+    x = np.concatenate([x, x[:, :5]], axis=1)
+    expected = np.linalg.lstsq(x.astype(np.float64), y.astype(np.float64), rcond=None)[0]
+    np.testing.assert_allclose(linear.least_squares(x, y), expected, atol=1e-4)
+    zeros = linear.least_squares(np.zeros((5, 3)), np.zeros((5, 2)))
+    np.testing.assert_array_equal(zeros, np.zeros((3, 2)))
+
+
+def test_least_squares_is_as_accurate_as_float32_allows():
+    x, y = correlated(0, 3000, 30, 6, condition=1000.0)
+    expected = np.linalg.lstsq(x.astype(np.float64), y.astype(np.float64), rcond=None)[0]
+    error = np.linalg.norm(linear.least_squares(x, y) - expected) / np.linalg.norm(expected)
+    assert error < 1e-3  # condition x rounding; the normal equations would lose all digits
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 1.0, 50.0])
+@pytest.mark.parametrize(("n", "d_x"), [(3000, 20), (5, 20)], ids=str)
+def test_ridge_agrees_with_scikit_learn(n, d_x, penalty):
+    x, y = correlated(0, n, d_x, 6)
+    peer = Ridge(alpha=penalty, fit_intercept=False, solver="svd")
+    expected = peer.fit(x.astype(np.float64), y.astype(np.float64)).coef_.T
+    np.testing.assert_allclose(linear.ridge(x, y, penalty), expected, atol=5e-4)
+
+
+def test_ridge_without_penalty_is_least_squares():
+    x, y = correlated(0, 30, 8, 6)
+    np.testing.assert_array_equal(linear.ridge(x, y, 0.0), linear.least_squares(x, y))

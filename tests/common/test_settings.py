@@ -1,0 +1,66 @@
+import dataclasses
+
+import pytest
+from ml_collections import ConfigDict
+
+from common.errors import UserError
+from common.settings import apply_quick, settings, sweep
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Optimiser:
+    rate: float
+    decay: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    optimiser: Optimiser
+    steps: int
+    sizes: tuple[int, ...] = ()
+    random_seed: int = 0
+
+
+def config(**values):
+    standard = {"optimiser": {"rate": 0.5}, "steps": 60, "sizes": [4, 8], "other": 1}
+    return ConfigDict(standard | values).lock()
+
+
+def test_a_dataclass_is_built_from_the_values_of_its_fields():
+    found = settings(Training, config(), random_seed=3)
+    assert found == Training(optimiser=Optimiser(rate=0.5), steps=60, sizes=(4, 8), random_seed=3)
+    assert hash(found) == hash(settings(Training, config(), random_seed=3))
+
+
+def test_given_fields_take_precedence_over_the_config():
+    assert settings(Training, config(), steps=2).steps == 2
+
+
+def test_a_missing_value_is_named():
+    with pytest.raises(UserError, match="lacks 'rate', which Optimiser needs"):
+        settings(Training, config(optimiser={}))
+
+
+def test_quick_values_apply_unless_the_command_line_gave_others():
+    values = {"quick": True, "when_quick": {"steps": 2, "optimiser": {"rate": 0.1}}}
+    found = apply_quick(config(**values), {"steps": 3})
+    assert (found.steps, found.optimiser.rate) == (3, 0.1)
+    assert apply_quick(config(**values | {"quick": False})).steps == 60
+    assert apply_quick(config()).steps == 60  # a config without quick
+
+
+def test_names_separated_by_commas_are_split():
+    assert apply_quick(config(methods=("a,b", "c"))).methods == ("a", "b", "c")
+
+
+def test_a_sweep_sets_one_value_at_a_time():
+    base = config(sweep_over="optimiser.rate", sweep_values=(0.1, 0.2))
+    points = sweep(base)
+    assert [(value, point.optimiser.rate) for value, point in points] == [(0.1, 0.1), (0.2, 0.2)]
+    assert base.optimiser.rate == 0.5
+
+
+@pytest.mark.parametrize(("name", "value"), [("stepz", 1), ("steps", "many")])
+def test_a_sweep_over_a_value_that_cannot_be_set_is_refused(name, value):
+    with pytest.raises(UserError, match=f"{name} can't be {value!r}"):
+        sweep(config(sweep_over=name, sweep_values=(value,)))

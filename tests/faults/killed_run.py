@@ -1,0 +1,72 @@
+"""A run of two parts with checkpoints that can kill itself at a named point (see test_kill.py).
+
+  python -m tests.faults.killed_run FOLDER [POINT]
+
+The points are file operations, which the interpreter announces to audit hooks before it performs
+them (PEP 578), so that where a kill falls depends neither on the machine's speed nor on its cores.
+"""
+
+import os
+import re
+import signal
+import sys
+
+import jax
+import jax.numpy as jnp
+
+from common import train
+from common.workdir import Workdir, write_json
+
+# Point -> audit event, and pattern of the path that the operation is about to change.
+POINTS = {
+    "start": ("os.rename", r"config\.json$"),
+    "first checkpoint": ("os.rename", r"checkpoints/walk-0/6$"),
+    "checkpoint": ("os.rename", r"checkpoints/walk-0/24$"),
+    "part file": ("os.rename", r"parts/walk-0\.json$"),
+    "between parts": ("os.mkdir", r"checkpoints/walk-1$"),
+    "results": ("os.rename", r"results\.json$"),
+}
+
+
+def kill_at(point: str) -> None:
+    """Ends this process by SIGKILL at the given point, with half of the file concerned on disk."""
+    wanted, pattern = POINTS[point]
+
+    def hook(event: str, arguments: tuple) -> None:
+        if event != wanted:
+            return
+        path = str(arguments[1] if event == "os.rename" else arguments[0])
+        if re.search(pattern, path):
+            if event == "os.rename" and os.path.isfile(arguments[0]):
+                os.truncate(arguments[0], os.path.getsize(arguments[0]) // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+def step(state, index, key, settings):
+    """A random walk: a step that is lost or taken twice changes its end."""
+    noise = jax.random.normal(jax.random.fold_in(key, index), state.shape)
+    return state + noise, {"mean": noise.mean()}
+
+
+def main(folder: str, point: str | None = None) -> None:
+    """Two random walks; their sums are the results."""
+    if point:
+        kill_at(point)
+    work = Workdir(folder, {})
+
+    def walk(random_seed: int) -> float:
+        options = {"num_steps": 36, "chunk": 6, "work": work, "part": f"walk-{random_seed}"}
+        return float(train.run(step, jnp.zeros(9), jax.random.key(random_seed), 0, **options).sum())
+
+    sums = []
+    for random_seed in range(2):
+        name = f"walk-{random_seed}"
+        sums.append(work.part(name, lambda s=random_seed: walk(s)))
+        train.forget_checkpoints(work, name)
+    write_json(work.path / "results.json", sums)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,95 @@
+"""The closed forms against numpy, written step by step from their papers in double precision."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from common.errors import UserError
+from lpl import methods
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Two noisy views, of 10 and 7 dimensions, of the same 80 points, 40 of them paired."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((80, 12)) * np.linspace(1, 0.2, 12)
+    source, target = (
+        points @ rng.standard_normal((12, d)) + 0.1 * rng.standard_normal((80, d)) + 0.5
+        for d in (10, 7)
+    )
+    return source, target, np.stack([rng.permutation(80)[:40]] * 2, axis=1)
+
+
+def fit(method, problem, num_pairs=40):
+    names, key = ("source", "target", "pairs"), jax.random.key(0)
+    arrays = {name: jnp.asarray(array) for name, array in zip(names, problem, strict=True)}
+    return method.fit(methods.Problem(**arrays, num_pairs=num_pairs, key=key))
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def cosines(x, z):
+    return unit(np.asarray(x, np.float64)) @ unit(np.asarray(z, np.float64)).T
+
+
+def test_shigeto_2015_is_ridge_regression_from_target_to_source(problem):
+    source, target, pairs = problem
+    x, z = unit(source), unit(target)
+    a, b = z[pairs[:, 1]], x[pairs[:, 0]]
+    expected = z @ np.linalg.solve(a.T @ a + 0.5 * np.eye(7), a.T @ b)
+    mapped = fit(methods.RidgeRegression(normalise=("unit",), penalty=0.5), problem)
+    np.testing.assert_allclose(mapped[0], x, atol=1e-6)
+    np.testing.assert_allclose(mapped[1], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(("steps", "fraction"), [(("unit", "center"), 1.0), (("unit",), 0.6)])
+def test_artetxe_2016_and_smith_2017_are_orthogonal_maps(problem, steps, fraction):
+    source, target, pairs = problem
+    x, z = unit(source), unit(target)
+    if "center" in steps:
+        x, z = x - x.mean(0), z - z.mean(0)
+    left, _, right = np.linalg.svd(x[pairs[:, 0]].T @ z[pairs[:, 1]], full_matrices=False)
+    r = round(fraction * 7)
+    expected = cosines((x @ left)[:, :r], (z @ right.T)[:, :r])
+    found = fit(methods.MultiStep(normalise=steps, keep_fraction=fraction), problem)
+    assert found[0].shape == (80, r)
+    np.testing.assert_allclose(cosines(*found), expected, atol=1e-4)
+
+
+def test_artetxe_2018_whitens_reweights_and_undoes_the_whitening(problem):
+    source, target, pairs = problem
+    x, z = unit(source), unit(target)
+    x, z = x - x.mean(0), z - z.mean(0)
+
+    def whitening(rows):
+        _, s, vt = np.linalg.svd(rows, full_matrices=False)
+        return vt.T @ np.diag(1 / s) @ vt
+
+    wx, wz = whitening(x[pairs[:, 0]]), whitening(z[pairs[:, 1]])
+    u, s, vt = np.linalg.svd((x @ wx)[pairs[:, 0]].T @ (z @ wz)[pairs[:, 1]], full_matrices=False)
+    v = vt.T
+    mapped_x = x @ wx @ u @ (u.T @ np.linalg.inv(wx) @ u)
+    mapped_z = (z @ wz @ v * s) @ (v.T @ np.linalg.inv(wz) @ v)
+    expected = cosines(mapped_x[:, :5], mapped_z[:, :5])
+    method = methods.MultiStep(
+        normalise=("unit", "center"), whiten=True, reweight=1.0, keep_fraction=5 / 7
+    )
+    np.testing.assert_allclose(cosines(*fit(method, problem)), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("options", [{}, {"whiten": True, "reweight": 1.0}])
+def test_fewer_pairs_than_dimensions_give_finite_coordinates(problem, options):
+    found = fit(methods.MultiStep(normalise=("unit",), **options), problem, num_pairs=4)
+    assert all(np.isfinite(np.asarray(x)).all() for x in found)
+
+
+def test_normalisation_steps_are_applied_in_the_given_order():
+    x = jnp.array([[3.0, 4.0], [0.0, 2.0]])
+    found = [methods.normalise(x, steps) for steps in (("unit", "center"), ("center", "unit"))]
+    np.testing.assert_allclose(found[0], [[0.3, -0.1], [-0.3, 0.1]], atol=1e-6)
+    np.testing.assert_allclose(found[1], np.array([[3, 2], [-3, -2]]) / 13**0.5, atol=1e-6)
+    with pytest.raises(UserError, match="no normalisation 'norm': choose from unit, center"):
+        methods.normalise(x, ("norm",))

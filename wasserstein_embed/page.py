@@ -1,0 +1,25 @@
+"""What the documentation shows of the kept runs (`python -m docs.render`)."""
+
+from common.records import Headline, Record
+from wasserstein_embed import graphs_report, images_report, words_report
+
+HEADLINES = (
+    Headline(
+        "images, kNN accuracy, trained by Euclidean distance",
+        "wasserstein_embed/images",
+        {"method": "euclidean", "neighbours_by": "euclidean", "metric": "knn_accuracy"},
+    ),
+    Headline(
+        "graphs, distortion of clouds of five points in the plane",
+        "wasserstein_embed/graphs",
+        {"recipe": "reference", "method": "wasserstein_r2", "size": 5},
+    ),
+)
+
+
+def tables(record: Record) -> dict[str, str]:
+    """The tables of a kept run by title, the first one after the description, as in table.md."""
+    reports = {"graphs": graphs_report, "words": words_report}
+    report = reports.get(record.rows[0].experiment, images_report)
+    (title, first), *others = report.tables(record.rows).items()
+    return {title: f"{report.describe(record.rows)}\n\n{first}", **dict(others)}
