@@ -66,9 +66,7 @@ def run(main: Callable[[list[str]], None]) -> None:
     def guarded(argv: list[str]) -> None:
         logging.set_verbosity(logging.INFO)
         logging.use_absl_handler()
-        logging.get_absl_handler().addFilter(
-            lambda record: record.levelno > py_logging.INFO or not VERBOSE.search(record.pathname)
-        )
+        logging.get_absl_handler().addFilter(_worth_showing)
         try:
             main(argv)
         except UserError as error:
@@ -85,6 +83,16 @@ def run(main: Callable[[list[str]], None]) -> None:
             _exit("Interrupted: run the same command again to resume.")
 
     app.run(guarded, flags_parser=_parse)
+
+
+def _worth_showing(record: py_logging.LogRecord) -> bool:
+    """Drops the steps of verbose libraries, and tracebacks that their threads log before raising.
+
+    Orbax logs the traceback of a failed write in its thread; the error is raised again where the
+    checkpoint is waited for, and is reported there.
+    """
+    steps = record.levelno <= py_logging.INFO or record.exc_info
+    return not (steps and VERBOSE.search(record.pathname))
 
 
 def _parse(argv: list[str]) -> list[str]:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from absl import logging as absl_logging
 from absl.testing import flagsaver
 
 from anchor_opt.align import files
@@ -59,6 +60,8 @@ def failure(monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["run"])
         # Without the handlers of imported libraries, whose stream is a file and has the limit too.
         monkeypatch.setattr(logging.getLogger(), "handlers", [])
+        handler = absl_logging.get_absl_handler().python_handler
+        monkeypatch.setattr(handler, "stream", sys.stderr)
         with flagsaver.flagsaver(), pytest.raises(SystemExit) as left:
             cli.run(lambda argv: main())
         lines = capsys.readouterr().err.replace("\r", "\n").splitlines()
