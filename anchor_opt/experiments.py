@@ -16,7 +16,7 @@ from anchor_opt.relative import Problem, Run, sample
 from anchor_opt.retrieval_report import joined
 from anchor_opt.runner import ROLES, Grid, other
 from common import report
-from common.data import english, paired_spaces
+from common.data import paired_spaces
 from common.data.paired_spaces import PairedSpaces
 from common.linear import preprocess
 from common.metrics import correspondence
@@ -31,7 +31,9 @@ def retrieval(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Retrieval across two word spaces (Tables 1, 4, 5): every method, both directions."""
     data = _words(config, config.num_words, cache)
     groups = retrieval_report.word_groups(config.figure_words, data.names, data.source)
-    return _retrieval(config.experiment, runner.grid(config), work, data, groups, english.SPACES)
+    return _retrieval(
+        config.experiment, runner.grid(config), work, data, groups, paired_spaces.SPACES
+    )
 
 
 def across_images(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -70,7 +72,7 @@ def sweep_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
             runner.grid(point),
             work,
             PairedSpaces(*(part[: point.num_words] for part in data)),
-            english.SPACES,
+            paired_spaces.SPACES,
             prefix=f"{config.sweep_over}-{value}-",
             experiment=config.experiment,
             sweep_over=config.sweep_over,

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from common import train
-from common.data import array_cache, corpus, english, reviews
+from common.data import array_cache, corpus, paired_spaces, reviews
 from common.data.corpus import Corpus
 from common.errors import UserError
 from common.linear import unit
@@ -84,7 +84,7 @@ def load(
     """Loads embeddings by name, training those that are not in the cache directory.
 
     Args:
-      names: keys of `models`, or pretrained spaces of `common.data.english`.
+      names: keys of `models`, or pretrained spaces of `common.data.paired_spaces`.
       models: the embeddings that are trained on the text.
       text: the training text, whose vocabulary is embedded.
       work: the run's folder, for the checkpoints of a training.
@@ -97,20 +97,22 @@ def load(
     for name in dict.fromkeys(names):
         if name in models:
             found[name] = _trained(name, models, text, work, cache)
-        elif name in english.SPACES:
+        elif name in paired_spaces.SPACES:
             found[name] = _pretrained(name, text, cache)
         else:
-            choices = ", ".join([*models, *english.SPACES])
+            choices = ", ".join([*models, *paired_spaces.SPACES])
             raise UserError(f"There is no embedding '{name}': choose from {choices}.")
     return found
 
 
 def _pretrained(name: str, text: Text, cache: Path) -> Embedding:
     """The rows of a pretrained space that belong to words of the text."""
-    space = english.load(name, english.NUM_WORDS, cache)
+    space = paired_spaces.load_space(name, cache)
     row_of = {word: row for row, word in enumerate(space.words)}
     rows = np.array([row_of.get(word, -1) for word in text.corpus.words])
     known = rows >= 0
+    if not known.any():
+        raise UserError(f"The space '{name}' has no word of the texts: choose a space of words.")
     return Embedding(np.where(known[:, None], space.vectors[rows], 0), known, np.nan)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from common.data import dictionary, english, paired_spaces
+from common.data import dictionary, paired_spaces
 from common.data.dictionary import Lookup
 from common.data.vector_files import Space
 
@@ -21,7 +21,7 @@ class BilingualData(NamedTuple):
       target: words and raw vectors of the target space.
       dictionary: pairs of rows, from which training and validation pairs are taken.
       test: test pairs; None if these are taken from `dictionary`.
-      proxy: whether an embedded space takes the place of the paper's.
+      proxy: whether a space by name takes the place of one of the paper's.
     """
 
     names: tuple[str, str, str]
@@ -51,20 +51,21 @@ def load(
     Raises:
       UserError: unknown names, or files that can't be read.
     """
-    source, target = (paired_spaces.load_space(name, "", cache, max_rows) for name in names[:2])
+    source, target = (
+        paired_spaces.load_space(name, cache, max_rows=max_rows) for name in names[:2]
+    )
     known, *tests = [
         dictionary.lookup(dictionary.load(name, cache, source.words), source.words, target.words)
         for name in (names[2], test)
         if name
     ]
-    embedded = {*english.SPACES, *paired_spaces.OTHERS}
     return BilingualData(
         names=names,
         source=source,
         target=target,
         dictionary=known,
         test=tests[0] if tests else None,
-        proxy=not embedded.isdisjoint(names[:2]),
+        proxy=not paired_spaces.SPACES.keys().isdisjoint(names[:2]),
     )
 
 

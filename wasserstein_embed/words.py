@@ -12,8 +12,9 @@ from scipy.ndimage import maximum_filter
 from scipy.stats import spearmanr
 
 from common import train
-from common.data import english
+from common.data import paired_spaces
 from common.data.corpus import Corpus
+from common.errors import UserError
 from common.linear import unit
 from common.workdir import Workdir
 from wasserstein_embed import word_embed
@@ -40,14 +41,22 @@ def gold_similarities(
     """Draws pairs among the words that the reference space has.
 
     Args:
-      reference_space: a space of common/data/english.py.
+      reference_space: a space by name or path, see `paired_spaces.load_space`.
       words: the vocabulary.
       num_pairs: number of draws; pairs of a word with itself are left out.
       cache: the data cache.
+
+    Raises:
+      UserError: as `paired_spaces.load_space`, or fewer than two words in common.
     """
-    space = english.load(reference_space, english.NUM_WORDS, cache)
+    space = paired_spaces.load_space(reference_space, cache)
     row_of = {word: row for row, word in enumerate(space.words)}
     known = np.array([i for i, word in enumerate(words) if word in row_of])
+    if len(known) < 2:
+        raise UserError(
+            f"The space '{reference_space}' has {len(known)} words of the texts: choose a space of "
+            "words for config.reference_space."
+        )
     first, second = np.random.default_rng(0).integers(len(known), size=(2, num_pairs))
     distinct = first != second
     first, second = known[first[distinct]], known[second[distinct]]

@@ -1,5 +1,11 @@
-"""Two embedding spaces with the same items in the same order, and loading them by name or path."""
+"""Embedding spaces by name or path, and two of them with the same items in the same order.
 
+`SPACES` is the one place where a space gets its name. The items of a space are words, sentences or
+images; two spaces are paired by equality of their items' names.
+"""
+
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +16,11 @@ from common.data import english, french, vector_files, word2vec
 from common.data.vector_files import Space
 from common.errors import UserError
 
-OTHERS = {french.NAME: french.load, word2vec.NAME: word2vec.load}  # with words of their own
+SPACES: dict[str, Callable[[Path], Space]] = {
+    **{name: partial(english.load, name, english.NUM_WORDS) for name in english.SPACES},
+    word2vec.NAME: word2vec.load,
+    french.NAME: french.load,
+}  # name -> function of the cache directory
 
 
 class PairedSpaces(NamedTuple):
@@ -50,7 +60,7 @@ def load(
       UserError: as `load_space`, or fewer shared words than `num_words`.
     """
     spaces = [
-        load_space(name, word_list, cache, max_rows)
+        load_space(name, cache, word_list=word_list, max_rows=max_rows)
         for name, word_list in ((source, source_words), (target, target_words))
     ]
     rows = [{word: row for row, word in enumerate(space.words)} for space in spaces]
@@ -70,26 +80,25 @@ def load(
     return PairedSpaces(names=shared, source=vectors[0], target=vectors[1])
 
 
-def load_space(name: str, word_list: str, cache: Path, max_rows: int) -> Space:
-    """Loads one word space.
+def load_space(
+    name: str, cache: Path, *, word_list: str = "", max_rows: int | None = None
+) -> Space:
+    """Loads one space.
 
     Args:
-      name: minilm, minilm_input, glove, word2vec, french, or the path of a file that
-        `vector_files.read` reads.
-      word_list: path of the words of an array without words; else empty.
+      name: a key of `SPACES`, or the path of a file that `vector_files.read` reads.
       cache: the cache directory.
-      max_rows: number of rows to read from a file.
+      word_list: path of the words of an array without words; else empty.
+      max_rows: number of rows to read from a file; None reads the whole file.
 
     Raises:
       UserError: an unknown name, or a file that cannot be read.
     """
-    if name in english.SPACES:
-        return english.load(name, english.NUM_WORDS, cache)
-    if name in OTHERS:
-        return OTHERS[name](cache)
+    if name in SPACES:
+        return SPACES[name](cache)
     if not Path(name).exists():
         raise UserError(
-            f"'{name}' is neither a file of vectors nor one of {', '.join(english.SPACES)}, "
-            f"{', '.join(OTHERS)}: correct the name or the path."
+            f"'{name}' is neither a file of vectors nor one of {', '.join(SPACES)}: correct the "
+            "name or the path."
         )
     return vector_files.read(Path(name), Path(word_list) if word_list else None, max_rows)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from common import settings
-from common.data import bbc, english, reviews
+from common.data import bbc, paired_spaces, reviews
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.workdir import Workdir
@@ -25,10 +25,14 @@ SMALL |= {"glove.dim": 12, "glove.blocks": 4, "glove.epochs_per_step": 1, "glove
 def cache(tmp_path_factory):
     """A folder for trained embeddings; data are read from the usual cache directory."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, arguments in ((reviews, 1), (english, 2), (bbc, 0)):
-            load = functools.cache(module.load)
+        for module, name, arguments in (
+            (reviews, "load", 1),
+            (paired_spaces, "load_space", 1),
+            (bbc, "load", 0),
+        ):
+            load = functools.cache(getattr(module, name))
             read = lambda *given, load=load, n=arguments: load(*given[:n], cache_dir())  # noqa: E731
-            patch.setattr(module, "load", read)
+            patch.setattr(module, name, read)
         yield tmp_path_factory.mktemp("cache")
 
 

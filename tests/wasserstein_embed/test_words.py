@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common.data import english, reviews
+from common.data import paired_spaces, reviews
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.settings import settings
@@ -40,8 +40,8 @@ SETTINGS = settings(word_embed.Settings, get_config(), **CLOUD, batch_size=500)
 @pytest.fixture(autouse=True, scope="module")
 def load_once():
     with pytest.MonkeyPatch.context() as patch:
-        for module in (reviews, english):
-            patch.setattr(module, "load", functools.cache(module.load))
+        for module, name in ((reviews, "load"), (paired_spaces, "load_space")):
+            patch.setattr(module, name, functools.cache(getattr(module, name)))
         yield
 
 
@@ -111,8 +111,11 @@ def test_a_run_writes_rows_neighbours_and_figures(tmp_path):
         ({"dataset": "amazon"}, "'amazon'"),
         ({"geometries": ("spherical",)}, "no geometry 'spherical'"),
         ({"reference_space": "elmo"}, "'elmo'"),
+        ({"reference_space": "no_words.npz"}, "'no_words.npz' has 0 words of the texts"),
     ],
 )
-def test_mistakes_are_user_errors(tmp_path, change, message):
+def test_mistakes_are_user_errors(tmp_path, monkeypatch, change, message):
+    monkeypatch.chdir(tmp_path)
+    np.savez("no_words.npz", vectors=np.eye(3))
     with pytest.raises(UserError, match=message):
         run(tmp_path, **change)
