@@ -1,0 +1,47 @@
+"""Words of a language, most frequent first, by wordfreq (Speer 2022).
+
+wordfreq merges counts of Wikipedia, subtitles, news, books, web pages and social media, all in
+lower case. Its lists are files in the format cBpack: a header, then for n = 0, 1, 2, ... a list,
+in alphabetic order, of the words whose frequency rounds to 10^(-n/100).
+"""
+
+import gzip
+from pathlib import Path
+
+import msgpack
+
+from common.data.packages import PACKAGES, read_member
+from common.errors import UserError
+
+LANGUAGES = ("en", "fi")
+HEADER = {"format": "cB", "version": 1}
+
+
+def most_frequent(language: str, cache: Path) -> list[str]:
+    """Returns the words of a language, most frequent first, those of 10^-8 and more.
+
+    Args:
+      language: one of `LANGUAGES`.
+      cache: the cache directory.
+
+    Raises:
+      UserError: an unknown language, or a failed download.
+    """
+    if language not in LANGUAGES:
+        raise UserError(
+            f"There are no word frequencies of '{language}': choose one of {', '.join(LANGUAGES)}."
+        )
+    packed = read_member(PACKAGES["wordfreq"], cache, f"wordfreq/data/large_{language}.msgpack.gz")
+    return read_cbpack(gzip.decompress(packed))
+
+
+def read_cbpack(content: bytes) -> list[str]:
+    """Returns the words of a cBpack file in its order.
+
+    Raises:
+      ValueError: the content has another format.
+    """
+    header, *lists = msgpack.unpackb(content)
+    if header != HEADER:
+        raise ValueError(f"{header} is not the header {HEADER}")
+    return [word for words in lists for word in words]
