@@ -2,17 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from absl import logging
+from jaxtyping import Float
+from tqdm import tqdm
 
 from common.data.packages import CACHE_VARIABLE
 from common.errors import UserError
 from common.workdir import read_arrays, write_arrays
 
 Arrays = dict[str, np.ndarray]
+Items = TypeVar("Items", bound=Sequence[str] | np.ndarray)
 
 
 def load_or_compute(
@@ -30,23 +34,83 @@ def load_or_compute(
     Raises:
       UserError: the folder cannot be written.
     """
-    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-    path = folder / f"{name}-{digest[:24]}.npz"
+    path = _path(folder, name, recipe)
+    stored = _read(path)
+    if stored is None:
+        logging.info("Computing '%s' once into %s", name, path)
+        stored = _write(path, compute())
+    return stored
+
+
+def load_or_compute_shards(
+    folder: Path,
+    name: str,
+    recipe: object,
+    items: Items,
+    compute: Callable[[Items, tqdm], Float[np.ndarray, "k d"]],
+    *,
+    shard_size: int,
+    progress: str,
+    unit: str,
+) -> Float[np.ndarray, "n d"]:
+    """Reads one vector for each item; computes and stores the shards that are absent or damaged.
+
+    A shard is `shard_size` items in a row. Each is stored as soon as it is computed, so that a run
+    that was killed resumes. The file of a shard is named by its own items, so that the shards of
+    the first items serve a longer list as well.
+
+    Args:
+      folder: see `load_or_compute`.
+      name: see `load_or_compute`.
+      recipe: everything but the items that determines an item's vector, JSON-serialisable.
+      items: n texts, or an array of n rows.
+      compute: returns the vectors of a shard's items; it may advance the bar by their number.
+      shard_size: number of items of a shard.
+      progress: label of the progress bar, which is hidden if there are fewer than 500 items.
+      unit: what an item is, on the progress bar.
+
+    Raises:
+      UserError: the folder cannot be written, or raised by `compute`.
+    """
+    vectors = []
+    with tqdm(total=len(items), desc=progress, unit=unit, disable=len(items) < 500) as bar:
+        for start in range(0, max(1, len(items)), shard_size):  # no items are one empty shard
+            shard = items[start : start + shard_size]
+            content = digest(shard) if isinstance(shard, np.ndarray) else list(shard)
+            path = _path(folder, f"{name}-{start:07d}", [recipe, content])
+            stored = _read(path)
+            if stored is None:
+                stored = _write(path, {"vectors": compute(shard, bar)})
+            vectors.append(stored["vectors"])
+            bar.update(start + len(shard) - bar.n)
+    return np.concatenate(vectors)
+
+
+def _path(folder: Path, name: str, recipe: object) -> Path:
+    found = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    return folder / f"{name}-{found[:24]}.npz"
+
+
+def _read(path: Path) -> Arrays | None:
+    """The stored arrays; None if there are none or they are damaged."""
     if path.exists():
         try:
             return read_arrays(path)
         except UserError:
             logging.warning("%s is damaged.", path)
-    logging.info("Computing '%s' once into %s", name, path)
-    computed = {key: np.asarray(array) for key, array in compute().items()}
+    return None
+
+
+def _write(path: Path, arrays: Arrays) -> Arrays:
+    arrays = {key: np.asarray(array) for key, array in arrays.items()}
     try:
-        write_arrays(path, computed)
+        write_arrays(path, arrays)
     except OSError as error:
         raise UserError(
             f"Cannot write {path} ({error.strerror or error}): make room, or point "
             f"{CACHE_VARIABLE} at a writable folder if it is in the cache."
         ) from error
-    return computed
+    return arrays
 
 
 def digest(*arrays: np.ndarray) -> str:
