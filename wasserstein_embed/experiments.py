@@ -86,7 +86,7 @@ def _graph_trainings(config: ConfigDict) -> Iterator[tuple[str, str, metric_embe
 def image_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Siamese training by Sinkhorn and by Euclidean distance: kNN accuracy, Figures 1 to 3."""
     names = (config.train_split, config.test_split)
-    splits = images.read(config.dataset, config.idx, *names, cache)
+    splits = images.read(config.dataset, *names, cache)
     rows = _image_rows(config, work, splits)
     parts = {m: [f"seed{s}-{m}" for s in config.random_seeds] for m in config.methods}
     first = {m: read_arrays(work.path / images.clouds_file(runs[0])) for m, runs in parts.items()}
@@ -103,7 +103,7 @@ def image_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
 def image_sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """The image experiment with each of config.sweep_values as config.sweep_over."""
     names = (config.train_split, config.test_split)
-    splits = images.read(config.dataset, config.idx, *names, cache)
+    splits = images.read(config.dataset, *names, cache)
     rows = []
     for value, point in sweep(config):
         swept = {"sweep_over": config.sweep_over, "sweep_value": value}

@@ -11,7 +11,6 @@ from jaxtyping import Array, Int, UInt8
 from sklearn.neighbors import KNeighborsClassifier
 
 from common import train
-from common.data import idx
 from common.data.images import MNIST_5K, Images, load
 from common.parallel import map_rows
 from common.workdir import Workdir, write_arrays
@@ -29,12 +28,11 @@ class Splits(NamedTuple):
     test: Images
 
 
-def read(dataset: str, idx_folder: str, train_split: str, test_split: str, cache: Path) -> Splits:
+def read(dataset: str, train_split: str, test_split: str, cache: Path) -> Splits:
     """Reads both splits.
 
     Args:
-      dataset: `mnist_5k` or an image set of the TFDS catalogue.
-      idx_folder: folder of four IDX files that are read instead; empty for none.
+      dataset: see `common.data.images.load`.
       train_split: in TFDS's notation; empty for the default.
       test_split: likewise.
       cache: the data cache.
@@ -42,10 +40,8 @@ def read(dataset: str, idx_folder: str, train_split: str, test_split: str, cache
     Raises:
       UserError: an unknown set or split, or files that can't be read.
     """
-    default = ("train", "test") if idx_folder else SPLITS.get(dataset, ("train", "test"))
+    default = SPLITS.get(dataset, ("train", "test"))
     names = (train_split or default[0], test_split or default[1])
-    if idx_folder:
-        return Splits(*(idx.load(Path(idx_folder), name) for name in names))
     return Splits(*(load(dataset, name, cache) for name in names))
 
 

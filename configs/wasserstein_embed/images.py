@@ -3,8 +3,9 @@ r"""Images as clouds of points: the MNIST report (Ghermi) after Frogner et al. 2
   python -m wasserstein_embed.main --config=configs/wasserstein_embed/images.py \
     --workdir=runs/images
 
-Takes four minutes on two cores. Expected kNN accuracy on mnist_5k: .977 trained by Sinkhorn, .984
-by Euclidean distance. The report's .9941 is on MNIST 70k.
+Trains on the whole of MNIST for ten epochs, as the report does. With 5,000 digits,
+--config.dataset=mnist_5k --config.steps=800 --config.evaluate_every=100, it takes four minutes on
+two cores; expected kNN accuracy .977 trained by Sinkhorn, .984 by Euclidean distance.
 """
 
 from ml_collections import ConfigDict
@@ -16,8 +17,9 @@ def get_config() -> ConfigDict:
     config.experiment = "images"  # a name of wasserstein_embed/experiments.py
 
     # Data
-    config.dataset = "mnist_5k"  # or an image set of the TFDS catalogue: mnist, fashion_mnist
-    config.idx = ""  # folder of the set's four IDX files, which are read instead of TFDS
+    # The whole of MNIST (70,000 digits); or fashion_mnist, as many images of clothes; or mnist_5k,
+    # 5,000 digits; or the path of a folder with four IDX files; or a set of the TFDS catalogue.
+    config.dataset = "mnist"
     config.train_split = ""  # in TFDS's notation; "": 4,000 images of mnist_5k, else 'train'
     config.test_split = ""  # "": the other 1,000 images, else 'test'
     config.pixel_mean = 0.1307  # of pixels from 0 to 1; code
@@ -42,10 +44,10 @@ def get_config() -> ConfigDict:
     # Training
     config.margin = 0.6  # code
     config.batch_size = 128  # pairs, half of them of one class; code
-    config.steps = 800  # takes minutes; code: 10 epochs of 60,000 images, which are 4,690 steps
+    config.steps = 4_690  # 10 epochs of 60,000 images; code
     config.learning_rate = 1e-3  # of Adam; code
     config.decay_after = 0.8  # of the steps; then a tenth of the rate; code: 8 of 10 epochs
-    config.evaluate_every = 100  # steps, also between checkpoints
+    config.evaluate_every = 469  # steps, also between checkpoints; one epoch
 
     # Evaluation
     config.num_test_pairs = 10_000  # half of them of one class; code
@@ -54,6 +56,7 @@ def get_config() -> ConfigDict:
 
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
+    config.when_quick.dataset = "mnist_5k"
     config.when_quick.steps = 20
     config.when_quick.evaluate_every = 10
     config.when_quick.batch_size = 64

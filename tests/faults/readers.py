@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from common import alignment
-from common.data import idx, labelled_vectors, packages, text_files, vector_files
+from common.data import images, labelled_vectors, packages, text_files, vector_files
 from tests.samples import bert_files
 
 WORDS = ["the", "of", "café", "New York", "\u00a0", "1", "-2", "naïve", "x" * 40]
@@ -86,7 +86,7 @@ def _idx() -> Reader:
         files[f"{name}-images-idx3-ubyte.gz"] = header + bytes(range(count * 12))
         header = struct.pack(">4BI", 0, 0, 8, 1, count)
         files[f"{name}-labels-idx1-ubyte"] = header + bytes(range(count))
-    return Reader(files, lambda p: [idx.load(p, split) for split in ("train", "test")])
+    return Reader(files, lambda p: [images.read_idx(p, split) for split in ("train", "test")])
 
 
 def _bert() -> Reader:

@@ -18,6 +18,7 @@ SMALL = {
     "train_split": "train[:300]",
     "test_split": "test[:60]",
     "batch_size": 32,
+    "dataset": "mnist_5k",
     "steps": 9,
     "evaluate_every": 3,
     "num_test_pairs": 60,
@@ -75,7 +76,7 @@ def test_a_run_killed_in_each_training_resumes(whole, tmp_path, assert_resumes):
     [
         ({"methods": ("sinkhorn", "magic")}, "no method 'magic': choose one of sinkhorn, eucl"),
         ({"dataset": "mnist_5m"}, "'mnist_5m'"),
-        ({"idx": "/nowhere", "train_split": "train"}, "train-images-idx3-ubyte"),
+        ({"dataset": "/nowhere"}, "There is no image set '/nowhere'"),
     ],
 )
 def test_mistakes_are_user_errors(change, message, tmp_path):
@@ -84,7 +85,7 @@ def test_mistakes_are_user_errors(change, message, tmp_path):
 
 
 def test_the_default_split_has_4000_and_1000_distinct_images():
-    splits = images.read("mnist_5k", "", "", "", cache_dir())
+    splits = images.read("mnist_5k", "", "", cache_dir())
     assert splits.train.images.shape == (4000, 28, 28, 1)
     assert splits.test.images.shape == (1000, 28, 28, 1)
     for part, number in ((splits.train, 400), (splits.test, 100)):

@@ -4,7 +4,7 @@ import struct
 import numpy as np
 import pytest
 
-from common.data import idx
+from common.data import images
 from common.errors import UserError
 
 OVERFLOWING = struct.pack(">3I", 1_620_712, 878_418, 38_871_733)
@@ -29,7 +29,7 @@ def folder(tmp_path):
 
 
 def test_both_splits_are_read_compressed_or_not(folder):
-    train, test = idx.load(folder, "train"), idx.load(folder, "test")
+    train, test = images.read_idx(folder, "train"), images.read_idx(folder, "test")
     rng = np.random.default_rng(0)
     for part, number in ((train, 5), (test, 3)):
         expected = rng.integers(0, 256, (number, 28, 20), dtype=np.uint8)
@@ -56,7 +56,7 @@ def test_a_broken_file_is_a_user_error(folder, broken):
     path = folder / "t10k-images-idx3-ubyte"
     path.write_bytes(broken(path.read_bytes()))
     with pytest.raises(UserError, match="no complete IDX file of 3 dimensions of bytes"):
-        idx.load(folder, "test")
+        images.read_idx(folder, "test")
 
 
 def test_damaged_compression_and_wrong_or_missing_files_are_user_errors(folder):
@@ -65,12 +65,12 @@ def test_damaged_compression_and_wrong_or_missing_files_are_user_errors(folder):
     for content_ in (good[:-20], b"no gzip", good[:40] + bytes(20) + good[60:]):
         path.write_bytes(content_)
         with pytest.raises(UserError, match="Cannot read"):
-            idx.load(folder, "train")
+            images.read_idx(folder, "train")
     path.unlink()
     with pytest.raises(UserError, match=r"Cannot read .*ubyte\.gz .*No such file"):
-        idx.load(folder, "train")
+        images.read_idx(folder, "train")
     (folder / "t10k-labels-idx1-ubyte").write_bytes(content(np.zeros(4, np.uint8)))
     with pytest.raises(UserError, match="3 images and 4 labels"):
-        idx.load(folder, "test")
+        images.read_idx(folder, "test")
     with pytest.raises(UserError, match="no split 'train\\[:5\\]'"):
-        idx.load(folder, "train[:5]")
+        images.read_idx(folder, "train[:5]")

