@@ -14,6 +14,7 @@ REQUIREMENTS = [
     "jaxtyping>=0.3",
     "matplotlib>=3.9",
     "ml_collections>=1.0",
+    "mmh3>=5.0",  # the hash of floret vectors
     "msgpack>=1.0",  # spaCy's wheel of French vectors keeps its index so
     "networkx>=3.3",
     "numpy>=2.0",

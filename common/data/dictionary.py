@@ -2,7 +2,7 @@
 
 The dictionary 'wordnet' maps English to French. It is derived from two wordnets that share their
 synsets: two words are translations of each other if they have at least a tenth of their senses in
-common.
+common. The dictionary 'freedict' maps English to Finnish: see `common.data.freedict`.
 """
 
 import re
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from common.data import freedict
 from common.data.packages import PACKAGES, read_member
 from common.data.vector_files import read_pairs
 from common.errors import UserError
@@ -56,21 +57,25 @@ def load(name: str, cache: Path, source_words: Sequence[str] = ()) -> WordPairs:
     """Reads a dictionary.
 
     Args:
-      name: 'wordnet' (English to French), 'same' (each of `source_words` with itself), or the path
-        of a file in the format of Dinu et al. (2014), two words a line.
+      name: 'wordnet' (English to French), 'freedict' (English to Finnish), 'same' (each of
+        `source_words` with itself), or the path of a file in the format of Dinu et al. (2014), two
+        words a line.
       cache: the cache directory.
       source_words: the source vocabulary, used by 'same'.
 
     Raises:
-      UserError: no such file, or a damaged one.
+      UserError: no such file, a damaged one, or a failed download.
     """
     if name == SAME:
         return [(word, word) for word in source_words]
     if name == WORDNET:
         return wordnet(cache)
+    if name == freedict.NAME:
+        return freedict.load(cache)
     if not Path(name).exists():
+        known = ", ".join((WORDNET, freedict.NAME, SAME))
         raise UserError(
-            f"'{name}' is neither a file of word pairs nor one of {WORDNET}, {SAME}: correct "
+            f"'{name}' is neither a file of word pairs nor one of {known}: correct "
             "config.dictionaries or config.test_dictionaries."
         )
     return read_pairs(Path(name))

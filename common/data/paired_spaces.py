@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from common.data import english, french, vector_files, word2vec
+from common.data import english, finnish, french, vector_files, word2vec
 from common.data.vector_files import Space
 from common.errors import UserError
 
@@ -20,6 +20,7 @@ SPACES: dict[str, Callable[[Path], Space]] = {
     **{name: partial(english.load, name, english.NUM_WORDS) for name in english.SPACES},
     word2vec.NAME: word2vec.load,
     french.NAME: french.load,
+    **{name: partial(finnish.load, name) for name in (finnish.NAME, finnish.TRANSLATIONS)},
 }  # name -> function of the cache directory
 
 

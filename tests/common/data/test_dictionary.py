@@ -85,5 +85,7 @@ def test_a_file_of_pairs_and_a_missing_file(tmp_path):
     path = tmp_path / "en-it.txt"
     path.write_text("house casa\ncat\tgatto\n")
     assert dictionary.load(str(path), cache_dir()) == [("house", "casa"), ("cat", "gatto")]
-    with pytest.raises(UserError, match="neither a file of word pairs nor one of wordnet, same"):
+    with pytest.raises(
+        UserError, match="neither a file of word pairs nor one of wordnet, freedict, same"
+    ):
         dictionary.load("wiktionary", cache_dir())

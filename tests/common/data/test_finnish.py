@@ -1,0 +1,108 @@
+import hashlib
+from pathlib import Path
+
+import mmh3
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.data import finnish, paired_spaces
+from common.data.packages import PACKAGES, cache_dir, fetch
+from common.errors import UserError
+
+REFERENCE = Path(__file__).parents[2] / "fixtures" / "floret_reference.npz"
+KNOWN = {  # items, first items, start of the SHA-256 of all items, sum of all vectors
+    "finnish": (74_785, ["että", "oli", "mutta"], "2d0ee2ffb5c47152", 1000933.22),
+    "finnish_translations": (17_425, ["that", "but", "when"], "80a94f8952440771", 118785.49),
+}
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A cache with the packages of both spaces and nothing built from them."""
+    folder = tmp_path_factory.mktemp("cache")
+    for key in ("finnish", "freedict_finnish", "wordfreq"):
+        fetch(PACKAGES[key], cache_dir())
+    (folder / "packages").symlink_to((cache_dir() / "packages").resolve())
+    return folder
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_space_is_built_from_a_bare_cache(name, bare):
+    count, first, checksum, total = KNOWN[name]
+    words, vectors = finnish.load(name, bare)
+    assert len(words) == len(set(words)) == count and words[: len(first)] == first
+    assert hashlib.sha256("\n".join(words).encode()).hexdigest()[:16] == checksum
+    assert vectors.shape == (count, 300) and vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors.sum(dtype=np.float64), total, rtol=1e-6)
+    assert (np.linalg.norm(vectors, axis=1) > 1).all()
+
+
+def test_the_neighbours_of_a_word_are_its_inflections_and_synonyms(bare):
+    words, vectors = finnish.load("finnish", bare)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    nearest = np.argsort(-(unit @ unit[words.index("koira")]))[:11]
+    assert {"koira", "koiran", "koirat", "pentu"} <= {words[row] for row in nearest}
+
+
+def test_vectors_agree_with_those_of_spacy():
+    reference = np.load(REFERENCE, allow_pickle=False)
+    table = finnish.load_table(cache_dir())
+    found = finnish.floret(reference["words"].tolist(), table)
+    np.testing.assert_allclose(found, reference["vectors"], rtol=1e-6, atol=1e-6)
+
+
+def test_hashes_agree_with_published_values():
+    # MurmurHash3_x64_128 of SMHasher's reference implementation, by its 16 bytes.
+    fox = b"The quick brown fox jumps over the lazy dog"
+    assert mmh3.hash_bytes(fox, 0).hex() == "6c1b07bc7bbc4be347939ac4a93c437a"
+    assert mmh3.hash_bytes(b"", 0).hex() == "0" * 32
+    # floret's own: spaCy's Vectors with the same seed.
+    assert finnish.hashes("koira") == [3513432865, 1142742016]
+
+
+def test_features_are_characters_whatever_their_bytes():
+    assert finnish.features("äiti") == ["<äiti>", "<äit", "äiti", "iti>", "<äiti", "äiti>"]
+    assert finnish.features("jää") == ["<jää>", "<jää", "jää>", "<jää>"]
+    assert finnish.features("a") == ["<a>"]
+
+
+@given(st.lists(st.text(min_size=1, max_size=12), max_size=5), st.integers(1, 7))
+def test_a_vector_is_the_mean_of_its_rows(words, num_rows):
+    table = np.random.default_rng(0).standard_normal((num_rows, 3)).astype(np.float32)
+    found = finnish.floret(words, table)
+    assert found.shape == (len(words), 3) and found.dtype == np.float32
+    for word, vector in zip(words, found, strict=True):
+        rows = [h % num_rows for g in finnish.features(word) for h in finnish.hashes(g)]
+        np.testing.assert_allclose(vector, table[rows].mean(0), atol=1e-5)
+
+
+def test_the_vocabulary_is_frequent_words_and_translations():
+    frequent = ["että", "00", "on", "naïve", "koira", "Åbo", "talo", "šakki", "ruusu"]
+    pairs = [("chess", "šakki"), ("rose", "ruusunen")]
+    assert finnish.vocabulary(frequent, pairs, 2) == ["että", "koira", "šakki"]
+
+
+def test_a_translation_belongs_to_the_most_frequent_english_word():
+    pairs = [("dog", "koira"), ("hound", "koira"), ("house", "huone"), ("house", "talo")]
+    pairs += [("room", "huone"), ("rare", "hapero"), ("seldom", "harvoin")]
+    english, words = ["house", "room", "dog", "hound", "rare"], ["koira", "talo", "huone"]
+    assert finnish.one_to_one(pairs, english, words) == {"huone": "house", "koira": "dog"}
+    assert finnish.one_to_one(pairs, english, ["talo", "huone"]) == {"huone": "house"}
+    assert finnish.one_to_one(pairs, english, ["talo"]) == {"talo": "house"}
+
+
+def test_translations_pair_with_english_spaces_by_name():
+    names = "word2vec", "finnish_translations"
+    pair = paired_spaces.load(*names, num_words=8_411, cache=cache_dir())  # all words of both
+    assert pair.source.shape == pair.target.shape == (8_411, 300)
+    finnish_words = finnish.load("finnish", cache_dir())
+    row = finnish_words.words.index("koira")
+    target = pair.target[pair.names.index("dog")]
+    np.testing.assert_array_equal(target, finnish_words.vectors[row])
+
+
+def test_an_unknown_name_is_a_user_error(tmp_path):
+    with pytest.raises(UserError, match=r"nor one of .*, finnish, finnish_translations"):
+        paired_spaces.load_space("suomi", tmp_path)
