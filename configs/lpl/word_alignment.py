@@ -19,10 +19,11 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.experiment = "word_alignment"  # the function in lpl/experiments.py
 
-    # Data, one entry for each pair of spaces. A space: minilm, minilm_input, glove, french, or the
-    # path of a file of vectors: word2vec .txt or .bin, fastText .vec, GloVe .txt, or .npz with its
-    # words. A dictionary: wordnet (English to French), same (each word with itself), or the path of
-    # a file with two words in each line, as those of Dinu et al. (2014).
+    # Data, one entry for each pair of spaces. A space: minilm, minilm_input, glove, word2vec,
+    # french (fastText), finnish (floret), or the path of a file of vectors: word2vec .txt or .bin,
+    # fastText .vec, GloVe .txt, or .npz with its words. A dictionary: wordnet (English to French),
+    # freedict (English to Finnish), same (each word with itself), or the path of a file with two
+    # words in each line, as those of Dinu et al. (2014).
     config.sources = ("glove", "minilm", "minilm")
     config.targets = ("french", "french", "minilm_input")
     config.dictionaries = ("wordnet", "wordnet", "same")
