@@ -172,9 +172,11 @@ def test_configs_are_seen_by_experiments_alone(name):
 
 
 def test_nothing_is_unpickled():
+    """But for PyTorch's checkpoints, by an unpickler that knows tensors alone."""
     folders = (*PAPERS, "common", "configs", "docs", "benchmarks", "template")
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        assert not {"pickle", "dill", "joblib"} & {package(name) for name in imported(path)}, path
+        found = {"pickle", "dill", "joblib"} & {package(name) for name in imported(path)}
+        assert not found or path == MODULES["common.data.torch_file"], path
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
                 assert isinstance(node.value, ast.Constant) and not node.value.value, path

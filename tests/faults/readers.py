@@ -12,7 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from common import alignment
-from common.data import images, labelled_vectors, packages, text_files, vector_files
+from common.data import (
+    images,
+    labelled_vectors,
+    packages,
+    text_files,
+    torch_file,
+    vector_files,
+)
 from tests.samples import bert_files
 
 WORDS = ["the", "of", "café", "New York", "\u00a0", "1", "-2", "naïve", "x" * 40]
@@ -122,6 +129,11 @@ def _package() -> Reader:
     )
 
 
+def _checkpoint(layout: str) -> Reader:
+    content = (Path(__file__).parents[1] / "fixtures" / f"torch_{layout}.pt").read_bytes()
+    return Reader({"a.pt": content}, lambda p: torch_file.read((p / "a.pt").read_bytes(), "a.pt"))
+
+
 def readers() -> dict[str, Reader]:
     """All readers by name."""
     aligner = alignment.fit("procrustes", TABLE, TABLE[:, :3]).__dict__
@@ -143,4 +155,6 @@ def readers() -> dict[str, Reader]:
         "encoded texts": _encoded(),
         "aligner": Reader({"m.npz": members(**aligner)}, lambda p: alignment.load(p / "m.npz")),
         "package": _package(),
+        "PyTorch, zip": _checkpoint("zip"),
+        "PyTorch, legacy": _checkpoint("legacy"),
     }

@@ -1,0 +1,220 @@
+"""Two small files, written by PyTorch 2.13 in both layouts, and pickles written by hand.
+
+Recipe of the files: torch.save(state, path), and the same with
+_use_new_zipfile_serialization=False for the legacy layout, where `state` is the state_dict of
+Sequential(Linear(3, 2), BatchNorm1d(2)), whose i-th array has the values i, i + 1, ..., with the
+tensors of `EXTRA`; g = torch.arange(24.0).reshape(4, 6).
+"""
+
+import io
+import struct
+import subprocess
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.data import torch_file
+from common.errors import UserError
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+LAYOUTS = {name: (FIXTURES / f"torch_{name}.pt").read_bytes() for name in ("zip", "legacy")}
+GRID = np.arange(24, dtype=np.float32).reshape(4, 6)
+EXTRA = {
+    "view": GRID[1:, 2:5].T,  # shares its storage with the next one
+    "whole": GRID,
+    "doubles": np.array([0.5, -2]),
+    "halves": np.array([0.5, -2], np.float16),
+    "bytes": np.array([[255, 0]], np.uint8),
+    "booleans": np.array([True, False]),
+    "none": np.zeros((0, 3), np.float32),
+}
+
+
+def text(value):
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
+def number(value):
+    return b"J" + struct.pack("<i", value)
+
+
+def numbers(*values):
+    return b"(" + b"".join(map(number, values)) + b"t"
+
+
+def name(module, function):
+    return f"c{module}\n{function}\n".encode()
+
+
+def storage(key="0", size=4, kind=b"ctorch\nFloatStorage\n"):
+    return b"(" + text("storage") + kind + text(key) + text("cpu") + number(size) + b"tQ"
+
+
+def tensor(storage=storage(), offset=0, shape=(2, 2), strides=(2, 1)):  # noqa: B008
+    rebuild = name("torch._utils", "_rebuild_tensor_v2")
+    end = b"\x89" + name("collections", "OrderedDict") + b")RtR"
+    return rebuild + b"(" + storage + number(offset) + numbers(*shape) + numbers(*strides) + end
+
+
+def checkpoint(*entries, start=b"\x80\x02", data=np.arange(4, dtype="<f4").tobytes()):  # noqa: B008
+    """A checkpoint in the zip layout, of the pickled keys and values of a dictionary."""
+    return archive({"a/data.pkl": start + b"}(" + b"".join(entries) + b"u.", "a/data/0": data})
+
+
+def archive(members, compression=zipfile.ZIP_STORED):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as file:
+        for path, content in members.items():
+            file.writestr(path, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_files_of_pytorch_are_read(layout):
+    found = torch_file.read(LAYOUTS[layout], "x.pt")
+    shapes = {"0.weight": (2, 3)} | dict.fromkeys(
+        ("0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var"), (2,)
+    )
+    assert list(found) == [*shapes, "1.num_batches_tracked", *EXTRA]
+    for i, (key, shape) in enumerate(shapes.items()):
+        values = np.arange(i, i + np.prod(shape), dtype=np.float32).reshape(shape)
+        np.testing.assert_array_equal(found[key], values, strict=True)
+    np.testing.assert_array_equal(found["1.num_batches_tracked"], np.int64(0), strict=True)
+    for key, values in EXTRA.items():
+        np.testing.assert_array_equal(found[key], values, strict=True)
+    found["view"][:] = -1  # a copy
+    np.testing.assert_array_equal(found["whole"], GRID)
+
+
+def test_pickles_written_by_hand_are_read():
+    found = torch_file.read(
+        checkpoint(text("a"), tensor(), text("b"), tensor(offset=1, shape=(3,), strides=(1,))), "x"
+    )
+    np.testing.assert_array_equal(found["a"], [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(found["b"], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("module", "function"),
+    [
+        ("os", "system"),
+        ("posix", "system"),
+        ("builtins", "eval"),
+        ("builtins", "getattr"),
+        ("torch", "Tensor"),
+        ("torch", "nn.Module"),
+        ("torch._utils", "_rebuild_parameter"),
+        ("collections", "defaultdict"),
+        ("common.data.torch_file", "read"),
+    ],
+)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_other_names_are_refused_and_not_called(module, function, layout, tmp_path):
+    command = f"touch {tmp_path}/executed"
+    attack = name(module, function) + b"(" + text(command) + b"tR"
+    if layout == "zip":
+        content = checkpoint(text("a"), tensor(), text("b"), attack)
+    else:
+        content = b"\x80\x02" + attack + b"." + LAYOUTS["legacy"]
+    with pytest.raises(UserError, match=rf"it names {module}\.{function}"):
+        torch_file.read(content, "x.pt")
+    assert not (tmp_path / "executed").exists()
+
+
+def test_the_command_of_the_attack_works_where_pickles_are_allowed(tmp_path):
+    attack = name("os", "system") + b"(" + text(f"touch {tmp_path}/executed") + b"tR."
+    code = f"import pickle; pickle.loads({attack!r})"
+    subprocess.run(["python", "-c", code], check=True)
+    assert (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (tensor(shape=(2, 3), strides=(3, 1)), "more items than its storage"),
+        (tensor(shape=(10**9,), strides=(0,)), "more items than its storage"),
+        (tensor(shape=(2,), strides=(4,)), "ValueError"),
+        (tensor(offset=1), "ValueError"),
+        (tensor(offset=-1), "no natural number"),
+        (tensor(offset=3, shape=(2,), strides=(-1,)), "no natural number"),
+        (tensor(shape=(2, 2), strides=(1,)), "ValueError"),
+        (tensor(storage(size=-4)), "a storage has no size"),
+        (tensor(storage(key="1")), "KeyError"),
+        (tensor(storage(key="../data.pkl")), "KeyError"),
+        (tensor(storage(kind=text("object"))), "not one to a storage"),
+        (tensor(storage(kind=text("|O"))), "not one to a storage"),
+        (tensor() + text("c") + tensor(storage(size=2)), "two descriptions"),
+        (tensor(text("bytes")), "no storage"),
+        (number(1), "'b' is a int"),
+        (name("torch", "FloatStorage"), "'b' is a str"),
+        (name("torch", "FloatStorage") + b")R", "not callable"),
+        (b"r\xff\xff\xff\xff", ""),
+        (b"}r\xff\xff\xff\xff", "memo is too large"),
+        (b"}p4294967295\n", "memo is too large"),
+        (b"\x8d" + b"\xff" * 8, ""),
+        (b"(" * 100_000, ""),
+    ],
+)
+def test_wrong_tensors_are_user_errors(wrong, message):
+    with pytest.raises(UserError, match=r"x\.pt is no complete PyTorch checkpoint") as caught:
+        torch_file.read(checkpoint(text("a"), tensor(), text("b"), wrong), "x.pt")
+    assert message in str(caught.value)
+
+
+def test_a_storage_of_another_length_is_a_user_error():
+    with pytest.raises(UserError, match="a has no storage of the size that it states"):
+        torch_file.read(checkpoint(text("a"), tensor(), data=bytes(15)), "x.pt")
+
+
+def test_a_pickle_cannot_change_how_the_next_file_is_read():
+    rebuild = name("torch._utils", "_rebuild_tensor_v2")
+    change = rebuild + b"(N}" + text("__defaults__") + b"NstbR"
+    with pytest.raises(UserError):
+        torch_file.read(checkpoint(text("a"), change), "x.pt")
+    assert len(torch_file.read(LAYOUTS["zip"], "x.pt")) == 14
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK",
+        b"\x80\x02K\x01.",
+        archive({"a/data.pkl": b"\x80\x02K\x01."}),
+        archive({"a/data.pkl": b"\x80\x02}.", "b/data.pkl": b"\x80\x02}."}),
+        archive({"a/data.txt": b""}),
+        archive({"a/data.pkl": b"\x80\x02}.", "a/byteorder": b"big"}),
+        archive({"a/data.pkl": b"\x80\x02}."}, zipfile.ZIP_DEFLATED),
+        LAYOUTS["legacy"] + b"\0",
+        LAYOUTS["legacy"].replace(b"little_endian", b"little-endian"),
+        LAYOUTS["legacy"].replace(b"little_endianq\x02\x88", b"little_endianq\x02\x89"),
+    ],
+)
+def test_other_files_are_user_errors(content):
+    with pytest.raises(UserError, match="no complete PyTorch checkpoint"):
+        torch_file.read(content, "x.pt")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_truncated_file_is_a_user_error(layout):
+    content = LAYOUTS[layout]
+    for length in range(0, len(content), 7):
+        with pytest.raises(UserError, match="no complete PyTorch checkpoint"):
+            torch_file.read(content[:length], "x.pt")
+
+
+@given(st.sampled_from(sorted(LAYOUTS)), st.data())
+def test_a_changed_file_is_read_or_a_user_error(layout, data):
+    content = bytearray(LAYOUTS[layout])
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        found = torch_file.read(bytes(content), "x.pt")
+    except UserError as error:
+        assert "\n" not in str(error)
+    else:
+        assert all(isinstance(array, np.ndarray) for array in found.values())
