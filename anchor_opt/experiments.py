@@ -9,8 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
+from tqdm import tqdm
 
-from anchor_opt import bootstrap, retrieval_report, runner, stitching, stitching_report, vision
+from anchor_opt import (
+    bootstrap,
+    retrieval_report,
+    runner,
+    space_pairs,
+    stitching,
+    stitching_report,
+    vision,
+)
 from anchor_opt.methods import METHODS
 from anchor_opt.relative import Problem, Run, sample
 from anchor_opt.retrieval_report import joined
@@ -18,6 +27,7 @@ from anchor_opt.runner import ROLES, Grid, other
 from common import report
 from common.data import paired_spaces
 from common.data.paired_spaces import PairedSpaces
+from common.errors import UserError
 from common.linear import preprocess
 from common.metrics import correspondence
 from common.report import Row
@@ -83,6 +93,36 @@ def sweep_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
     tables = retrieval_report.sweep_table(rows, num_anchors=config.num_anchors, failed=failed)
     figures = {"sweep": retrieval_report.sweep_figure(rows, config.methods)}
     return report.finish(work, rows, joined(tables), figures)
+
+
+def describe_spaces(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """What is known of pairs of spaces before any method runs: a table and the figure cka.png."""
+    rows = []
+    for number, pair in enumerate(tqdm(config.pairs, unit="pair"), start=1):
+        source, colon, target = pair.partition(":")
+        if not colon:
+            raise UserError(f"'{pair}' of config.pairs is no pair: write SOURCE:TARGET.")
+
+        def compute(source: str = source, target: str = target) -> dict:
+            data = paired_spaces.load(
+                source, target, num_words=None, cache=cache, max_rows=config.max_rows
+            )
+            chosen = slice(config.num_words)
+            x, y = (preprocess(jnp.asarray(side[chosen])) for side in (data.source, data.target))
+            options = {name: config[name] for name in ("num_anchors", "k", "random_seeds")}
+            labels = {"source_dim": x.shape[1], "shared": len(data.names)}
+            fields = {"dim": y.shape[1], "num_items": len(x), "labels": labels}
+            return {"fields": fields, "rows": space_pairs.measure(x, y, **options)}
+
+        found = work.part(f"{source}-{target}".replace("/", "_"), compute)
+        shared = found["fields"] | {"source": source, "target": target}
+        shared["labels"] = {"pair": number} | shared["labels"]
+        rows += report.summarise(
+            found["rows"], experiment=config.experiment, dataset=f"{source} -> {target}", **shared
+        )
+    notes = space_pairs.NOTES.format(num_anchors=config.num_anchors, k=config.k)
+    text = f"{space_pairs.table(rows)}\n\n{notes}"
+    return report.finish(work, rows, text, {"cka": space_pairs.figure(rows)})
 
 
 def _words(config: ConfigDict, num_words: int, cache: Path) -> PairedSpaces:
@@ -226,4 +266,5 @@ EXPERIMENTS = {
     "sweep_wrong_pairs": sweep_experiment,
     "starts": sweep_experiment,
     "stitching": stitch,
+    "spaces": describe_spaces,
 }

@@ -1,6 +1,6 @@
 """What the documentation shows of the kept runs (`python -m docs.render`)."""
 
-from anchor_opt import retrieval_report, stitching_report
+from anchor_opt import retrieval_report, space_pairs, stitching_report
 from common.records import Headline, Record
 
 
@@ -35,6 +35,8 @@ HEADLINES = (
 
 def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown of a kept run."""
+    if record.config["experiment"] == "spaces":
+        return {"Pairs of spaces": space_pairs.table(record.rows)}
     given = {"num_anchors": record.config["num_anchors"], "failed": record.failed}
     if "sweep_over" in record.config:
         return retrieval_report.sweep_table(record.rows, **given)

@@ -62,6 +62,18 @@ def _csls_precision(x, y, reverse, k):
 
 
 @jax.jit
+def linear_cka(x: Float[Array, "n d"], y: Float[Array, "n e"]) -> Float[Array, ""]:
+    """Linear centred kernel alignment of two spaces, row i being the same item.
+
+    |x' y|^2 / (|x' x| |y' y|) with centred columns and Frobenius norms (Kornblith et al. 2019, eq.
+    3). It is 1 for spaces that differ by a rotation and a scale, and 0 for uncorrelated ones.
+    """
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    norm = jnp.linalg.norm
+    return norm(x.T @ y) ** 2 / (norm(x.T @ x) * norm(y.T @ y))
+
+
+@jax.jit
 def jaccard(first: Int[Array, "n k"], second: Int[Array, "n k"]) -> Float[Array, ""]:
     """Mean over rows of |A & B| / |A | B|; the indices in a row are distinct."""
     common = jnp.sum(first[:, :, None] == second[:, None, :], axis=(1, 2))

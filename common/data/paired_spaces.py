@@ -36,7 +36,7 @@ def load(
     source: str,
     target: str,
     *,
-    num_words: int,
+    num_words: int | None,
     cache: Path,
     source_words: str = "",
     target_words: str = "",
@@ -49,7 +49,7 @@ def load(
     Args:
       source: see `load_space`.
       target: see `load_space`.
-      num_words: number of words to select.
+      num_words: number of words to select; None selects all.
       cache: the cache directory.
       source_words: path of the word list of the source, if it is an array without words.
       target_words: path of the word list of the target.
@@ -68,8 +68,8 @@ def load(
     shared = [word for word in spaces[0].words if word in rows[1]]
     if min_letters > 1:
         shared = [word for word in shared if len(word) >= min_letters and word.isalpha()]
-    shared = shared[drop_first : drop_first + num_words]
-    if len(shared) < num_words:
+    shared = shared[drop_first:][:num_words]
+    if num_words and len(shared) < num_words:
         raise UserError(
             f"'{source}' and '{target}' share {len(shared)} words that satisfy drop_first and "
             f"min_letters, fewer than num_words={num_words}: ask for at most that many."
