@@ -68,7 +68,7 @@ def entries(text: bytes, index: str) -> Iterator[str]:
     Raises:
       ValueError: a damaged index or text.
     """
-    for line in index.splitlines():
+    for line in index.removesuffix("\n").split("\n"):
         headword, *numbers = line.split("\t")
         if not headword.startswith("00database"):
             offset, length = map(_base64, numbers)

