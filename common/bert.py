@@ -185,7 +185,7 @@ def encode(
     *,
     max_length: int | None = None,
     batch_size: int = 128,
-    progress: str = "encoding",
+    bar: tqdm | None = None,
 ) -> Float[np.ndarray, "n d"]:
     """Encodes texts as unit vectors, pooled from the last layer's token vectors.
 
@@ -196,7 +196,7 @@ def encode(
       texts: n texts.
       max_length: number of tokens after which a text is cut; None: the encoder's.
       batch_size: number of texts in a batch.
-      progress: label of the progress bar; empty for no bar.
+      bar: a progress bar, advanced by the number of texts of each batch.
 
     Returns:
       float32 unit rows in the order of `texts`.
@@ -215,10 +215,8 @@ def encode(
     graph, state = nnx.split(model)
     # A few texts are encoded in a smaller batch.
     batch_size = min(batch_size, 1 << (len(texts) - 1).bit_length())
-    hidden = not progress or len(texts) < 500
-    bar = tqdm(total=len(texts), desc=progress, unit="text", disable=hidden)
     # By default accelerators round the factors of matrix products, each in a different way.
-    with bar, jax.default_matmul_precision("float32"):
+    with jax.default_matmul_precision("float32"):
         for start in range(0, len(texts), batch_size):
             rows = order[start : start + batch_size]
             lengths = np.ones(batch_size, np.int32)
@@ -232,7 +230,8 @@ def encode(
                     f"{model.words.num_embeddings} token vectors: take both from one model."
                 )
             out[rows] = _step(graph, state, tokens, lengths, encoder.pooling)[: len(rows)]
-            bar.update(len(rows))
+            if bar is not None:
+                bar.update(len(rows))
     return out
 
 

@@ -46,7 +46,8 @@ class EnglishWords(PackageBuilder):
             vectors = glove_table(self._cache)[rows].astype(np.float32)
         elif self.builder_config.name == "minilm":
             minilm = load_minilm(self._cache)
-            vectors = bert.encode(minilm, words, progress="encoding words with MiniLM")
+            with tqdm(total=len(words), desc="encoding words with MiniLM", unit="word") as bar:
+                vectors = bert.encode(minilm, words, bar=bar)
         else:
             minilm = load_minilm(self._cache)
             table = np.asarray(minilm.network.words.embedding[...])

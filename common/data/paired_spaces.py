@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from common.data import english, finnish, french, vector_files, word2vec
+from common.data import english, finnish, french, sentences, vector_files, word2vec
 from common.data.vector_files import Space
 from common.errors import UserError
 
@@ -21,6 +21,7 @@ SPACES: dict[str, Callable[[Path], Space]] = {
     word2vec.NAME: word2vec.load,
     french.NAME: french.load,
     **{name: partial(finnish.load, name) for name in (finnish.NAME, finnish.TRANSLATIONS)},
+    **{name: partial(sentences.load, name) for name in sentences.SPACES},
 }  # name -> function of the cache directory
 
 
@@ -44,7 +45,7 @@ def load(
     min_letters: int = 1,
     max_rows: int = 200_000,
 ) -> PairedSpaces:
-    """Loads two word spaces and selects the words that both have, in the source's order.
+    """Loads two spaces and selects the items that both have, in the source's order.
 
     Args:
       source: see `load_space`.
@@ -55,11 +56,13 @@ def load(
       target_words: path of the word list of the target.
       drop_first: number of shared words to leave out at the beginning, before `num_words`.
       min_letters: minimum length of a word; above 1, words must be alphabetic as well.
-      max_rows: number of rows to read from a file.
+      max_rows: see `load_space`.
 
     Raises:
       UserError: as `load_space`, or fewer shared words than `num_words`.
     """
+    if {source, target} <= sentences.SPACES.keys():  # row i of both is the same sentence
+        max_rows = min(max_rows, drop_first + num_words)
     spaces = [
         load_space(name, cache, word_list=word_list, max_rows=max_rows)
         for name, word_list in ((source, source_words), (target, target_words))
@@ -90,11 +93,14 @@ def load_space(
       name: a key of `SPACES`, or the path of a file that `vector_files.read` reads.
       cache: the cache directory.
       word_list: path of the words of an array without words; else empty.
-      max_rows: number of rows to read from a file; None reads the whole file.
+      max_rows: number of rows to read from a file, or of sentences to encode; None: all. Spaces of
+        words are read whole.
 
     Raises:
       UserError: an unknown name, or a file that cannot be read.
     """
+    if name in sentences.SPACES:
+        return sentences.load(name, cache, max_rows)
     if name in SPACES:
         return SPACES[name](cache)
     if not Path(name).exists():

@@ -1,45 +1,55 @@
 """Texts as vectors: BERT sentence encoders and frequency-weighted averages of word vectors.
 
 Encoders by name: `minilm` is the sentence vector of all-MiniLM-L6-v2, `minilm_input` an average of
-MiniLM's input word-piece vectors, `glove` an average of GloVe vectors. The path of a folder with a
-BERT (config.json, model.safetensors, tokenizer.json) is the sentence encoder in that folder.
+MiniLM's input word-piece vectors, `glove` an average of GloVe vectors, `wordllama` the average of
+WordLlama's token vectors. The path of a folder with a BERT (config.json, model.safetensors,
+tokenizer.json) is the sentence encoder in that folder.
 
 A text is cut after a number of word pieces: of MiniLM's tokenizer for the encoders by name, of its
-own tokenizer for a folder. Averages use smooth inverse frequency, the weight a / (a + p(word)) of
-Arora et al. (2017), without their removal of a common component.
+own tokenizer for a folder. Averages of `minilm_input` and `glove` use smooth inverse frequency, the
+weight a / (a + p(word)) of Arora et al. (2017), without their removal of a common component.
+WordLlama's vectors were trained for plain averages.
 """
 
+import functools
 import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import safetensors.numpy
+import tokenizers
 from jaxtyping import Float
 from tqdm import tqdm
 
 from common import bert
 from common.data import english
-from common.data.array_cache import load_or_compute
-from common.data.packages import PACKAGES
+from common.data.array_cache import load_or_compute, load_or_compute_shards
+from common.data.packages import PACKAGES, read_member
 from common.errors import UserError
 
+WORDLLAMA_VECTORS = "wordllama/weights/l2_supercat_256.safetensors"
+WORDLLAMA_TOKENIZER = "wordllama/tokenizers/l2_supercat_tokenizer_config.json"
+SHARD_TEXTS = 2048  # a run that is killed loses one shard at most
 RECIPE_VERSION = 1  # incremented when a change here or in common/bert.py changes the vectors
 # GloVe's tokenizer splits "don't" into "do" and "n't", "film's" into "film" and "'s".
 TOKEN = re.compile(r"n't|'[a-z]+|[a-z]+(?=n't)|[a-z]+|[0-9]+|[.!?]")
 
 
 def encode(
-    name: str, texts: Sequence[str], cache: Path, *, max_pieces: int, smoothing: float
+    name: str, texts: Sequence[str], cache: Path, *, max_pieces: int, smoothing: float = 1e-3
 ) -> Float[np.ndarray, "n d"]:
     """Encodes texts, or reads their vectors from the cache if they have been encoded before.
+
+    A sentence encoder's vectors are stored by shards, so that a run that was killed resumes.
 
     Args:
       name: one of `ENCODERS`, or the path of a folder with a BERT.
       texts: n texts.
       cache: the cache directory.
       max_pieces: number of word pieces, special ones included, after which a text is cut.
-      smoothing: a in the weights of words; unused by sentence encoders.
+      smoothing: a in the weights of words, of minilm_input and glove.
 
     Returns:
       float32 rows in the order of `texts`, none zero.
@@ -50,23 +60,31 @@ def encode(
     """
     recipe = {"version": RECIPE_VERSION, "max_pieces": max_pieces}
     if name in ENCODERS:
-        packages = [PACKAGES[key].sha256 for key in ("minilm", "glove")]
-        recipe |= {"encoder": name, "packages": packages}
-        if name in AVERAGES:
+        packages = ("minilm", "wordllama" if name == "wordllama" else "glove")
+        recipe |= {"encoder": name, "packages": [PACKAGES[key].sha256 for key in packages]}
+        if name in WEIGHTED:
             recipe["smoothing"] = smoothing
     else:
         recipe["files"] = fingerprints(read_files(name, cache))
 
-    stem = Path(name).name
+    stem, folder = Path(name).name, cache / "encodings"
+    if name in AVERAGES:
 
-    def compute():
-        if name in AVERAGES:
+        def average():
             return {"vectors": AVERAGES[name](texts, cache, max_pieces, smoothing)}
-        encoder = bert.load(read_files(name, cache), name)
-        label = f"encoding texts with {stem}"
-        return {"vectors": bert.encode(encoder, texts, max_length=max_pieces, progress=label)}
 
-    return load_or_compute(cache / "encodings", stem, [recipe, list(texts)], compute)["vectors"]
+        return load_or_compute(folder, stem, [recipe, list(texts)], average)["vectors"]
+
+    @functools.cache
+    def encoder():
+        return bert.load(read_files(name, cache), name)
+
+    def compute(shard, bar):
+        return bert.encode(encoder(), shard, max_length=max_pieces, bar=bar)
+
+    label = f"encoding texts with {stem}"
+    sizes = {"shard_size": SHARD_TEXTS, "unit": "text"}
+    return load_or_compute_shards(folder, stem, recipe, texts, compute, progress=label, **sizes)
 
 
 def read_files(name: str, cache: Path) -> dict[str, bytes]:
@@ -112,17 +130,38 @@ def _minilm_input(texts, cache, max_pieces, smoothing):
 
 def _glove(texts, cache, max_pieces, smoothing):
     """p(word) follows Zipf's law: GloVe's table is in the order of frequency."""
-    tokenizer = english.load_minilm(cache).tokenizer
-    tokenizer.enable_truncation(max_pieces)
     words, table = english.glove_index(cache), english.glove_table(cache)
     row_of = {word: row for row, word in enumerate(words)}
     rank = np.arange(1, len(table) + 1)
     frequency = 1 / (rank * np.sum(1 / rank))
-    rows = []
-    for text, encoding in zip(texts, tokenizer.encode_batch(list(texts)), strict=True):
-        cut = text[: max((end for _, end in encoding.offsets), default=0)]
-        rows.append([row_of[token] for token in TOKEN.findall(cut.lower()) if token in row_of])
+    rows = [
+        [row_of[token] for token in TOKEN.findall(text.lower()) if token in row_of]
+        for text in _cut(texts, cache, max_pieces)
+    ]
     return _averages(rows, table, smoothing / (smoothing + frequency))
+
+
+def _wordllama(texts, cache, max_pieces, smoothing):
+    """The formula of wordllama 0.4.0, inference.py: no special tokens, no weights, no unit norm."""
+    del smoothing
+    content = [
+        read_member(PACKAGES["wordllama"], cache, member)
+        for member in (WORDLLAMA_VECTORS, WORDLLAMA_TOKENIZER)
+    ]
+    table = safetensors.numpy.load(content[0])["embedding.weight"].astype(np.float32)
+    tokenizer = tokenizers.Tokenizer.from_str(content[1].decode())
+    encodings = tokenizer.encode_batch(_cut(texts, cache, max_pieces), add_special_tokens=False)
+    return _averages([encoding.ids for encoding in encodings], table, np.ones(len(table)))
+
+
+def _cut(texts, cache, max_pieces):
+    """The beginnings of texts that MiniLM's tokenizer makes `max_pieces` word pieces of."""
+    tokenizer = english.load_minilm(cache).tokenizer
+    tokenizer.enable_truncation(max_pieces)
+    return [
+        text[: max((end for _, end in encoding.offsets), default=0)]
+        for text, encoding in zip(texts, tokenizer.encode_batch(list(texts)), strict=True)
+    ]
 
 
 def _averages(
@@ -137,5 +176,6 @@ def _averages(
     return vectors
 
 
-AVERAGES = {"minilm_input": _minilm_input, "glove": _glove}
+WEIGHTED = {"minilm_input": _minilm_input, "glove": _glove}  # by smooth inverse frequency
+AVERAGES = WEIGHTED | {"wordllama": _wordllama}
 ENCODERS = ("minilm", *AVERAGES)  # by name

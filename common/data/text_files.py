@@ -9,13 +9,10 @@ from pathlib import Path
 
 import numpy as np
 from absl import logging
-from tqdm import tqdm
 
 from common import bert
 from common.data import array_cache, numpy_files, text_encoders, vector_files
 from common.errors import UserError, writing
-
-CHUNK = 2048  # texts; a chunk is what a killed run computes again at most
 
 
 def read(path: Path) -> list[str]:
@@ -39,7 +36,7 @@ def encode_file(
 ) -> tuple[int, int]:
     """Encodes a file of texts into an `.npz` that `common/data/vector_files.py` reads.
 
-    Vectors are stored by chunks in the folder `output`.parts until the output is complete, so that
+    Vectors are stored by shards in the folder `output`.parts until the output is complete, so that
     a run that was killed resumes.
 
     Args:
@@ -83,23 +80,28 @@ def encode_file(
         return shape
     with writing(output, "--output"):
         parts.mkdir(parents=True, exist_ok=True)
-    vectors = np.empty(shape, np.float32)
 
-    def compute():
-        found = bert.encode(encoder, chunk, max_length=max_length, progress="")
+    def compute(shard, bar):
+        found = bert.encode(encoder, shard, max_length=max_length, bar=bar)
         invalid = ~(np.linalg.norm(found, axis=1) > 0.5)  # zero or NaN, not of norm 1
         if invalid.any():
             shutil.rmtree(parts)
             raise UserError(
-                f"The encoder gives no vector for the text '{chunk[invalid.argmax()]}' in {source}:"
+                f"The encoder gives no vector for the text '{shard[invalid.argmax()]}' in {source}:"
                 " remove it, or check the encoder's files."
             )
-        return {"vectors": found}
+        return found
 
-    for start in tqdm(range(0, len(texts), CHUNK), f"encoding {source.name}", unit="chunk"):
-        chunk = texts[start : start + CHUNK]
-        found = array_cache.load_or_compute(parts, f"{start:09d}", [recipe, chunk], compute)
-        vectors[start : start + CHUNK] = found["vectors"]
+    vectors = array_cache.load_or_compute_shards(
+        parts,
+        "part",
+        recipe,
+        texts,
+        compute,
+        shard_size=text_encoders.SHARD_TEXTS,
+        progress=f"encoding {source.name}",
+        unit="text",
+    )
     with writing(output, "--output"):
         # Compressed, because the array of texts is mostly padding.
         complete = parts / "complete.npz"

@@ -16,9 +16,9 @@ def get_config() -> ConfigDict:
     config = retrieval.get_config()
     config.experiment = "stitching"
 
-    # Data: the name of an encoder (minilm, minilm_input, glove), or the path of an .npz with the
-    # arrays train [n, d], test [m, d], train_labels [n] and test_labels [m]. Either row i of both
-    # files is the same text, or both files hold parallel anchors [k, d], of which the first
+    # Data: the name of an encoder (minilm, minilm_input, glove, wordllama), or the path of an .npz
+    # with the arrays train [n, d], test [m, d], train_labels [n] and test_labels [m]. Either row i
+    # of both files is the same text, or both files hold parallel anchors [k, d], of which the first
     # num_pairs are the known pairs.
     config.source = "minilm_input"
     config.target = "glove"  # with minilm as one of the two the bootstrap fails, see RESULTS.md
@@ -28,7 +28,7 @@ def get_config() -> ConfigDict:
     # Texts are cut to this number of word pieces, the limit of MiniLM. At 64 the averages classify
     # worse, and match worse with all true anchors (measured). MiniLM itself takes minutes at 256.
     config.max_pieces = 256
-    config.smoothing = 1e-3  # a in the weights a / (a + p(word)) of averages, Arora et al. 2017
+    config.smoothing = 1e-3  # a in a / (a + p(word)), Arora et al. 2017; of minilm_input and glove
 
     # The task; num_anchors, num_pairs and random_seeds as in retrieval (T3)
     config.optimise = ("target",)  # A.2: the anchors of one space are given, those of the other not

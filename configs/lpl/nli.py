@@ -22,7 +22,7 @@ def get_config() -> ConfigDict:
     # Proxy data: bbc_pairs, synthetic. The paper's: snli, multi_nli, which TFDS has to prepare as
     # array_record. See lpl/nli_data.py.
     config.datasets = ("bbc_pairs", "synthetic")
-    # Frozen; minilm, minilm_input, glove, or the path of a folder with config.json,
+    # Frozen; minilm, minilm_input, glove, wordllama, or the path of a folder with config.json,
     # model.safetensors and tokenizer.json of a BERT. The paper uses BERT.
     config.encoder = "minilm"
     config.max_pieces = 64  # word pieces of a text, two special ones included; the rest is cut off

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from common.data import english, text_encoders
 from common.data.packages import cache_dir
 from common.errors import UserError
 
+REFERENCE = Path(__file__).parents[2] / "fixtures" / "wordllama_reference.npz"
 SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
 
 
@@ -30,7 +32,9 @@ def test_glove_is_the_weighted_mean_of_its_words(packages_only):
     np.testing.assert_array_equal(found[1], found[2])
 
 
-@pytest.mark.parametrize("name", ["minilm_input", "glove"])  # for minilm see test_bert.py
+@pytest.mark.parametrize(
+    "name", ["minilm_input", "glove", "wordllama"]
+)  # for minilm see test_bert.py
 def test_averages_are_of_texts_cut_after_max_pieces(packages_only, name):
     short = "a film about the sea and the sun and the sand in the"  # 13 pieces, and 2 special ones
     texts = [f"{short} wind {rest}" for rest in ("of spring", "music " * 30)]
@@ -60,6 +64,14 @@ def test_minilm_is_the_sentence_vector(packages_only):
     expected = bert.encode(english.load_minilm(cache_dir()), texts)
     found = text_encoders.encode("minilm", texts, packages_only, **SETTINGS)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_wordllama_agrees_with_the_stored_reference(packages_only):
+    with np.load(REFERENCE) as reference:
+        found = text_encoders.encode(
+            "wordllama", reference["texts"].tolist(), packages_only, max_pieces=64
+        )
+        np.testing.assert_allclose(found, reference["vectors"], rtol=1e-4, atol=1e-5)
 
 
 def test_tokens_are_those_of_glove():

@@ -18,7 +18,7 @@ LINES += ["land sea bridge land", "sea land bridge land", "?"]
 @pytest.fixture
 def place(tmp_path, folder, monkeypatch):
     """A file of texts beside a model, encoded four at a time."""
-    monkeypatch.setattr(text_files, "CHUNK", 4)
+    monkeypatch.setattr(text_encoders, "SHARD_TEXTS", 4)
     (tmp_path / "texts.txt").write_text("\n".join(LINES) + "\n")
     return tmp_path
 
