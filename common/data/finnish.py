@@ -7,7 +7,7 @@ features g of a word w are <w> itself, with its brackets, and the n-grams of 4 a
   x_w = mean over g and k of E[h_k(g) mod m].
 
 So there is a vector for every word. `finnish` has them for the 50,000 words that are most frequent,
-and for all other words of the frequency list that translate an English one. `finnish_translations`
+and for all other words of the frequency list that translate an English one. `finnish_by_english`
 has English words as names, each with the vector of its Finnish translation, so that it pairs with
 the English spaces by name. E has m = 50,000 rows of dimension 300 and was trained on mC4.
 """
@@ -32,7 +32,7 @@ from common.data.packages import PACKAGES, Package, read_member
 from common.data.vector_files import Space
 
 NAME = "finnish"
-TRANSLATIONS = "finnish_translations"
+BY_ENGLISH = "finnish_by_english"
 MEMBER = "spacy_fi_experimental_web_md/fi_experimental_web_md-0.15.0/vocab/vectors"
 NUM_FREQUENT = 50_000
 WORD = re.compile("[a-zåäöšž]{3,}")  # of the Finnish alphabet
@@ -47,7 +47,7 @@ class FinnishWords(PackageBuilder):
     """Names and vectors, most frequent Finnish word first; one builder config for each space."""
 
     VERSION = tfds.core.Version("1.0.0")
-    BUILDER_CONFIGS = tuple(tfds.core.BuilderConfig(name=name) for name in (NAME, TRANSLATIONS))
+    BUILDER_CONFIGS = tuple(tfds.core.BuilderConfig(name=name) for name in (NAME, BY_ENGLISH))
 
     def _source(self) -> tuple[Package, dict]:
         return PACKAGES[NAME], {"word": TEXTS, "vector": array_column((300,), np.float32)}
@@ -56,7 +56,7 @@ class FinnishWords(PackageBuilder):
         pairs = freedict.load(self._cache)
         words = vocabulary(word_frequency.most_frequent("fi", self._cache), pairs)
         names = words
-        if self.builder_config.name == TRANSLATIONS:
+        if self.builder_config.name == BY_ENGLISH:
             english = filter(is_word, word_frequency.most_frequent("en", self._cache))
             name_of = one_to_one(pairs, english, words)
             words = [word for word in words if word in name_of]
@@ -65,7 +65,7 @@ class FinnishWords(PackageBuilder):
 
 
 def load(name: str, cache: Path) -> Space:
-    """Returns the items of one space, `finnish` or `finnish_translations`, and their vectors.
+    """Returns the items of one space, `finnish` or `finnish_by_english`, and their vectors.
 
     The space is built on first use.
 

@@ -20,7 +20,7 @@ SPACES: dict[str, Callable[[Path], Space]] = {
     **{name: partial(english.load, name, english.NUM_WORDS) for name in english.SPACES},
     word2vec.NAME: word2vec.load,
     french.NAME: french.load,
-    **{name: partial(finnish.load, name) for name in (finnish.NAME, finnish.TRANSLATIONS)},
+    **{name: partial(finnish.load, name) for name in (finnish.NAME, finnish.BY_ENGLISH)},
     **{name: partial(sentences.load, name) for name in sentences.SPACES},
 }  # name -> function of the cache directory
 

@@ -15,7 +15,7 @@ from common.errors import UserError
 REFERENCE = Path(__file__).parents[2] / "fixtures" / "floret_reference.npz"
 KNOWN = {  # items, first items, start of the SHA-256 of all items, sum of all vectors
     "finnish": (74_785, ["että", "oli", "mutta"], "2d0ee2ffb5c47152", 1000933.22),
-    "finnish_translations": (17_425, ["that", "but", "when"], "80a94f8952440771", 118785.49),
+    "finnish_by_english": (17_425, ["that", "but", "when"], "80a94f8952440771", 118785.49),
 }
 
 
@@ -103,7 +103,7 @@ def test_a_translation_belongs_to_the_most_frequent_english_word():
 
 
 def test_translations_pair_with_english_spaces_by_name():
-    names = "word2vec", "finnish_translations"
+    names = "word2vec", "finnish_by_english"
     pair = paired_spaces.load(*names, num_words=8_411, cache=cache_dir())  # all words of both
     assert pair.source.shape == pair.target.shape == (8_411, 300)
     finnish_words = finnish.load("finnish", cache_dir())
@@ -113,5 +113,5 @@ def test_translations_pair_with_english_spaces_by_name():
 
 
 def test_an_unknown_name_is_a_user_error(tmp_path):
-    with pytest.raises(UserError, match=r"nor one of .*, finnish, finnish_translations"):
+    with pytest.raises(UserError, match=r"nor one of .*, finnish, finnish_by_english"):
         paired_spaces.load_space("suomi", tmp_path)
