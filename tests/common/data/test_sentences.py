@@ -64,6 +64,8 @@ def test_spaces_are_of_the_same_sentences_and_independent_encoders(monkeypatch):
     texts = sentences.load_texts(cache_dir()).texts
     assert pair.names == texts[10:100]
     assert (pair.source.shape, pair.target.shape) == ((90, 384), (90, 256))
+    options = {"num_words": None, "cache": cache_dir(), "max_rows": 64}
+    assert paired_spaces.load(*sentences.SPACES, **options).names == texts[:64]
     np.testing.assert_allclose(np.linalg.norm(pair.source, axis=1), 1, atol=1e-5)
     for encoder, vectors in (("minilm", pair.source), ("wordllama", pair.target)):
         one = text_encoders.encode(encoder, texts[50:51], cache_dir(), max_pieces=64)
