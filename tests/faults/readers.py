@@ -123,9 +123,12 @@ def _encoded() -> Reader:
 def _package() -> Reader:
     content = {"data/a.txt": b"some data"}
     digest = hashlib.sha256(packed("a.whl", content)).hexdigest()
-    record = packages.Package(filename="none-0.whl", sha256=digest, licence="none", source="none")
+    record = packages.Package(
+        filename="none-0-py3-none-any.whl", sha256=digest, licence="none", source="none"
+    )
     return Reader(
-        {"packages/none-0.whl": content}, lambda p: packages.read_member(record, p, "data/a.txt")
+        {"packages/none-0-py3-none-any.whl": content},
+        lambda p: packages.read_member(record, p, "data/a.txt"),
     )
 
 
