@@ -1,0 +1,99 @@
+"""The networks against PyTorch, by outputs that were computed once.
+
+Recipe, with torch 2.13, efficientnet-lite-pytorch 0.1.0 and the code of imgsim 0.1.2: the networks
+in eval mode for the input np.random.default_rng(0).normal(size=(1, side, side, 3)) in float32, with
+its channels moved to the front. EfficientNet.from_pretrained(name, weights_path):
+extract_features(x).mean((2, 3)) and forward(x), side 224 (Lite0) and 260 (Lite2).
+imgsim.Vectorizer().my_model: the output of pre.avgpool, and forward(x), side 224.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from common import image_encoders
+from common.data import image_features
+from common.data.packages import cache_dir
+from common.image_encoders import DepthwiseConv, EfficientNetLite, ResNet50
+
+REFERENCE = Path(__file__).parents[1] / "fixtures" / "image_encoders_reference.npz"
+LITE0 = partial(EfficientNetLite, width=1.0, depth=1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "calls"),
+    [
+        ("efficientnet_lite0", 224, {"__call__": "", "logits": "_logits"}),
+        ("efficientnet_lite2", 260, {"__call__": "", "logits": "_logits"}),
+        ("augnet_resnet50", 224, {"__call__": "", "pooled": "_pooled"}),
+    ],
+)
+def test_outputs_agree_with_pytorch(name, side, calls):
+    network = image_features.load_network(name, cache_dir())
+    image = np.random.default_rng(0).normal(size=(1, side, side, 3)).astype(np.float32)
+    found = nnx.jit(lambda network, x: [getattr(network, call)(x) for call in calls])(
+        network, image
+    )
+    with np.load(REFERENCE) as reference:
+        for values, ending in zip(found, calls.values(), strict=True):
+            expected = reference[f"{name}{ending}"]
+            assert values.shape == expected.shape and expected.std() > 0.3
+            np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [3, 5])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("side", [(7, 8), (2, 3)])
+def test_a_depthwise_convolution_is_a_convolution_of_as_many_groups(size, stride, side):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, *side, 6)).astype(np.float32)
+    layer = DepthwiseConv(6, size, stride, nnx.Rngs(0))
+    expected = jax.lax.conv_general_dilated(
+        x,
+        layer.kernel[...],
+        (stride, stride),
+        "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        feature_group_count=6,
+    )
+    np.testing.assert_allclose(layer(x), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("build", "millions"),
+    [
+        # 4.7, 6.1 and 25.6 are published; the third has 1,000 outputs there.
+        (LITE0, 4.652),
+        (partial(EfficientNetLite, width=1.1, depth=1.2), 6.092),
+        (ResNet50, 25.557 - 232 * 2049 / 1e6),
+    ],
+)
+def test_numbers_of_parameters_are_those_of_the_papers(build, millions):
+    network = nnx.eval_shape(lambda: build(rngs=nnx.Rngs(0)))
+    sizes = [leaf.size for leaf in jax.tree.leaves(nnx.state(network, nnx.Param))]
+    assert sum(sizes) / 1e6 == pytest.approx(millions, abs=1e-3)
+
+
+def test_weights_that_are_absent_of_another_shape_or_not_finite_are_errors():
+    def weights(outputs=1000, **values):
+        return {"_fc.weight": np.ones((outputs, 1280)), **values}
+
+    class Head(nnx.Module):
+        def __init__(self, rngs):
+            self._fc = nnx.Linear(1280, 1000, rngs=rngs)
+
+    bias = {"_fc.bias": np.arange(1000.0)}
+    head = image_encoders.with_weights(Head, weights(**bias))
+    np.testing.assert_array_equal(head._fc.bias[...], np.arange(1000))
+    assert head._fc.kernel.dtype == jnp.float32
+    wrong = (weights(), weights(999, **bias), weights(**{"_fc.bias": np.full(1000, np.nan)}))
+    for given in wrong:
+        with pytest.raises(ValueError, match=r"_fc\.(bias|weight) is not a finite array"):
+            image_encoders.with_weights(Head, given)
+    with pytest.raises(ValueError, match=r"module\._fc"):
+        image_encoders.with_weights(Head, weights(**bias), "module.")
