@@ -17,7 +17,7 @@ import numpy as np
 from absl import app, flags
 
 from anchor_opt import align
-from common.data import dictionary, english, french, vector_files
+from common.data import dictionary, french, vector_files, word_vectors
 from common.data.packages import cache_dir
 from common.linear import unit
 from common.retrieval import csls_top_k, mean_top_k
@@ -46,14 +46,14 @@ def random_spaces():
 
 def english_french():
     """English and French words, known pairs and test pairs."""
-    source_words = english.glove_index(cache_dir())
+    source_words = word_vectors.glove_index(cache_dir())
     target = french.load(cache_dir())
     pairs, test = (
         dictionary.lookup(found, source_words, target.words).pairs
         for found in (vector_files.read_pairs(PAIRS), dictionary.wordnet(cache_dir()))
     )
     test = test[~np.isin(test[:, 0], pairs[:, 0])]
-    return english.glove_table(cache_dir()), target.vectors, pairs, test
+    return word_vectors.glove_table(cache_dir()), target.vectors, pairs, test
 
 
 def main(argv: list[str]) -> None:

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from benchmarks.harness import Benchmark, Case, Implementation, Work
 from common import ot
-from common.data import english
+from common.data import paired_spaces
 from common.data.packages import cache_dir
 from common.ot.assignment import EPSILON, potentials
 from embed_match import compare
@@ -18,8 +18,8 @@ from embed_match import compare
 
 def load(source: str, n: int) -> tuple[jax.Array, jax.Array]:
     """Two spaces with unit rows, rotated onto each other on the true pairs."""
-    x, y = (english.load(name, n, cache_dir()).vectors for name in (source, "minilm_input"))
-    return jax.block_until_ready(compare.aligned(x, y))
+    pair = paired_spaces.load(source, "minilm_input", num_words=n, cache=cache_dir())
+    return jax.block_until_ready(compare.aligned(pair.source, pair.target))
 
 
 def work(n: int, dim: int) -> Work:
@@ -80,7 +80,7 @@ def score(data, found) -> dict[str, float]:
 
 
 def case(source: str, n: int, **options) -> Case:
-    """The n most frequent words of an embedding and of minilm_input."""
+    """The n most frequent words of an embedding that minilm_input has as well."""
     name, data = f"{source}-{n}", partial(load, source, n)
     return Case(name, n, data, lambda data: work(n, data[0].shape[1]), source, **options)
 

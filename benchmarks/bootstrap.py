@@ -10,7 +10,7 @@ from anchor_opt import methods, search
 from anchor_opt.relative import Problem, Run, sample
 from benchmarks import self_learning
 from benchmarks.harness import Benchmark, Case, Implementation, Work
-from common.data import english
+from common.data import paired_spaces
 from common.data.packages import cache_dir
 from common.linear import preprocess, unit
 from common.metrics import mrr
@@ -29,10 +29,8 @@ def load(n: int) -> Problem:
     The rows stay in order of frequency instead of being shuffled, since the order of a shuffled
     space is known from the true pairing.
     """
-    source, target = (
-        preprocess(jnp.asarray(english.load(name, n, cache_dir()).vectors))
-        for name in ("minilm", "minilm_input")
-    )
+    pair = paired_spaces.load("minilm", "minilm_input", num_words=n, cache=cache_dir())
+    source, target = (preprocess(jnp.asarray(vectors)) for vectors in (pair.source, pair.target))
     problem = sample(source, target, num_anchors=300, num_pairs=15, random_seed=RANDOM_SEED)
     return problem._replace(target=target, target_pairs=problem.source_pairs, truth=None)
 

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from scipy.stats import spearmanr
 
 from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
-from common.data import corpus, english
+from common.data import corpus, paired_spaces
 from common.data.packages import cache_dir
 from common.linear import unit
 from common.retrieval import top_k
@@ -99,7 +99,7 @@ def _gensim(task):
 def score(task, vectors: Float[np.ndarray, "V d"]) -> dict[str, float]:
     """Agreement with pretrained GloVe."""
     vocabulary, vectors = task.text.corpus.words, np.asarray(vectors)
-    space = english.load("glove", english.NUM_WORDS, cache_dir())
+    space = paired_spaces.load_space("glove", cache_dir())
     row_of = {word: row for row, word in enumerate(space.words)}
     known = [i for i, word in enumerate(vocabulary) if word in row_of]
     pretrained = space.vectors[[row_of[vocabulary[i]] for i in known]]

@@ -26,10 +26,10 @@ from tqdm import tqdm
 
 from common.data import freedict, word_frequency
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
-from common.data.english import is_word
 from common.data.freedict import WordPairs
 from common.data.packages import PACKAGES, Package, read_member
 from common.data.vector_files import Space
+from common.data.word_frequency import is_word
 
 NAME = "finnish"
 BY_ENGLISH = "finnish_by_english"

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from common.data import english, finnish, french, sentences, vector_files, word2vec
+from common.data import finnish, french, minilm, sentences, vector_files, word_vectors
 from common.data.vector_files import Space
 from common.errors import UserError
 
 SPACES: dict[str, Callable[[Path], Space]] = {
-    **{name: partial(english.load, name, english.NUM_WORDS) for name in english.SPACES},
-    word2vec.NAME: word2vec.load,
+    **{name: partial(word_vectors.load, name) for name in word_vectors.DIMENSIONS},
+    **{name: partial(minilm.load, name) for name in minilm.NAMES},
     french.NAME: french.load,
     **{name: partial(finnish.load, name) for name in (finnish.NAME, finnish.BY_ENGLISH)},
     **{name: partial(sentences.load, name) for name in sentences.SPACES},

@@ -24,7 +24,7 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from common import bert
-from common.data import english
+from common.data import minilm, word_vectors
 from common.data.array_cache import load_or_compute, load_or_compute_shards
 from common.data.packages import PACKAGES, read_member
 from common.errors import UserError
@@ -98,7 +98,7 @@ def read_files(name: str, cache: Path) -> dict[str, bytes]:
       UserError: a folder in which a necessary file cannot be read, or a failed download.
     """
     if name == "minilm":
-        return english.minilm_files(cache)
+        return minilm.files(cache)
     files = {}
     for part in (*bert.FILES, *bert.OPTIONAL_FILES):
         try:
@@ -120,7 +120,7 @@ def fingerprints(files: dict[str, bytes]) -> list[str]:
 
 def _minilm_input(texts, cache, max_pieces, smoothing):
     """p(word piece) is estimated on the given texts, as by Arora et al."""
-    network, tokenizer, *_ = english.load_minilm(cache)
+    network, tokenizer, *_ = minilm.load_encoder(cache)
     tokenizer.enable_truncation(max_pieces - 2)  # without the two special ones
     table = np.asarray(network.words.embedding[...])
     pieces = [e.ids for e in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
@@ -130,7 +130,7 @@ def _minilm_input(texts, cache, max_pieces, smoothing):
 
 def _glove(texts, cache, max_pieces, smoothing):
     """p(word) follows Zipf's law: GloVe's table is in the order of frequency."""
-    words, table = english.glove_index(cache), english.glove_table(cache)
+    words, table = word_vectors.glove_index(cache), word_vectors.glove_table(cache)
     row_of = {word: row for row, word in enumerate(words)}
     rank = np.arange(1, len(table) + 1)
     frequency = 1 / (rank * np.sum(1 / rank))
@@ -156,7 +156,7 @@ def _wordllama(texts, cache, max_pieces, smoothing):
 
 def _cut(texts, cache, max_pieces):
     """The beginnings of texts that MiniLM's tokenizer makes `max_pieces` word pieces of."""
-    tokenizer = english.load_minilm(cache).tokenizer
+    tokenizer = minilm.load_encoder(cache).tokenizer
     tokenizer.enable_truncation(max_pieces)
     return [
         text[: max((end for _, end in encoding.offsets), default=0)]

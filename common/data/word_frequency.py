@@ -35,6 +35,11 @@ def most_frequent(language: str, cache: Path) -> list[str]:
     return read_cbpack(gzip.decompress(packed))
 
 
+def is_word(token: str) -> bool:
+    """Whether a token consists of three lower-case ASCII letters or more."""
+    return len(token) >= 3 and token.isascii() and token.isalpha() and token.islower()
+
+
 def read_cbpack(content: bytes) -> list[str]:
     """Returns the words of a cBpack file in its order.
 

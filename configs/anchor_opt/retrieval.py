@@ -34,9 +34,9 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.experiment = "retrieval"  # the function of anchor_opt/experiments.py
 
-    # Data: a space by name (minilm, minilm_input, glove, word2vec; the first two are layers of one
-    # model, the others independent) or the path of a file of vectors: word2vec .txt / .bin,
-    # fastText .vec, GloVe .txt, .npz, or .npy with a word list beside it.
+    # Data: a space by name or the path of a file of vectors. Names: minilm, minilm_input (two
+    # layers of one model), glove, glove100, word2vec (published vectors, independent of them).
+    # Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz, or .npy with a word list.
     config.source = "minilm"
     config.target = "minilm_input"
     config.source_words = ""  # word list of a .npy / .npz source, one word a line

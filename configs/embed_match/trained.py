@@ -18,9 +18,9 @@ def embeddings() -> ConfigDict:
     config.num_texts = 25_000  # the first of the dataset, negative and positive in turn
     config.num_words = 5_000  # size of the vocabulary, the most frequent words (poster)
 
-    # Embeddings. Any other name is a pretrained space of common/data/english.py: glove (as in the
-    # poster, here with 50 dimensions), minilm, minilm_input. The values of a model override those
-    # of its kind below.
+    # Embeddings. Any other name is a space of common/data/paired_spaces.py: glove (as in the
+    # poster, here with 50 dimensions), glove100, word2vec, minilm, minilm_input. The values of a
+    # model override those of its kind below.
     config.models = ConfigDict()
     config.models.C1 = ConfigDict({"kind": "cbow", "random_seed": 1})
     config.models.C2 = ConfigDict({"kind": "cbow", "random_seed": 2})

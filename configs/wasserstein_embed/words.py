@@ -39,7 +39,7 @@ def get_config() -> ConfigDict:
     config.random_seeds = (0,)
 
     # Evaluation
-    config.reference_space = "glove"  # of common/data/english.py, for the gold similarities
+    config.reference_space = "glove"  # for the gold similarities: glove, glove100, word2vec, minilm
     config.num_compared_pairs = 20_000  # random pairs of words
     config.query_words = ("funny", "actor", "horror", "music", "terrible", "war")
     config.num_neighbours = 8  # shown for each query

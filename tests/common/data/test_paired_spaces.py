@@ -61,5 +61,5 @@ def test_too_few_words_and_unknown_names_are_user_errors(files):
     folder, _, _ = files
     with pytest.raises(UserError, match="share 5 words"):
         load(folder, num_words=6)
-    with pytest.raises(UserError, match="neither a file of vectors nor one of minilm"):
+    with pytest.raises(UserError, match="neither a file of vectors nor one of glove, glove100"):
         paired_spaces.load(str(folder / "a.vec"), "gloove", num_words=1, cache=folder)

@@ -7,7 +7,7 @@ import safetensors.numpy
 from flax import nnx
 
 from common import bert
-from common.data import english, text_encoders
+from common.data import minilm, text_encoders, word_vectors
 from common.data.packages import cache_dir
 from common.errors import UserError
 
@@ -16,13 +16,14 @@ SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
 
 
 def test_glove_is_the_weighted_mean_of_its_words(packages_only):
-    rows, vocabulary = english.vocabulary(cache_dir())
-    table = english.load("glove", 20_000, cache_dir())
+    vocabulary, table = (
+        load(cache_dir()) for load in (word_vectors.glove_index, word_vectors.glove_table)
+    )
     harmonic = np.log(400_000) + 0.5772157  # the sum of 1 / rank over GloVe's 400,000 words
 
     def weighted(word):
-        i = vocabulary.index(word)
-        return table.vectors[i] * 1e-3 / (1e-3 + 1 / ((rows[i] + 1) * harmonic))
+        row = vocabulary.index(word)
+        return table[row] * 1e-3 / (1e-3 + 1 / ((row + 1) * harmonic))
 
     texts = ["Film, film & Music-qqzxq", "qqzxq", "ß"]
     found = text_encoders.encode("glove", texts, packages_only, **SETTINGS)
@@ -48,7 +49,7 @@ def test_averages_are_of_texts_cut_after_max_pieces(packages_only, name):
 
 
 def test_minilm_input_is_the_weighted_mean_of_its_pieces(packages_only):
-    network, tokenizer, *_ = english.load_minilm(cache_dir())
+    network, tokenizer, *_ = minilm.load_encoder(cache_dir())
     table = np.asarray(network.words.embedding[...])
     film, sea = (tokenizer.token_to_id(word) for word in ("film", "sea"))
     found = text_encoders.encode(
@@ -61,7 +62,7 @@ def test_minilm_input_is_the_weighted_mean_of_its_pieces(packages_only):
 
 def test_minilm_is_the_sentence_vector(packages_only):
     texts = ["a bridge", "the land on the other side"]
-    expected = bert.encode(english.load_minilm(cache_dir()), texts)
+    expected = bert.encode(minilm.load_encoder(cache_dir()), texts)
     found = text_encoders.encode("minilm", texts, packages_only, **SETTINGS)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 

@@ -31,3 +31,11 @@ def test_lists_of_equal_frequency_follow_each_other():
 def test_an_unknown_language_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match=r"no word frequencies of 'xx': choose one of en, fi\."):
         word_frequency.most_frequent("xx", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [("cat", True), ("at", False), ("Cat", False), ("caté", False), ("it's", False), ("", False)],
+)
+def test_a_word_has_three_lower_case_ascii_letters_or_more(token, expected):
+    assert word_frequency.is_word(token) is expected
