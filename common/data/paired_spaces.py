@@ -12,16 +12,28 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from common.data import finnish, french, minilm, sentences, vector_files, word_vectors
+from common.data import (
+    finnish,
+    french,
+    image_features,
+    minilm,
+    sentences,
+    vector_files,
+    word_vectors,
+)
 from common.data.vector_files import Space
 from common.errors import UserError
 
+ENCODED = {
+    **{name: partial(sentences.load, name) for name in sentences.SPACES},
+    **{name: partial(image_features.load, name) for name in image_features.ENCODERS},
+}  # name -> function of the cache directory and of the number of items to encode, the first ones
 SPACES: dict[str, Callable[[Path], Space]] = {
     **{name: partial(word_vectors.load, name) for name in word_vectors.DIMENSIONS},
     **{name: partial(minilm.load, name) for name in minilm.NAMES},
     french.NAME: french.load,
     **{name: partial(finnish.load, name) for name in (finnish.NAME, finnish.BY_ENGLISH)},
-    **{name: partial(sentences.load, name) for name in sentences.SPACES},
+    **ENCODED,
 }  # name -> function of the cache directory
 
 
@@ -61,8 +73,8 @@ def load(
     Raises:
       UserError: as `load_space`, or fewer shared words than `num_words`.
     """
-    # Row i is the same sentence in all of their spaces.
-    if num_words and {source, target} <= sentences.SPACES.keys():
+    # Row i is the same sentence in all spaces of sentences, and the same image in those of images.
+    if num_words and {source, target} <= ENCODED.keys():
         max_rows = min(max_rows, drop_first + num_words)
     spaces = [
         load_space(name, cache, word_list=word_list, max_rows=max_rows)
@@ -94,14 +106,14 @@ def load_space(
       name: a key of `SPACES`, or the path of a file that `vector_files.read` reads.
       cache: the cache directory.
       word_list: path of the words of an array without words; else empty.
-      max_rows: number of rows to read from a file, or of sentences to encode; None: all. Spaces of
-        words are read whole.
+      max_rows: number of rows to read from a file, or of sentences or images to encode; None: all.
+        Spaces of words are read whole.
 
     Raises:
       UserError: an unknown name, or a file that cannot be read.
     """
-    if name in sentences.SPACES:
-        return sentences.load(name, cache, max_rows)
+    if name in ENCODED:
+        return ENCODED[name](cache, max_rows)
     if name in SPACES:
         return SPACES[name](cache)
     if not Path(name).exists():

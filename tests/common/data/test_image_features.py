@@ -1,0 +1,112 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from flax import nnx
+
+from common.data import image_features, images, paired_spaces
+from common.data.packages import cache_dir
+from common.errors import UserError
+
+RNG = np.random.default_rng(0)
+PICTURES = RNG.integers(0, 256, (5, 6, 4, 3), dtype=np.uint8)
+
+
+class Centre(nnx.Module):
+    """The mean of the four pixels in the centre."""
+
+    def __call__(self, x):
+        middle = x.shape[1] // 2
+        return x[:, middle - 1 : middle + 1, middle - 1 : middle + 1].mean((1, 2))
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """Puts a network of one operation in the place of all; a list of the names that were loaded."""
+    found = []
+    monkeypatch.setattr(
+        image_features, "load_network", lambda n, cache: found.append(n) or Centre()
+    )
+    monkeypatch.setattr(image_features, "BATCH", 2)
+    monkeypatch.setattr(image_features, "SHARD", 3)
+    return found
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "mean", "scale"),
+    [
+        ("efficientnet_lite0", 127, 128),
+        # As torchvision normalises pixels between 0 and 1.
+        (
+            "augnet_resnet50",
+            np.array([0.485, 0.456, 0.406]) * 255,
+            255 * np.array([0.229, 0.224, 0.225]),
+        ),
+    ],
+)
+def test_pixels_are_resized_repeated_and_normalised(name, mean, scale, channels, loads, tmp_path):
+    pictures = PICTURES[..., :channels]
+    found = image_features.encode(name, pictures, tmp_path, side=8)
+    # The centre of an image stays where it is, and linear interpolation keeps a mean around it.
+    centre = pictures[:, 2:4, 1:3].astype(float).mean((1, 2))
+    np.testing.assert_allclose(found, (centre - mean) / scale * np.ones(3), atol=1e-5)
+
+
+def test_a_killed_run_resumes_at_its_last_shard(loads, tmp_path, monkeypatch):
+    step, calls = image_features._step, []
+
+    def interrupted(*args):
+        vectors = step(*args)
+
+        def call(batch):
+            calls.append(len(batch))
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return vectors(batch)
+
+        return call
+
+    encode = partial(image_features.encode, "efficientnet_lite0", cache=tmp_path, side=8)
+    with monkeypatch.context() as patch:
+        patch.setattr(image_features, "_step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            encode(PICTURES)
+        assert calls == [2, 2, 2]  # batches of one size: two of the first shard, one of the second
+        whole = encode(PICTURES)
+        assert calls == [2, 2, 2, 2]  # the last one alone
+    assert len(loads) == 2
+    np.testing.assert_array_equal(encode(PICTURES), whole)
+    np.testing.assert_array_equal(encode(PICTURES[:3]), whole[:3])
+    assert len(loads) == 2  # nothing was computed
+    other = encode(PICTURES, cache=tmp_path / "other")
+    np.testing.assert_array_equal(other, whole)
+    assert (encode(PICTURES, side=12) != whole).any() and len(loads) == 4
+    changed = encode(255 - PICTURES)
+    assert (changed != whole).all()
+
+
+def test_unknown_encoders_and_images_of_two_channels_are_user_errors(tmp_path):
+    with pytest.raises(UserError, match="no encoder 'resnet': choose one of efficientnet_lite0,"):
+        image_features.encode("resnet", PICTURES, tmp_path)
+    with pytest.raises(UserError, match="one or three channels, not of 2"):
+        image_features.encode("augnet_resnet50", PICTURES[..., :2], tmp_path)
+
+
+def test_two_encoders_of_fashion_mnist_are_paired_by_the_images_names():
+    encoders = "efficientnet_lite0", "augnet_resnet50"
+    pair = paired_spaces.load(*encoders, num_words=20, cache=cache_dir())
+    assert pair.names == [f"fashion_mnist/{row}" for row in range(20)]
+    assert pair.source.shape == (20, 1280) and pair.target.shape == (20, 768)
+    assert (pair.source >= 0).all() and (np.abs(pair.target) <= 1).all()
+    again = paired_spaces.load_space(encoders[0], cache_dir(), max_rows=20)
+    np.testing.assert_array_equal(again.vectors, pair.source)
+    # Images of one class are more similar than those of two.
+    labels = images.load("fashion_mnist", "test[:20]", cache_dir()).labels
+    same = labels[:, None] == labels
+    for vectors in (pair.source, pair.target):
+        unit = (vectors - vectors.mean(0)) / np.linalg.norm(vectors - vectors.mean(0), axis=1)[
+            :, None
+        ]
+        cosines = unit @ unit.T
+        assert cosines[same & ~np.eye(20, dtype=bool)].mean() > cosines[~same].mean() + 0.1
