@@ -55,7 +55,8 @@ def across_images(config: ConfigDict, work: Workdir, cache: Path) -> str:
     grid = dataclasses.replace(runner.grid(config), source=source, target=target)
     pair, labels, notes = encoded.pair, encoded.labels, encoded.notes
     groups = {} if labels is None else retrieval_report.class_groups(labels, pair.source)
-    return _retrieval(config.experiment, grid, work, pair, groups, encoders, notes)
+    proxies = [*encoders, *paired_spaces.SPACES]
+    return _retrieval(config.experiment, grid, work, pair, groups, proxies, notes)
 
 
 def stitch(config: ConfigDict, work: Workdir, cache: Path) -> str:

@@ -1,4 +1,4 @@
-"""The same images as two encoders represent them: encoders trained here, or the user's features.
+"""The same images as two encoders represent them: trained here, pretrained, or the user's features.
 
 Trained encoders and all encodings are kept in the cache directory, in files named by a hash of
 everything that determines them.
@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from anchor_opt import vit
 from common import train
-from common.data import array_cache, images, vector_files
+from common.data import array_cache, image_features, images, vector_files
 from common.data.images import Images
 from common.data.paired_spaces import PairedSpaces
 from common.errors import UserError
@@ -103,12 +103,14 @@ def _encode(
 ) -> tuple[Float[np.ndarray, "n d"], str]:
     """The test images as an encoder represents them, and a sentence about the encoder.
 
-    It is trained on `data`, unless the cache holds its parameters.
+    It is pretrained, or trained on `data`, unless the cache holds its parameters.
     """
+    if name in image_features.ENCODERS:
+        features = image_features.encode(name, test.images, cache)
+        return features, f"{name}: {features.shape[1]} dimensions, pretrained on other images."
     if name not in settings.encoders:
-        raise UserError(
-            f"There is no encoder '{name}': choose one of {', '.join(settings.encoders)}."
-        )
+        known = ", ".join([*settings.encoders, *image_features.ENCODERS])
+        raise UserError(f"There is no encoder '{name}': choose one of {known}.")
     encoder = settings.encoders[name]
     height, width, channels = data.images.shape[1:]
     if encoder.width % encoder.heads or height % settings.patch or width % settings.patch:

@@ -19,12 +19,15 @@ def get_config() -> ConfigDict:
         del config[name]
     del config.when_quick["num_words"]
 
-    # Data: mnist_5k or an image set of the TFDS catalogue (paper: cifar10, about 20,000 images)
+    # Data: mnist_5k, mnist, fashion_mnist or an image set of the TFDS catalogue (paper: cifar10,
+    # about 20,000 images)
     config.dataset = "mnist_5k"
     config.train_split = "train"  # on which the encoders below are trained
     config.test_split = "test"  # the images that are retrieved
 
-    # Encoders: names of those below (paper: ViT-base, ViT-small), or files that replace them
+    # Encoders: names of those below (paper: ViT-base, ViT-small), pretrained ones of
+    # common/data/image_features.py (efficientnet_lite0, efficientnet_lite2, augnet_resnet50), or
+    # files that replace them
     config.source = "vit_wide"
     config.target = "vit_narrow"
     config.source_features = ""  # .npz of an array [images, d], row i the same image in both

@@ -8,7 +8,7 @@ import pytest
 from anchor_opt import vision, vit
 from anchor_opt.experiments import across_images
 from common import train
-from common.data import images
+from common.data import image_features, images
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.settings import settings
@@ -78,6 +78,15 @@ def test_encoders_and_encodings_are_cached(encoded, cache, tmp_path, monkeypatch
     for change in ({"encoders.vit_wide.random_seed": 5}, {"training.steps": 101}, {"patch": 4}):
         with pytest.raises(AssertionError, match="computed again"):
             load(Workdir(tmp_path / f"{change}", {}), cache, **change)
+
+
+def test_a_pretrained_encoder_is_chosen_by_its_name(encoded, cache, tmp_path, monkeypatch):
+    vectors = features(150)
+    monkeypatch.setattr(image_features, "encode", lambda name, images, cache: vectors)
+    mixed = load(Workdir(tmp_path, {}), cache, source="augnet_resnet50")
+    assert mixed.pair.source is vectors and mixed.encoders == ("augnet_resnet50", "vit_narrow")
+    np.testing.assert_array_equal(mixed.pair.target, encoded.pair.target)
+    assert "augnet_resnet50: 3 dimensions, pretrained on other images." in mixed.notes
 
 
 def test_a_file_of_features_replaces_an_encoder(encoded, cache, tmp_path):
