@@ -236,7 +236,7 @@ def scatter_grid(
     Args:
       panels: column title -> both spaces, row i of both being the same item.
       row_names: names of the upper and of the lower space.
-      groups: label -> rows with a common colour.
+      groups: label -> rows with a common colour. The legend has the first letters of a long label.
       title: title of the figure.
     """
     figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
@@ -252,8 +252,9 @@ def scatter_grid(
                 axis.scatter(*points[members].T, s=14, color=colour, label=label, linewidths=0)
     for axis, name in zip(axes[:, 0], row_names, strict=True):
         axis.set_ylabel(name)
-    handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=6, frameon=False)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    labels = [label if len(label) <= 24 else f"{label[:23]}…" for label in labels]
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
     figure.suptitle(title)
     return figure
 
