@@ -10,7 +10,7 @@ The networks are for inference: batch normalisation uses the stored means and va
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import jax
@@ -83,7 +83,9 @@ class DepthwiseConv(nnx.Module):
 class InvertedBottleneck(nnx.Module):
     """Expansion of the channels, a convolution of each channel, projection, residual connection."""
 
-    def __init__(self, inputs, outputs, size, stride, expansion, rngs: nnx.Rngs):
+    def __init__(
+        self, inputs: int, outputs: int, size: int, stride: int, expansion: int, rngs: nnx.Rngs
+    ):
         channels = inputs * expansion
         if expansion > 1:
             self._expand_conv = _convolution(inputs, channels, 1, 1, rngs)
@@ -208,7 +210,9 @@ def _stage(blocks: int, inputs: int, channels: int, stride: int, rngs: nnx.Rngs)
     return nnx.List([first, *others])
 
 
-def with_weights(build, weights: Mapping[str, np.ndarray], prefix: str = "") -> nnx.Module:
+def with_weights(
+    build: Callable[..., nnx.Module], weights: Mapping[str, np.ndarray], prefix: str = ""
+) -> nnx.Module:
     """Builds a network and sets its parameters.
 
     Args:

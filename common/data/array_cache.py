@@ -66,14 +66,14 @@ def load_or_compute_shards(
       items: n texts, or an array of n rows.
       compute: returns the vectors of a shard's items; it may advance the bar by their number.
       shard_size: number of items of a shard.
-      progress: label of the progress bar, which is hidden if there are fewer than 500 items.
+      progress: label of the progress bar, which appears after two seconds.
       unit: what an item is, on the progress bar.
 
     Raises:
       UserError: the folder cannot be written, or raised by `compute`.
     """
     vectors = []
-    with tqdm(total=len(items), desc=progress, unit=unit, disable=len(items) < 500) as bar:
+    with tqdm(total=len(items), desc=progress, unit=unit, delay=2) as bar:
         for start in range(0, max(1, len(items)), shard_size):  # no items are one empty shard
             shard = items[start : start + shard_size]
             content = digest(shard) if isinstance(shard, np.ndarray) else list(shard)

@@ -143,7 +143,7 @@ def encode(
 
     def compute(shard: UInt8[np.ndarray, "k h w c"], bar: tqdm) -> Float[np.ndarray, "k d"]:
         found = []
-        for start in range(0, len(shard), BATCH):
+        for start in range(0, max(1, len(shard)), BATCH):
             batch = shard[start : start + BATCH]
             padding = BATCH - len(batch)  # so that one shape is compiled
             padded = np.pad(batch, ((0, padding), (0, 0), (0, 0), (0, 0)))

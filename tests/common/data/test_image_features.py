@@ -22,7 +22,7 @@ class Centre(nnx.Module):
 
 @pytest.fixture
 def loads(monkeypatch):
-    """Puts a network of one operation in the place of all; a list of the names that were loaded."""
+    """Puts a network of one operation in place of each; returns the names that are loaded."""
     found = []
     monkeypatch.setattr(
         image_features, "load_network", lambda n, cache: found.append(n) or Centre()
@@ -82,6 +82,7 @@ def test_a_killed_run_resumes_at_its_last_shard(loads, tmp_path, monkeypatch):
     other = encode(PICTURES, cache=tmp_path / "other")
     np.testing.assert_array_equal(other, whole)
     assert (encode(PICTURES, side=12) != whole).any() and len(loads) == 4
+    assert encode(PICTURES[:0]).shape == (0, 3)
     changed = encode(255 - PICTURES)
     assert (changed != whole).all()
 
