@@ -94,6 +94,18 @@ def test_words_at_a_mode_have_points_there():
     assert {mode["words"][0] for mode in modes} == {"left", "right"} and len(modes) == 2
 
 
+@pytest.mark.parametrize("name", ["glove", "glove100", "word2vec", "minilm"])
+def test_gold_similarities_are_cosines_of_any_word_space(name):
+    vocabulary = ["film", "nosuchword", "music", "actor"]
+    gold = words.gold_similarities(name, vocabulary, 50, cache_dir())
+    assert set(gold.first) == set(gold.second) == {0, 2, 3}
+    space = paired_spaces.load_space(name, cache_dir())
+    for first, second, cosine in zip(*gold, strict=True):
+        x, y = (space.vectors[space.words.index(vocabulary[i])] for i in (first, second))
+        expected = x @ y / np.linalg.norm(x) / np.linalg.norm(y)
+        np.testing.assert_allclose(cosine, expected, atol=1e-6)
+
+
 def test_a_run_writes_rows_neighbours_and_figures(tmp_path):
     table = run(tmp_path)
     rows = json.loads((tmp_path / "results.json").read_text())

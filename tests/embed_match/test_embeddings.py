@@ -1,0 +1,37 @@
+"""Pretrained embeddings of a text's words; training is in test_main.py."""
+
+import numpy as np
+import pytest
+
+from common.data import paired_spaces
+from common.data.corpus import Corpus
+from common.data.packages import cache_dir
+from common.data.vector_files import Space
+from common.errors import UserError
+from common.workdir import Workdir
+from embed_match import embeddings
+
+WORDS = ["film", "of", "nosuchword", "music"]
+
+
+def load(name, folder):
+    corpus = Corpus(WORDS, np.full(4, 0.25), np.arange(4))
+    text = embeddings.Text(corpus, 1, np.zeros(2), np.array([True, False]))
+    return embeddings.load([name], {}, text, Workdir(folder, {}), cache_dir())[name]
+
+
+@pytest.mark.parametrize("name", ["glove", "glove100", "word2vec", "minilm_input"])
+def test_a_space_by_name_embeds_the_words_that_it_has(name, tmp_path):
+    found = load(name, tmp_path)
+    np.testing.assert_array_equal(found.known, [True, False, False, True])
+    space = paired_spaces.load_space(name, cache_dir())
+    for row, word in enumerate(WORDS):
+        expected = space.vectors[space.words.index(word)] if word in space.words else 0
+        np.testing.assert_array_equal(found.vectors[row], expected)
+
+
+def test_a_space_without_any_of_the_words_is_a_user_error(tmp_path, monkeypatch):
+    images = Space(["mnist/0", "mnist/1"], np.eye(2))
+    monkeypatch.setattr(paired_spaces, "load_space", lambda name, cache: images)
+    with pytest.raises(UserError, match="'glove' has no word of the texts: choose a space of"):
+        load("glove", tmp_path)
