@@ -32,7 +32,7 @@ def get_config() -> ConfigDict:
         "efficientnet_lite0:augnet_resnet50",  # two trained on different data, in different ways
     )
     config.num_words = 4_000  # items of each pair that are measured, of the source's first
-    config.max_rows = 20_000  # rows that are read of a space, from its top
+    config.max_rows = 10_000  # sentences or images that are encoded, rows that are read of a file
     config.num_anchors = 300  # true anchors, as many as in Table 3 of the paper
     config.k = 10  # list length of Jaccard and MRR (paper, Table 4)
     config.random_seeds = (0, 1, 2, 3, 4)  # of the anchors and the halves
