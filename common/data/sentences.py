@@ -29,7 +29,7 @@ from common.errors import UserError
 
 SPACES = {"minilm_sentences": "minilm", "wordllama_sentences": "wordllama"}  # name -> encoder
 DATASETS = (*reviews.SOURCES, "bbc")
-NUM_SENTENCES = 1 << 17  # of 326,000: MiniLM encodes some 130 a second on one core
+NUM_SENTENCES = 1 << 17  # of 326,000: MiniLM encodes some 100 a second on one core
 MIN_WORDS, MAX_WORDS = 4, 40
 MAX_PIECES = 64  # word pieces of a sentence that are encoded, special ones included
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -112,7 +112,7 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
             f"No space of sentences is called '{name}': choose one of {', '.join(SPACES)}."
         )
     texts = load_texts(cache).texts
-    num_rows = len(texts) if max_rows is None else min(max_rows, len(texts))
+    num_rows = len(texts[:max_rows])
     # Whole shards are encoded, so that those of a smaller number serve a larger one.
     rounded = -(-num_rows // text_encoders.SHARD_TEXTS) * text_encoders.SHARD_TEXTS
     vectors = text_encoders.encode(SPACES[name], texts[:rounded], cache, max_pieces=MAX_PIECES)
