@@ -114,7 +114,7 @@ def load_analogies(cache: Path) -> Analogies:
 def lookup(tuples: Sequence[Sequence[str]], words: Sequence[str]) -> Int[np.ndarray, "n k"]:
     """Returns the row of each word of n tuples in a vocabulary, -1 for a word that it lacks."""
     row_of = {word: row for row, word in enumerate(words)}
-    return np.array([[row_of.get(word, -1) for word in words] for words in tuples], np.int32)
+    return np.array([[row_of.get(word, -1) for word in group] for group in tuples], np.int32)
 
 
 def _lines(cache: Path, file: str) -> list[str]:
