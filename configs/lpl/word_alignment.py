@@ -1,9 +1,19 @@
-"""Cross-lingual word alignment: Tables 1a and 2 of the locality preserving loss.
+r"""Cross-lingual word alignment: Tables 1a and 2 of the locality preserving loss.
 
   python -m lpl.main --config=configs/lpl/word_alignment.py --workdir=runs/lpl
 
 Takes about 550 s on one core. Expected P@1 of `lpa_mse` by CSLS with 3,000 known pairs: about .33
 from GloVe to French.
+
+English to Finnish, with as many known pairs as the paper has:
+
+  python -m lpl.main --config=configs/lpl/word_alignment.py --workdir=runs/lpl_finnish \
+    --config.sources="('word2vec',)" --config.targets="('finnish',)" \
+    --config.dictionaries="('freedict',)" --config.num_pairs="(2500,)"
+
+Takes about 100 s on one core. Expected P@1: `lpa_mse` .18 by CSLS, `artetxe_2016` .21. The paper has
+.34 and .31, with vectors and pairs of Dinu et al. (2014). FreeDict has four translations a word,
+rare senses included, and so its 2,500 pairs are of 700 words.
 """
 
 from ml_collections import ConfigDict
