@@ -11,9 +11,9 @@ English to Finnish, with as many known pairs as the paper has:
     --config.sources="('word2vec',)" --config.targets="('finnish',)" \
     --config.dictionaries="('freedict',)" --config.num_pairs="(2500,)"
 
-Takes about 100 s on one core. Expected P@1: `lpa_mse` .18 by CSLS, `artetxe_2016` .21. The paper has
-.34 and .31, with vectors and pairs of Dinu et al. (2014). FreeDict has four translations a word,
-rare senses included, and so its 2,500 pairs are of 700 words.
+Takes about 100 s on one core. Expected P@1: `lpa_mse` .18 by CSLS, `artetxe_2016` .21. The paper
+has .34 and .31, with vectors and pairs of Dinu et al. (2014). FreeDict has three to four
+translations a word, rare senses included, so that 2,500 pairs are of 700 words.
 """
 
 from ml_collections import ConfigDict
