@@ -111,3 +111,13 @@ def test_two_encoders_of_fashion_mnist_are_paired_by_the_images_names():
         ]
         cosines = unit @ unit.T
         assert cosines[same & ~np.eye(20, dtype=bool)].mean() > cosines[~same].mean() + 0.1
+
+
+def test_a_whole_space_has_the_test_images_in_their_published_order(monkeypatch):
+    monkeypatch.setattr(image_features, "encode", lambda name, pictures, cache: pictures)
+    whole = image_features.load("efficientnet_lite2", cache_dir(), max_rows=200_000)
+    assert whole.words == [f"fashion_mnist/{row}" for row in range(10_000)]
+    # The first labels of t10k-labels-idx1-ubyte: ankle boot, pullover, trouser, trouser, shirt.
+    first = images.load("fashion_mnist", "test[:5]", cache_dir())
+    assert first.labels.tolist() == [9, 2, 1, 1, 6]
+    np.testing.assert_array_equal(whole.vectors[:5], first.images)
