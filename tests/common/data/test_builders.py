@@ -32,14 +32,14 @@ def test_an_interrupted_build_starts_again(builder, load, packages_only, monkeyp
 
 
 def test_a_set_may_be_built_by_another_process_in_the_meantime(packages_only, monkeypatch):
-    rows = images._rows
+    read = images.read_member
 
-    def slow(cache):
-        monkeypatch.setattr(images, "_rows", rows)
+    def slow(*where):
+        monkeypatch.setattr(images, "read_member", read)
         images.load("mnist_5k", "test", packages_only)  # the other process
-        return rows(cache)
+        return read(*where)
 
-    monkeypatch.setattr(images, "_rows", slow)
+    monkeypatch.setattr(images, "read_member", slow)
     assert len(images.load("mnist_5k", "train", packages_only).labels) == 2_500
 
 
