@@ -118,14 +118,17 @@ def figure(rows: Sequence[Row]) -> Figure:
         found = select(rows, method=method, metric="mrr")
         x = [cka[row.get("pair")].mean for row in found]
         y, error = [row.mean for row in found], [row.std for row in found]
-        axis.errorbar(x, y, error, color=colour, marker=marker, ms=5, ls="", label=label)
+        style = {"color": colour, "marker": marker, "ms": 5, "ls": "", "label": label}
+        axis.errorbar(x, y, error, **style)
+    axis.legend(loc="lower right", frameon=False)
+    names = []
     for number, row in cka.items():
         height = max(one.mean for one in select(rows, pair=number, metric="mrr"))
         offset = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
         axis.annotate(str(number), (row.mean, height), fontsize=8, **offset)
-        axis.plot([], [], " ", label=f"{number}  {row.source} -> {row.target}")
+        names += axis.plot([], [], " ", label=f"{number}  {row.source} -> {row.target}")
     axis.set(xlabel="linear CKA of the true pairs", ylabel="MRR", ylim=(0, 1.08))
     axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
-    figure.suptitle("What is known of each pair of spaces")
+    figure.legend(handles=names, loc="outside right upper", frameon=False, fontsize=8)
+    figure.suptitle("How well items find each other, given the truth")
     return figure
