@@ -1,4 +1,10 @@
-"""Algorithm 1 of the paper as printed: Sinkhorn, permute, one Adam step on the sphere, repeat."""
+"""Algorithm 1 of the paper: Sinkhorn, permute, one Adam step, repeat; and a better start.
+
+The random anchors of line 1 have unit norm, and so the products of a row with the k - p random
+anchors are noise about as large as its products with the p anchors of known pairs. The first match
+then follows the noise. If the random anchors begin near zero (`init_norm`), the first match follows
+the known pairs alone, and the steps fit the other anchors to it.
+"""
 
 import dataclasses
 from functools import partial
@@ -32,10 +38,17 @@ class Settings:
     permute: str
     plan: str
     freeze_pairs: bool  # whether the anchors in known pairs are held constant
+    init_norm: float  # of the random anchors at the start; as printed: 1
+    sphere_from: int  # the step from which all anchors are kept at unit norm; as printed: 0
+
+
+def printed(settings: Settings) -> Settings:
+    """The settings with the start and the constraint as they are printed in the paper."""
+    return dataclasses.replace(settings, init_norm=1.0, sphere_from=0)
 
 
 class State(NamedTuple):
-    """Anchors of the target space, unit rows, and the state of the optimiser."""
+    """Anchors of the target space, and the state of the optimiser."""
 
     anchors: Float[Array, "k d_target"]
     optimiser: optax.OptState
@@ -64,9 +77,10 @@ def init(
     num_anchors: int,
     settings: Settings,
 ) -> State:
-    """Line 1: the target rows of the known pairs, and N(0, I) for the rest, normalised."""
+    """Line 1: the target rows of the known pairs; for the rest N(0, I), scaled to `init_norm`."""
     noise = jax.random.normal(key, (num_anchors - len(target_pairs), target.shape[1]))
-    anchors = unit(jnp.concatenate([target[jnp.asarray(target_pairs)], noise]))
+    known = unit(target[jnp.asarray(target_pairs)])
+    anchors = jnp.concatenate([known, settings.init_norm * unit(noise)])
     return State(anchors, optimiser(settings).init(anchors))
 
 
@@ -117,11 +131,13 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     Raises:
       UserError: an unknown value of `permute` or `plan`.
     """
-    source, target = data.source_relative, relative(data.target, state.anchors)
+    on_sphere = index >= settings.sphere_from
+    anchors = jnp.where(on_sphere, unit(state.anchors), state.anchors)
+    source, target = data.source_relative, relative(data.target, anchors)
     epsilon = settings.sinkhorn_epsilon
     rows = settings.permute == "target" and settings.plan == "hard"
     options = {"iterations": settings.sinkhorn_iterations, "rows": rows}
-    found = sinkhorn_matching(data, state.anchors, epsilon, **options)
+    found = sinkhorn_matching(data, anchors, epsilon, **options)
 
     def mse(anchors):
         moved = relative(data.target, anchors)
@@ -141,11 +157,13 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
                 )
         return jnp.mean(residual**2)
 
-    loss, gradient = jax.value_and_grad(mse)(state.anchors)
+    loss, gradient = jax.value_and_grad(mse)(anchors)
     if settings.freeze_pairs:
         gradient = jnp.where(jnp.arange(len(gradient))[:, None] < data.num_pairs, 0.0, gradient)
-    updates, optimiser_state = optimiser(settings).update(gradient, state.optimiser, state.anchors)
-    return State(optax.apply_updates(state.anchors, updates), optimiser_state), {"loss": loss}
+    free = optax.adam(settings.learning_rate).update
+    held = optimiser(settings).update
+    updates, state = jax.lax.cond(on_sphere, held, free, gradient, state.optimiser, anchors)
+    return State(optax.apply_updates(anchors, updates), state), {"loss": loss}
 
 
 @jax.jit

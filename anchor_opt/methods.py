@@ -68,9 +68,17 @@ def lstsq_truth(problem: Problem, run: Run) -> Result:
     return Result(found)
 
 
+def run_algorithm1_printed(problem: Problem, run: Run) -> Result:
+    """Algorithm 1 as printed in the paper."""
+    return _algorithm1(problem, run, algorithm1.printed(run.settings.algorithm1))
+
+
 def run_algorithm1(problem: Problem, run: Run) -> Result:
-    """Algorithm 1 as printed."""
-    settings = run.settings.algorithm1
+    """Algorithm 1 whose random anchors begin near zero."""
+    return _algorithm1(problem, run, run.settings.algorithm1)
+
+
+def _algorithm1(problem: Problem, run: Run, settings: Algorithm1) -> Result:
     anchors = problem.source_anchors
     key = jax.random.key(run.random_seed)
     state = run.train(
@@ -148,6 +156,7 @@ def advanced_maps(
 METHODS: dict[str, Callable[[Problem, Run], Result]] = {
     "gt": gt,
     "seed": seed,
+    "algorithm1_printed": run_algorithm1_printed,
     "algorithm1": run_algorithm1,
     "bootstrap": search.run,
     "lstsq_truth": lstsq_truth,

@@ -24,8 +24,8 @@ NOTES = (
     "lstsq_truth: anchors fitted by least squares to the true pairing, a strong reference and not "
     "a bound. P@1: under CSLS. discrete: each anchor is replaced by its nearest row (Algorithm 1, "
     "line 10). own map: P@1 in the method's own common coordinates, without anchors. The paper's "
-    "AO line stands beside algorithm1, which is the published method, and beside bootstrap, which "
-    "is ours. absolute: without anchors."
+    "AO line stands beside algorithm1_printed, the published method as printed, beside algorithm1, "
+    "the same with a small start, and beside bootstrap, which is ours. absolute: without anchors."
 )
 
 
@@ -54,8 +54,7 @@ class Published:
         `source` and `target` are the roles of the spaces that query and that are searched,
         `optimised` that of the space whose anchors are sought.
         """
-        ours = f"ao {optimised}"
-        line = {"gt": "gt", "seed": "seed", "algorithm1": ours, "bootstrap": ours}.get(method)
+        line = f"ao {optimised}" if method in runner.PUBLISHED_METHOD else method
         metrics = ("jaccard", "mrr", "cosine")
         if (line, source) not in self.lines or metric not in metrics:
             return None
@@ -214,7 +213,7 @@ def _mrr_lines(work: Workdir, grid: Grid, role: str) -> dict:
     """Steps and MRR of each random seed; the stages of the bootstrap are put end to end."""
     records = [record for record in work.records() if "mrr" in record]
     lines = {}
-    for method in ("algorithm1", "bootstrap"):
+    for method in runner.PUBLISHED_METHOD:
         for random_seed in grid.random_seeds:
             part = runner.part_name(random_seed, role, method)
             found = [r for r in records if r["part"].split("/")[0] == part]

@@ -24,7 +24,15 @@ from common.settings import settings
 from common.workdir import Workdir, read_arrays, write_arrays
 
 ROLES = ("source", "target")  # of the two spaces of an experiment
-METHOD_TITLES = {"gt": "GT", "seed": "Seed", "algorithm1": "Algorithm 1", "bootstrap": "Bootstrap"}
+METHOD_TITLES = {
+    "gt": "GT",
+    "seed": "Seed",
+    "algorithm1_printed": "Algorithm 1 as printed",
+    "algorithm1": "Algorithm 1",
+    "bootstrap": "Bootstrap",
+}
+# The methods beside which the paper's row of its method stands.
+PUBLISHED_METHOD = ("algorithm1_printed", "algorithm1", "bootstrap")
 NEIGHBOURS = 15  # rows of one colour in a scatter
 
 

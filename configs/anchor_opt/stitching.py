@@ -32,9 +32,10 @@ def get_config() -> ConfigDict:
 
     # The task; num_anchors, num_pairs and random_seeds as in retrieval (T3)
     config.optimise = ("target",)  # A.2: the anchors of one space are given, those of the other not
-    config.methods = ("gt", "seed", "algorithm1", "bootstrap", "lstsq_truth")
+    config.methods = ("gt", "seed", "algorithm1_printed", "algorithm1", "bootstrap", "lstsq_truth")
     config.algorithm1.steps = 125  # T3
     config.algorithm1.learning_rate = 0.05  # T3
+    config.algorithm1.sphere_from = 75
 
     # Texts have no frequency, so that no subset of them can be chosen alike in both spaces.
     config.bootstrap.search_rows = 1_000_000  # all texts

@@ -60,7 +60,7 @@ def get_config() -> ConfigDict:
     config.bootstrap.anneal_rows = ()
     config.start.epsilon = (0.02,)  # of .02 and .03 the lower cost: .19 against .30 (measured)
 
-    config.methods = ("gt", "seed", "algorithm1", "bootstrap", "lstsq_truth")
+    config.methods = ("gt", "seed", "algorithm1_printed", "algorithm1", "bootstrap", "lstsq_truth")
     config.when_quick.test_split = "test[:600]"
     config.when_quick.training = ConfigDict({"steps": 20})
     return config

@@ -15,7 +15,8 @@ from common.errors import UserError
 from common.linear import unit
 from configs.anchor_opt.retrieval import get_config
 
-SETTINGS = runner.grid(get_config()).settings.algorithm1
+SETTINGS = runner.grid(get_config()).settings.algorithm1  # the random anchors begin near zero
+PRINTED = algorithm1.printed(SETTINGS)
 
 
 def unit_rows(seed, n, d):
@@ -30,10 +31,33 @@ def start(settings, n=40, k=12, pairs=4):
 
 
 def test_line_1_takes_known_pairs_and_noise_on_the_sphere():
-    state, data = start(SETTINGS)
+    state, data = start(PRINTED)
     np.testing.assert_allclose(state.anchors[:4], data.target[:4], atol=1e-6)
     np.testing.assert_allclose(jnp.linalg.norm(state.anchors, axis=1), 1, atol=1e-6)
     assert state.anchors.shape == (12, 5)
+
+
+def test_a_small_start_scales_the_random_anchors_alone():
+    small, _ = start(dataclasses.replace(SETTINGS, init_norm=0.25))
+    as_printed, _ = start(PRINTED)
+    np.testing.assert_array_equal(small.anchors[:4], as_printed.anchors[:4])
+    np.testing.assert_allclose(small.anchors[4:], 0.25 * as_printed.anchors[4:], atol=1e-7)
+
+
+def test_anchors_are_free_before_a_step_and_on_the_sphere_from_it_on():
+    settings = dataclasses.replace(SETTINGS, sphere_from=3)
+    state, data = start(settings)
+    for i in range(5):
+        before = state
+        state, _ = jax.jit(algorithm1.step, static_argnames="settings")(state, i, data, settings)
+        norms = np.linalg.norm(state.anchors, axis=1)
+        if i < 3:  # an unconstrained step of Adam: the first one moves each coordinate by its rate
+            assert np.abs(norms[4:] - 1).min() > 0.5
+            if i == 0:
+                moved = np.abs(state.anchors - before.anchors)
+                np.testing.assert_allclose(moved, settings.learning_rate, rtol=1e-3)
+        else:
+            np.testing.assert_allclose(norms, 1, atol=1e-6)
 
 
 def dense_scores(x, y, epsilon):
@@ -48,7 +72,7 @@ def dense_scores(x, y, epsilon):
 @pytest.mark.parametrize("plan", ["hard", "soft"])
 def test_a_step_agrees_with_lines_4_to_8_in_numpy(permute, plan):
     """The first step of Adam is the sign of the gradient."""
-    settings = dataclasses.replace(SETTINGS, permute=permute, plan=plan)
+    settings = dataclasses.replace(PRINTED, permute=permute, plan=plan)
     state, data = start(settings)
     anchors, target = np.asarray(state.anchors, np.float64), np.asarray(data.target, np.float64)
     x, y = np.asarray(data.source_relative, np.float64), target @ anchors.T
@@ -115,10 +139,10 @@ def test_started_near_the_true_anchors_it_converges_to_them():
     target = source @ rotation
     data = algorithm1.prepare(source, source[:12], target, 4)
     anchors = unit(target[:12] + 0.1 * jax.random.normal(jax.random.key(2), (12, 6)))
-    state = algorithm1.State(anchors, algorithm1.optimiser(SETTINGS).init(anchors))
+    state = algorithm1.State(anchors, algorithm1.optimiser(PRINTED).init(anchors))
     step = jax.jit(algorithm1.step, static_argnames="settings")
     for i in range(200):
-        state, _ = step(state, i, data, SETTINGS)
+        state, _ = step(state, i, data, PRINTED)
     cosine = jnp.sum(state.anchors * target[:12], axis=1)
     assert float(cosine.min()) > 0.999
     np.testing.assert_array_equal(algorithm1.discretise(state.anchors, target), np.arange(12))
