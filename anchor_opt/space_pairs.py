@@ -130,5 +130,5 @@ def figure(rows: Sequence[Row]) -> Figure:
     axis.set(xlabel="linear CKA of the true pairs", ylabel="MRR", ylim=(0, 1.08))
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(handles=names, loc="outside right upper", frameon=False, fontsize=8)
-    figure.suptitle("How well items find each other, given the truth")
+    axis.set_title("How well items find each other, given the truth", loc="left")
     return figure
