@@ -32,7 +32,7 @@ NUM_IMAGES = 10_000  # of its split `test`
 # Pixels. Accuracy of 10 nearest neighbours among 1,000 images, of 500 others (standard error .018),
 # and seconds for 10,000 images on one core: Lite0 .782, .778, .790, .818 at 64, 112, 160, 224
 # pixels (18, 73, 135, 288 s); Lite2 .772, .792, .786, .812 (23, 101, 187, 368 s); the ResNet-50
-# .628, .668, .690 at 64, 112, 160 (462, 335, 635 s).
+# .628, .668, .690, .672 (462, 335, 635, 1,309 s).
 SIDE = 112
 BATCH = 20  # images in a batch
 SHARD = 500  # images in a file of the cache
