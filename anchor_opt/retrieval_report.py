@@ -36,14 +36,12 @@ class Published:
     Attributes:
       dataset: what the paper measured on.
       proxy_for: the encoders whose place our source and target take.
-      items: what is retrieved.
       lines: (the paper's method, of 'ao' with the optimised role; the role of the space that
         queries the other one) -> (mean, standard deviation) of Jaccard, MRR and cosine.
     """
 
     dataset: str
     proxy_for: str
-    items: str
     lines: Mapping[tuple[str, str], tuple[tuple[float, float], ...]]
 
     def value(
@@ -66,7 +64,6 @@ class Published:
 WORDS = Published(
     dataset="FastText / Word2Vec, 20,000 words",
     proxy_for="FastText and Word2Vec",
-    items="words",
     lines={
         ("gt", "source"): ((0.34, 0.01), (0.94, 0.00), (0.86, 0.00)),
         ("gt", "target"): ((0.39, 0.00), (0.98, 0.00), (0.86, 0.00)),
@@ -83,7 +80,6 @@ WORDS = Published(
 IMAGES = Published(
     dataset="ViT-base / ViT-small, about 20,000 images of CIFAR-10",
     proxy_for="ViT-base and ViT-small",
-    items="images",
     lines={
         ("gt", "source"): ((0.11, 0.00), (0.27, 0.01), (0.97, 0.00)),
         ("gt", "target"): ((0.10, 0.00), (0.28, 0.01), (0.97, 0.00)),
@@ -146,7 +142,7 @@ def caption(row: Row, num_anchors: int, varied: str = "") -> str:
     layers = ", two layers of one model" if row.dataset == "minilm -> minilm_input" else ""
     proxy = f", proxies for {paper.proxy_for}" if row.proxy else ""
     values = {
-        "num_words": f"{row.num_items:,} {paper.items}",
+        "num_words": f"{row.num_items:,} items",
         "num_pairs": f"{row.num_pairs} known pairs",
         "num_anchors": f"{num_anchors} anchors",
     }
@@ -190,7 +186,7 @@ def retrieval_figures(
     """relative_spaces (as in the paper's Table 1), whose `groups` of rows are coloured, and mrr."""
     found = {}
     role = grid.optimise[0]
-    items = f"{len(spaces['source']):,} {published(rows[0].experiment).items}"
+    items = f"{len(spaces['source']):,} items"
     title = f"{grid.source} and {grid.target}, {items}, anchors of {grid.name(role)} sought"
     panels = runner.relative_panels(grid, work, role, spaces, spaces)
     if panels and groups:
