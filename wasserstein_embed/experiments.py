@@ -132,7 +132,7 @@ def _image_rows(
         arguments = training, splits, random_seed, sinkhorn
         compute = partial(images.train_and_measure, *arguments, **options, work=work, part=part)
         for one in work.part(part, compute, images.clouds_file(part)):
-            euclidean = method == one.get("labels", {}).get("neighbours_by") == "euclidean"
+            euclidean = one.get("labels", {}).get("neighbours_by") == "euclidean"
             paper = images_report.REPORTED if euclidean and as_published else {}
             measured.append(one | paper | {"method": method, "random_seed": random_seed})
         train.forget_checkpoints(work, part)

@@ -5,9 +5,9 @@ from wasserstein_embed import graphs_report, images_report, words_report
 
 HEADLINES = (
     Headline(
-        "images, kNN accuracy, trained by Euclidean distance",
-        "wasserstein_embed/images",
-        {"method": "euclidean", "neighbours_by": "euclidean", "metric": "knn_accuracy"},
+        "images, kNN accuracy, trained by Sinkhorn",
+        "wasserstein_embed/images_mnist",
+        {"method": "sinkhorn", "neighbours_by": "euclidean", "metric": "knn_accuracy"},
     ),
     Headline(
         "graphs, distortion of clouds of five points in the plane",
