@@ -17,8 +17,8 @@ from common.report import COLOURS, Row, error_bars, pivot, select
 NAMES = {"sinkhorn": "Sinkhorn", "euclidean": "Euclidean"}
 REPORTED = {"paper_value": 0.9941, "paper_dataset": "MNIST 70k"}  # section 4.3 of the report
 NOTE = (
-    " The report's number, after 10 epochs of 60,000 images, stands beside both: its text describes "
-    "training by Sinkhorn, while its logged losses fit training by the Euclidean distance."
+    " The report's number, after 10 epochs of 60,000 images, stands beside both: its text "
+    "describes training by Sinkhorn, its logged losses fit training by the Euclidean distance."
 )
 ACCURACIES = {name: f"kNN accuracy, {title} distance" for name, title in NAMES.items()}
 METRICS = {
@@ -34,11 +34,12 @@ def describe(rows: Sequence[Row]) -> str:
     proxy = f" (proxy for {REPORTED['paper_dataset']})" if row.proxy else ""
     points = ", ".join(map(str, sorted({row.get("num_points") for row in rows})))
     dimensions = ", ".join(map(str, sorted({row.dim for row in rows})))
+    runs = f"mean ± std over {row.num_runs} random seeds" if row.num_runs > 1 else "one random seed"
     return (
         f"Data: {row.dataset}{proxy}, {row.get('num_train'):,} training images "
         f"(`{row.get('train_split')}`) and {row.num_items:,} held out (`{row.get('test_split')}`); "
-        f"clouds of {points} points in {dimensions} dimensions; mean ± std over {row.num_runs} "
-        "random seeds. kNN accuracy: of the nearest training images, by the Euclidean distance of "
+        f"clouds of {points} points in {dimensions} dimensions; {runs}. "
+        "kNN accuracy: of the nearest training images, by the Euclidean distance of "
         "clouds as vectors or by Sinkhorn. Contrastive loss and distances: means over pairs of "
         "held-out images, by the distance of the training."
     ) + (NOTE if any(row.paper_value for row in rows) else "")
