@@ -108,7 +108,7 @@ def test_a_sweep_has_a_line_for_each_value(tmp_path):
         ({"source": "missing.vec"}, "neither a file of vectors nor one of"),
         ({"methods": ("gt", "magic")}, "config.methods has 'magic'"),
         ({"num_words": 100, "num_anchors": 101}, "do not fit"),
-        ({"num_words": 100_000}, "share 20000 words"),
+        ({"num_words": 100_000}, "share 14689 words"),
         ({"num_words": 300, "methods": ("algorithm1",), "algorithm1.plan": "medium"}, "plan"),
     ],
 )
