@@ -31,6 +31,8 @@ SMALL = (
     "--config.bootstrap.search_steps=10",
     "--config.bootstrap.success_ratio=0.0",  # the first start is accepted
 )
+METHODS = "gt,seed,algorithm1,bootstrap,lstsq_truth,procrustes,iterated_procrustes"
+WHOLE = (*SMALL, f"--config.methods={METHODS}")
 
 
 def command(workdir, *arguments, config="configs/anchor_opt/retrieval.py"):
@@ -46,7 +48,7 @@ def run(workdir, *arguments, **options):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     workdir = tmp_path_factory.mktemp("whole")
-    done = run(workdir, *SMALL)
+    done = run(workdir, *WHOLE)
     assert done.returncode == 0, done.stderr
     return workdir, done.stdout
 
@@ -77,14 +79,14 @@ def test_a_run_leaves_results_table_and_figures(whole):
 def test_a_killed_run_resumes_to_the_same_table(whole, tmp_path):
     expected, _ = whole
     process = subprocess.Popen(
-        command(tmp_path, *SMALL), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command(tmp_path, *WHOLE), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     while len(list(tmp_path.glob("parts/*.json"))) < 4 and process.poll() is None:
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "table.md").exists()
-    done = run(tmp_path, *SMALL)
+    done = run(tmp_path, *WHOLE)
     assert done.returncode == 0, done.stderr
     for name in ("results.json", "table.md"):
         assert (tmp_path / name).read_text() == (expected / name).read_text()
@@ -122,6 +124,6 @@ def test_values_that_do_not_fit_are_refused_in_one_sentence(tmp_path, values, sa
 
 def test_a_workdir_of_another_run_is_refused(whole):
     workdir, _ = whole
-    done = run(workdir, *SMALL, "--config.num_words=500")
+    done = run(workdir, *WHOLE, "--config.num_words=500")
     assert done.returncode == 2
     assert "num_words was 600, is now 500" in done.stderr
