@@ -11,20 +11,12 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import (
-    bootstrap,
-    retrieval_report,
-    runner,
-    space_pairs,
-    stitching,
-    stitching_report,
-    vision,
-)
+from anchor_opt import bootstrap, retrieval_report, runner, stitching, stitching_report, vision
 from anchor_opt.methods import METHODS
 from anchor_opt.relative import Problem, Run, sample
 from anchor_opt.retrieval_report import joined
 from anchor_opt.runner import ROLES, Grid, other
-from common import report
+from common import report, space_pairs
 from common.data import paired_spaces
 from common.data.paired_spaces import PairedSpaces
 from common.errors import UserError

@@ -1,6 +1,7 @@
 """What the documentation shows of the kept runs (`python -m docs.render`)."""
 
-from anchor_opt import retrieval_report, space_pairs, stitching_report
+from anchor_opt import retrieval_report, stitching_report
+from common import space_pairs
 from common.records import Headline, Record
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anchor_opt import experiments, space_pairs
+from anchor_opt import experiments
+from common import space_pairs
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import preprocess

@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from anchor_opt.relative import unit_relative
 from common.linear import least_squares, procrustes, unit
 from common.metrics import correspondence, linear_cka, mrr, precision_at_k
 from common.report import COLOURS, Row, markdown, measured, select
@@ -64,8 +63,8 @@ def measure(
             values = _held_out(source, target, order[:half], order[half:], fit, k)
             rows += [row(method, *value, random_seed=random_seed) for value in values.items()]
         relative = {
-            "source": unit_relative(source, source[anchors]),
-            "target": unit_relative(target, target[anchors]),
+            "source": unit(source @ source[anchors].T),
+            "target": unit(target @ target[anchors].T),
         }
         values = correspondence(relative, k)["source", "target"]
         for metric in ("jaccard", "mrr"):
