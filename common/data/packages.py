@@ -234,9 +234,10 @@ def _read(package: Package, cache: Path, wanted: Callable[[str], bool]) -> dict[
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if wanted(name)]
             return {name: archive.read(name) for name in names if not name.endswith("/")}
+    # One pass: to go back in a compressed archive is to decompress it again from its beginning.
     with path.open("rb") as file, tarfile.open(fileobj=_tar(file)) as archive:
-        files = {m.name.removeprefix("./"): m for m in archive if m.isreg()}
-        return {name: archive.extractfile(files[name]).read() for name in files if wanted(name)}
+        files = ((member.name.removeprefix("./"), member) for member in archive if member.isreg())
+        return {name: archive.extractfile(member).read() for name, member in files if wanted(name)}
 
 
 def _tar(file: IO[bytes]) -> IO[bytes]:
