@@ -74,7 +74,7 @@ def sweep_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
         _, found, broken = _measured(
             runner.grid(point),
             work,
-            PairedSpaces(*(part[: point.num_words] for part in data)),
+            data.take(slice(point.num_words)),
             paired_spaces.SPACES,
             prefix=f"{config.sweep_over}-{value}-",
             experiment=config.experiment,
@@ -156,7 +156,7 @@ def _measured(
     `proxies` are names of spaces that take the place of the paper's; `shared` are fields of `Row`.
     """
     spaces = {role: preprocess(jnp.asarray(getattr(data, role))) for role in ROLES}
-    measured, failed = _collect(grid, work, spaces, data.names, prefix)
+    measured, failed = _collect(grid, work, spaces, data, prefix)
     rows = report.summarise(
         measured,
         dataset=f"{grid.source} -> {grid.target}",
@@ -169,13 +169,14 @@ def _measured(
 
 
 def _collect(
-    grid: Grid, work: Workdir, spaces: Spaces, names: list[str], prefix: str
+    grid: Grid, work: Workdir, spaces: Spaces, data: PairedSpaces, prefix: str
 ) -> tuple[list[dict], list[str]]:
     """Measurements, whose spaces are named by their roles, and the parts that failed."""
-    k = grid.settings.k
+    k, names = grid.settings.k, data.names
     absolute = work.part(f"{prefix}absolute", lambda: _metrics(spaces, k, "absolute"))
 
     def problem(role: str, random_seed: int) -> Problem:
+        ranks = data.ranks if role == "target" or data.ranks is None else data.ranks[::-1]
         return sample(
             spaces[other(role)],
             spaces[role],
@@ -183,6 +184,7 @@ def _collect(
             num_pairs=grid.num_pairs,
             random_seed=random_seed,
             wrong_pair_fraction=grid.wrong_pair_fraction,
+            ranks=ranks,
         )
 
     def measure(problem: Problem, role: str, run: Run, method: str) -> dict:

@@ -88,7 +88,7 @@ def _algorithm1(problem: Problem, run: Run, settings: Algorithm1) -> Result:
         settings,
         num_steps=settings.steps,
         chunk=25,
-        evaluate=lambda state: search.relative_mrr(problem, state.anchors, run.settings.k),
+        evaluate=search.curve(problem, run, lambda state: state.anchors),
     )
     return Result(state.anchors)
 

@@ -44,9 +44,10 @@ class Problem(NamedTuple):
       anchors: [k] rows of `source` that are its anchors; the first p are in known pairs.
       target_pairs: [p] rows of `target` that are paired with the first p anchors.
       truth: [n] row of `target` that is the same item as each row of `source`. It is read by the
-        methods `gt` and `lstsq_truth`, by the evaluation, and to rank the shuffled rows of `target`
-        by frequency. None if unknown; the spaces may then be of different sizes, and the rows of
-        each are ordered by frequency.
+        methods `gt` and `lstsq_truth` and by the evaluation. None if unknown; the spaces may then
+        be of different sizes.
+      ranks: [n] and [m] ranks of the rows of `source` and of `target`, each by the frequencies of
+        its own space, the smallest rank for the most frequent row. None if they have no frequency.
     """
 
     source: Float[Array, "n d_source"]
@@ -54,6 +55,7 @@ class Problem(NamedTuple):
     anchors: Int[np.ndarray, " k"]
     target_pairs: Int[np.ndarray, " p"]
     truth: Int[np.ndarray, " n"] | None = None
+    ranks: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]] | None = None
 
     @property
     def source_pairs(self) -> Int[np.ndarray, " p"]:
@@ -68,28 +70,23 @@ class Problem(NamedTuple):
     def most_frequent(self, count: int) -> tuple[Int[np.ndarray, " f"], Int[np.ndarray, " g"]]:
         """The known pairs and then the most frequent other rows of each space.
 
-        Each space is ranked by its own frequencies; the order of the returned rows does not tell
-        which rows belong together.
+        Each space is ranked by `ranks`, its own, so that the two selections may differ in some
+        items. Without ranks the first rows are taken.
 
         Args:
           count: rows of each space, cut to the rows there are; all known pairs are returned even if
             there are more of them.
 
         Returns:
-          Rows of `source` and rows of `target`.
+          Rows of `source` and rows of `target`; after the known pairs in ascending order.
         """
 
-        def rows(pairs, by_frequency):
-            others = np.setdiff1d(by_frequency, pairs, assume_unique=True)
+        def rows(pairs, rank):
+            others = np.setdiff1d(np.argsort(rank, kind="stable"), pairs, assume_unique=True)
             return np.concatenate([pairs, np.sort(others[: max(count - len(pairs), 0)])])
 
-        source = rows(self.source_pairs, np.arange(len(self.source)))
-        if self.truth is not None:
-            return source, rows(self.target_pairs, self.truth)
-        target = rows(self.target_pairs, np.arange(len(self.target)))
-        # These rows are not shuffled yet.
-        others = np.random.default_rng(0).permutation(target[len(self.target_pairs) :])
-        return source, np.concatenate([self.target_pairs, others])
+        ranks = self.ranks or (np.arange(len(self.source)), np.arange(len(self.target)))
+        return rows(self.source_pairs, ranks[0]), rows(self.target_pairs, ranks[1])
 
     def relative(
         self, anchors: Float[Array, "k d_target"]
@@ -144,6 +141,7 @@ def sample(
     num_pairs: int,
     random_seed: int,
     wrong_pair_fraction: float = 0.0,
+    ranks: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]] | None = None,
 ) -> Problem:
     """Draws anchors and known pairs uniformly and shuffles the target space (paper, A.2).
 
@@ -159,6 +157,7 @@ def sample(
       random_seed: of the draw.
       wrong_pair_fraction: fraction of the known pairs, rounded, whose target row is replaced by
         another one at random.
+      ranks: of the rows of `source` and of `target`, see `Problem`.
 
     Raises:
       UserError: there are more anchors than rows or more pairs than anchors.
@@ -178,5 +177,10 @@ def sample(
     wrong = rng.permutation(num_pairs)[: round(wrong_pair_fraction * num_pairs)]
     pairs[wrong] = others[: len(wrong)]
     return Problem(
-        source=source, target=target[order], anchors=anchors, target_pairs=pairs, truth=truth
+        source=source,
+        target=target[order],
+        anchors=anchors,
+        target_pairs=pairs,
+        truth=truth,
+        ranks=ranks and (ranks[0], ranks[1][order]),
     )

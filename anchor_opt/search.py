@@ -7,7 +7,7 @@ whether it has succeeded, and logs it.
 import dataclasses
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from absl import logging
@@ -20,12 +20,16 @@ from common.linear import unit, whitening
 from common.metrics import mrr
 from common.retrieval import Dictionary, top_k
 
+# Of rows without ranks the partner of each may be anywhere, and the search takes so many at first.
+UNRANKED_ROWS = 20_000
+UNRANKED_PLAN_ROWS = 5_000  # a transport plan [n, n] of so many rows fits into memory
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(bootstrap.Annealing):
     """Values of the bootstrap; "measured" is discussed in docs/results/anchor_opt.md."""
 
-    # Search, on the most frequent rows
+    # Search, on the most frequent rows; all rows if they have no ranks
     search_rows: int = 4_000
     search_steps: int = 60  # at most; measured: 5 (minilm) to 35 (glove)
     null_steps: int = 5  # at most, of the search from wrong pairs
@@ -33,7 +37,7 @@ class Settings(bootstrap.Annealing):
     successes: int = 1  # starts that have to succeed; the one with the best objective is taken
 
     # Annealing, if the search from the known pairs fails
-    anneal_rows: tuple[int, ...] = (2_000,)
+    anneal_rows: tuple[int, ...] = (2_000,)  # most frequent rows
     anneal_whiten: float = 0.3  # power of the whitening, measured
 
     # Refinement, on all rows
@@ -91,7 +95,7 @@ def converge(problem: Problem, run: Run) -> Converged:
         stage="refine",
         num_steps=settings.refine_steps,
         chunk=2,
-        evaluate=_curve(problem, run, data, problem.source, problem.target),
+        evaluate=_fitted_curve(problem, run, data, problem.source, problem.target),
     )
     maps = whiten[0] @ state.source_map, whiten[1] @ state.target_map
     return Converged(state=state, data=data, maps=maps, notes=notes)
@@ -115,7 +119,8 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
     objective is no better than that of the same loop started from pairs known to be wrong.
     """
     settings = run.settings.bootstrap
-    data = _most_frequent(problem, settings.search_rows)
+    ranked = problem.ranks is not None
+    data = _most_frequent(problem, settings.search_rows if ranked else UNRANKED_ROWS)
 
     def search(start, data, **options):
         state = run_loop(run, start, data, settings, chunk=4, **options)
@@ -124,15 +129,17 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
         matches = bootstrap.current_matches(state, data, settings.neighbours)
         return float(matches.objective), state
 
-    # Rows are in random order, so that pairing each with the next one is wrong.
+    # The rows of the target are in random order, so that pairing each with the next one is wrong.
     some = np.arange(max(len(data.source_pairs), 15))
     wrong = data._replace(source_pairs=some, target_pairs=(some + 1) % len(data.target))
     start = bootstrap.from_pairs(wrong)
     null, _ = search(start, wrong, stage="null", num_steps=settings.null_steps)
     # Objectives of distant spaces may be negative.
     success = null + (settings.success_ratio - 1) * abs(null)
-    curve = _curve(problem, run, data, data.source, data.target)
-    options = {"num_steps": settings.search_steps, "evaluate": curve}
+    options = {
+        "num_steps": settings.search_steps,
+        "evaluate": _fitted_curve(problem, run, data, data.source, data.target),
+    }
     found = []
     for name, start in _starts(problem, data, run):
         found.append((*search(start, data, stage=f"search-{name}", **options), name))
@@ -161,12 +168,18 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
     """
     settings = run.settings.bootstrap
     size = max(len(problem.source), len(problem.target))
+
+    def counts(rows):
+        """Rows of each space that a plan takes; without ranks as many as fit into memory."""
+        if problem.ranks is None:
+            rows = (UNRANKED_PLAN_ROWS,) if rows else ()
+        return dict.fromkeys(min(count, size) for count in rows)
+
     if len(problem.target_pairs):
         yield "pairs", bootstrap.from_pairs(data)
-        for count in dict.fromkeys(min(c, size) for c in settings.anneal_rows):
+        for count in counts(settings.anneal_rows):
             yield f"anneal-{count}", _anneal(problem, run, count)
-    counts = dict.fromkeys(min(c, size) for c in run.settings.start.rows)
-    spaces = (_most_frequent(problem, count)[:2] for count in counts)
+    spaces = (_most_frequent(problem, count)[:2] for count in counts(run.settings.start.rows))
     for candidate in starts.candidates(spaces, run.settings.start, run.random_seed):
         maps = bootstrap.common_maps(candidate.covariance, settings.reweight)
         yield candidate.name, bootstrap.from_maps(*maps)
@@ -202,12 +215,22 @@ def _fit(
     return matches, bootstrap.fit_anchors(*given)
 
 
-def _curve(problem: Problem, run: Run, *rows) -> Callable[[State], dict] | None:
-    """The MRR of the anchors that `_fit` gives for a state; None if the truth is unknown."""
+def _fitted_curve(problem: Problem, run: Run, *rows) -> Callable[[State], dict] | None:
+    """`curve` of the anchors that `_fit` gives for a state."""
+    return curve(problem, run, lambda state: _fit(problem, run, *rows, state)[1])
+
+
+def curve(
+    problem: Problem, run: Run, anchors_of: Callable[[Any], Float[Array, "k d_target"]]
+) -> Callable[[Any], dict] | None:
+    """For `Run.train`: the MRR of the source items among the target's relative rows over the steps.
+
+    None if the truth is unknown. No method reads this value.
+    """
 
     def evaluate(state):
-        _, anchors = _fit(problem, run, *rows, state)
-        return relative_mrr(problem, anchors, run.settings.k)
+        source, target = problem.relative(anchors_of(state))
+        return {"mrr": mrr(top_k(source, target, run.settings.k)[1], np.arange(len(source)))}
 
     return None if problem.truth is None else evaluate
 
@@ -228,9 +251,3 @@ def _most_frequent(problem: Problem, count: int) -> Data:
     pairs = np.arange(len(problem.target_pairs))
     source, target = problem.source[rows], problem.target[target_rows]
     return Data(source=source, target=target, source_pairs=pairs, target_pairs=pairs)
-
-
-def relative_mrr(problem: Problem, anchors: Float[Array, "k d_target"], k: int) -> dict:
-    """MRR of the source items among the target's relative rows, for curves over the steps."""
-    source, target = problem.relative(anchors)
-    return {"mrr": mrr(top_k(source, target, k)[1], np.arange(len(source)))}

@@ -26,13 +26,11 @@ def load(n: int) -> Problem:
     """The main task of the README: from minilm to minilm_input, whose anchors are sought.
 
     The true pairing is removed, as for a user; with it our search would log an MRR every few steps.
-    The rows stay in order of frequency instead of being shuffled, since the order of a shuffled
-    space is known from the true pairing.
     """
     pair = paired_spaces.load("minilm", "minilm_input", num_words=n, cache=cache_dir())
     source, target = (preprocess(jnp.asarray(vectors)) for vectors in (pair.source, pair.target))
-    problem = sample(source, target, num_anchors=300, num_pairs=15, random_seed=RANDOM_SEED)
-    return problem._replace(target=target, target_pairs=problem.source_pairs, truth=None)
+    sizes = {"num_anchors": 300, "num_pairs": 15, "random_seed": RANDOM_SEED}
+    return sample(source, target, **sizes, ranks=pair.ranks)._replace(truth=None)
 
 
 def work(n: int) -> Work:

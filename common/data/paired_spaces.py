@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from common.data import (
     finnish,
@@ -38,11 +38,26 @@ SPACES: dict[str, Callable[[Path], Space]] = {
 
 
 class PairedSpaces(NamedTuple):
-    """Row i of both spaces is item i of `names`, a word for instance."""
+    """Row i of both spaces is item i of `names`, a word for instance.
+
+    Attributes:
+      names: of the items.
+      source: their vectors in the source space.
+      target: their vectors in the target space.
+      ranks: the position of each item in the source's and in the target's own list, which is in
+        order of frequency; None if the items have no frequency.
+    """
 
     names: list[str]
     source: Float[np.ndarray, "n d_source"]
     target: Float[np.ndarray, "n d_target"]
+    ranks: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]] | None = None
+
+    def take(self, items: slice | Int[np.ndarray, " m"]) -> "PairedSpaces":
+        """Some of the items."""
+        names = np.asarray(self.names)[items].tolist()
+        ranks = self.ranks and tuple(rank[items] for rank in self.ranks)
+        return PairedSpaces(names, self.source[items], self.target[items], ranks)
 
 
 def load(
@@ -90,11 +105,10 @@ def load(
             f"'{source}' and '{target}' share {len(shared)} words that satisfy drop_first and "
             f"min_letters, fewer than num_words={num_words}: ask for at most that many."
         )
-    vectors = [
-        space.vectors[[row[word] for word in shared]]
-        for space, row in zip(spaces, rows, strict=True)
-    ]
-    return PairedSpaces(names=shared, source=vectors[0], target=vectors[1])
+    places = tuple(np.array([row[word] for word in shared], int) for row in rows)
+    vectors = [space.vectors[place] for space, place in zip(spaces, places, strict=True)]
+    ranks = None if {source, target} & ENCODED.keys() else places
+    return PairedSpaces(names=shared, source=vectors[0], target=vectors[1], ranks=ranks)
 
 
 def load_space(

@@ -37,11 +37,6 @@ def get_config() -> ConfigDict:
     config.algorithm1.learning_rate = 0.05  # T3
     config.algorithm1.sphere_from = 75
 
-    # Texts have no frequency, so that no subset of them can be chosen alike in both spaces.
-    config.bootstrap.search_rows = 1_000_000  # all texts
-    config.bootstrap.anneal_rows = (1_000_000,)
-    config.start.rows = (1_000_000,)
-
     # The classifier
     config.heads = ("published", "inductive")  # see anchor_opt/head.py
     config.head = ConfigDict()  # code of Moschella et al. 2023

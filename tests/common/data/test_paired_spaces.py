@@ -33,6 +33,17 @@ def test_shared_words_are_in_the_order_of_the_source(files):
     assert pair.names == ["the", "of", "x1yz", "house"]
     np.testing.assert_array_equal(pair.source, source[[0, 2, 3, 4]])
     np.testing.assert_array_equal(pair.target, target[[2, 5, 4, 1]])
+    np.testing.assert_array_equal(pair.ranks, [[0, 2, 3, 4], [2, 5, 4, 1]])
+    some = pair.take(slice(2))
+    assert some.names == ["the", "of"]
+    np.testing.assert_array_equal(some.ranks, [[0, 2], [2, 5]])
+
+
+def test_sentences_have_no_frequency():
+    pair = paired_spaces.load(
+        "wordllama_sentences", "minilm_sentences", num_words=20, cache=cache_dir()
+    )
+    assert pair.ranks is None and pair.take(slice(5)).ranks is None
 
 
 def test_words_are_filtered_by_rank_and_length(files):
