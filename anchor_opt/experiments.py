@@ -11,19 +11,25 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import bootstrap, retrieval_report, runner, stitching, stitching_report, vision
+from anchor_opt import (
+    bootstrap,
+    comparison,
+    retrieval_report,
+    runner,
+    stitching,
+    stitching_report,
+    vision,
+)
 from anchor_opt.methods import METHODS
 from anchor_opt.relative import Problem, Run, sample
-from anchor_opt.retrieval_report import joined
 from anchor_opt.runner import ROLES, Grid, other
 from common import report, space_pairs
 from common.data import paired_spaces
 from common.data.paired_spaces import PairedSpaces
-from common.errors import UserError
 from common.linear import preprocess
 from common.metrics import correspondence
-from common.report import Row
-from common.settings import settings, sweep
+from common.report import Row, joined
+from common.settings import settings
 from common.workdir import Workdir
 
 Spaces = Mapping[str, Float[Array, "n d"]]  # role -> preprocessed rows
@@ -65,36 +71,11 @@ def stitch(config: ConfigDict, work: Workdir, cache: Path) -> str:
     return joined(means) + end
 
 
-def sweep_experiment(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """Retrieval with one value of the config varied: a table and the figure sweep.png."""
-    points = sweep(config)
-    data = _words(config, max(point.num_words for _, point in points), cache)
-    rows, failed = [], []
-    for value, point in points:
-        _, found, broken = _measured(
-            runner.grid(point),
-            work,
-            data.take(slice(point.num_words)),
-            paired_spaces.SPACES,
-            prefix=f"{config.sweep_over}-{value}-",
-            experiment=config.experiment,
-            sweep_over=config.sweep_over,
-            sweep_value=value,
-        )
-        rows += found
-        failed += broken
-    tables = retrieval_report.sweep_table(rows, num_anchors=config.num_anchors, failed=failed)
-    figures = {"sweep": retrieval_report.sweep_figure(rows, config.methods)}
-    return report.finish(work, rows, joined(tables), figures)
-
-
 def describe_spaces(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """What is known of pairs of spaces before any method runs: a table and the figure cka.png."""
     rows = []
     for number, pair in enumerate(tqdm(config.pairs, unit="pair"), start=1):
-        source, colon, target = pair.partition(":")
-        if not colon:
-            raise UserError(f"'{pair}' of config.pairs is no pair: write SOURCE:TARGET.")
+        source, target = space_pairs.names(pair)
 
         def compute(source: str = source, target: str = target) -> dict:
             data = paired_spaces.load(
@@ -134,7 +115,7 @@ def _retrieval(
     notes: str = "",
 ) -> str:
     """Measures and reports; `groups` are coloured in the figure, `notes` say what the data are."""
-    spaces, rows, failed = _measured(grid, work, data, proxies, experiment=experiment)
+    spaces, rows, failed = _measured(grid, work, data, proxies, experiment)
     across = retrieval_report.tables(rows, num_anchors=grid.num_anchors, failed=failed)
     end = f"\n\n{retrieval_report.NOTES} {notes}"
     figures = retrieval_report.retrieval_figures(grid, work, spaces, groups, rows)
@@ -147,33 +128,31 @@ def _measured(
     work: Workdir,
     data: PairedSpaces,
     proxies: Collection[str],
-    *,
-    prefix: str = "",
-    **shared,
+    experiment: str,
 ) -> tuple[Spaces, list[Row], list[str]]:
     """The preprocessed spaces, the rows of results.json, and the parts that failed.
 
-    `proxies` are names of spaces that take the place of the paper's; `shared` are fields of `Row`.
+    `proxies` are names of spaces that take the place of the paper's.
     """
     spaces = {role: preprocess(jnp.asarray(getattr(data, role))) for role in ROLES}
-    measured, failed = _collect(grid, work, spaces, data, prefix)
+    measured, failed = _collect(grid, work, spaces, data)
     rows = report.summarise(
         measured,
         dataset=f"{grid.source} -> {grid.target}",
         num_items=len(data.names),
         num_pairs=grid.num_pairs,
         proxy=any(name in proxies for name in (grid.source, grid.target)),
-        **shared,
+        experiment=experiment,
     )
     return spaces, [_named(row, grid, spaces) for row in rows], failed
 
 
 def _collect(
-    grid: Grid, work: Workdir, spaces: Spaces, data: PairedSpaces, prefix: str
+    grid: Grid, work: Workdir, spaces: Spaces, data: PairedSpaces
 ) -> tuple[list[dict], list[str]]:
     """Measurements, whose spaces are named by their roles, and the parts that failed."""
     k, names = grid.settings.k, data.names
-    absolute = work.part(f"{prefix}absolute", lambda: _metrics(spaces, k, "absolute"))
+    absolute = work.part("absolute", lambda: _metrics(spaces, k, "absolute"))
 
     def problem(role: str, random_seed: int) -> Problem:
         ranks = data.ranks if role == "target" or data.ranks is None else data.ranks[::-1]
@@ -202,7 +181,7 @@ def _collect(
             notes["rejected_pairs"] = [names[row] for row in pairs]
         return {"rows": rows, "notes": notes}
 
-    measured, failed = runner.collect(grid, work, problem, measure, prefix)
+    measured, failed = runner.collect(grid, work, problem, measure)
     # The metrics of the absolute vectors stand beside every method's, as in the paper.
     runs = {(r["method"], r["labels"]["optimised"], r["random_seed"]): None for r in measured}
     for method, role, random_seed in runs:
@@ -237,7 +216,7 @@ def _measurement(source: str, target: str, metric: str, value, representation: s
 def _named(row: Row, grid: Grid, spaces: Spaces) -> Row:
     """A row with names of spaces in the place of roles, and the paper's value beside it."""
     paper, optimised, value = retrieval_report.published(row.experiment), row.get("optimised"), None
-    if row.matches(representation="relative", sweep_over=None):
+    if row.matches(representation="relative"):
         value = paper.value(row.method, optimised, row.source, row.target, row.metric)
     mean, std = value or (None, None)
     return dataclasses.replace(
@@ -255,11 +234,9 @@ def _named(row: Row, grid: Grid, spaces: Spaces) -> Row:
 EXPERIMENTS = {
     "retrieval": retrieval,
     "vision": across_images,
-    "sweep_pairs": sweep_experiment,
-    "sweep_anchors": sweep_experiment,
-    "sweep_words": sweep_experiment,
-    "sweep_wrong_pairs": sweep_experiment,
-    "starts": sweep_experiment,
+    "ablation": comparison.ablation,
+    "starts": comparison.ablation,
+    "phase": comparison.phase,
     "stitching": stitch,
     "spaces": describe_spaces,
 }

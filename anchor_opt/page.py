@@ -1,6 +1,6 @@
 """What the documentation shows of the kept runs (`python -m docs.render`)."""
 
-from anchor_opt import retrieval_report, stitching_report
+from anchor_opt import comparison_report, retrieval_report, runner, stitching_report
 from common import space_pairs
 from common.records import Headline, Record
 
@@ -65,8 +65,10 @@ def tables(record: Record) -> dict[str, str]:
     if record.config["experiment"] == "spaces":
         return {"Pairs of spaces": space_pairs.table(record.rows)}
     given = {"num_anchors": record.config["num_anchors"], "failed": record.failed}
-    if "sweep_over" in record.config:
-        return retrieval_report.sweep_table(record.rows, **given)
+    if record.config["experiment"] in ("ablation", "starts"):
+        return comparison_report.ablation_tables(record.rows) | runner.failures(record.failed)
+    if record.config["experiment"] == "phase":
+        return comparison_report.phase_tables(record.rows) | runner.failures(record.failed)
     if record.config["experiment"] == "stitching":
         directions = stitching_report.tables_by_direction(record.rows)
         return stitching_report.tables(record.rows, **given) | directions

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from anchor_opt import runner
 from anchor_opt.runner import NEIGHBOURS, Grid, failures, other
 from common.linear import preprocess
-from common.report import TITLES, Row, curves, error_bars, pivot, scatter_grid, select
+from common.report import Row, curves, pivot, scatter_grid, select
 from common.retrieval import top_k
 from common.workdir import Workdir
 
@@ -136,44 +136,14 @@ def _line_of(row: Row) -> Row:
     return row
 
 
-def caption(row: Row, num_anchors: int, varied: str = "") -> str:
-    """One line on the data and the task; `varied` is the value that a sweep varies."""
+def caption(row: Row, num_anchors: int) -> str:
+    """One line on the data and the task."""
     paper = published(row.experiment)
     layers = ", two layers of one model" if row.dataset == "minilm -> minilm_input" else ""
     proxy = f", proxies for {paper.proxy_for}" if row.proxy else ""
-    values = {
-        "num_words": f"{row.num_items:,} items",
-        "num_pairs": f"{row.num_pairs} known pairs",
-        "num_anchors": f"{num_anchors} anchors",
-    }
-    sizes = ", ".join(text for name, text in values.items() if name != varied)
+    sizes = f"{row.num_items:,} items, {row.num_pairs} known pairs, {num_anchors} anchors"
     runs = f"mean ± std over {row.num_runs} random runs" if row.num_runs > 1 else "one random run"
-    end = f"{varied} is varied." if varied else f"Paper: {paper.dataset}."
-    return f"{row.dataset}{layers}{proxy}; {sizes}; {runs}. {end}"
-
-
-def sweep_table(
-    rows: Sequence[Row], *, num_anchors: int, failed: Sequence[str] = ()
-) -> dict[str, str]:
-    """Title -> Markdown: one line a value and method, source to target, continuous anchors."""
-    shown = _swept(rows)
-    over = shown[0].sweep_over
-    title = f"{shown[0].dataset} over {over}, anchors of {shown[0].get('optimised')} sought"
-    table = pivot(shown, lines={"sweep_value": over, "method": "Method"})
-    return {title: f"{table}\n\n{caption(shown[0], num_anchors, over)}"} | failures(failed)
-
-
-def _swept(rows: Sequence[Row]) -> list[Row]:
-    """Rows of a sweep from source to target, relative, continuous anchors."""
-    source, target = rows[0].dataset.split(" -> ")
-    wanted = {"source": source, "target": target, "optimised": rows[0].get("optimised")}
-    found = select(rows, representation="relative", **wanted)
-    return [row for row in found if row.anchors != "discrete"]
-
-
-def joined(tables: Mapping[str, str]) -> str:
-    """The tables as Markdown, each under its title."""
-    return "\n\n".join(f"## {title}\n\n{text}" for title, text in tables.items())
+    return f"{row.dataset}{layers}{proxy}; {sizes}; {runs}. Paper: {paper.dataset}."
 
 
 def retrieval_figures(
@@ -222,22 +192,6 @@ def _mrr_lines(work: Workdir, grid: Grid, role: str) -> dict:
                 curve = np.array(steps), np.array([record["mrr"] for record in found])
                 lines.setdefault(runner.METHOD_TITLES[method], []).append(curve)
     return lines
-
-
-def sweep_figure(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
-    """MRR and Jaccard of each method over the value varied; the methods in order of colours."""
-    shown = _swept(rows)
-    panels = {
-        f"{TITLES[metric]} (K = 10)": {
-            method: [
-                (row.sweep_value, row.mean, row.std)
-                for row in select(shown, metric=metric, method=method)
-            ]
-            for method in methods
-        }
-        for metric in ("mrr", "jaccard")
-    }
-    return error_bars(panels, shown[0].sweep_over, shown[0].dataset)
 
 
 def word_groups(

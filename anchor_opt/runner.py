@@ -46,7 +46,7 @@ class Grid:
     num_pairs: int
     wrong_pair_fraction: float = 0.0
     random_seeds: tuple[int, ...]
-    optimise: tuple[str, ...]  # roles
+    optimise: tuple[str, ...] = ("target",)  # roles
     methods: tuple[str, ...]  # keys of METHODS
     settings: methods.Settings
 
@@ -55,19 +55,23 @@ class Grid:
         return getattr(self, role)
 
 
-def grid(config: ConfigDict) -> Grid:
+def grid(config: ConfigDict, **given) -> Grid:
     """The grid of a config. Without known pairs, methods that need them are left out.
+
+    Args:
+      config: of the experiment.
+      **given: fields that are not read from the config.
 
     Raises:
       UserError: an unknown method or role.
     """
     for key, known in (("methods", METHODS), ("optimise", ROLES)):
-        for name in config[key]:
+        for name in config.get(key, ()):
             if name not in known:
                 raise UserError(f"config.{key} has '{name}': choose from {', '.join(known)}.")
     chosen = [name for name in config.methods if config.num_pairs or name not in NEED_PAIRS]
     values = settings(methods.Settings, config)
-    return settings(Grid, config, methods=tuple(chosen), settings=values)
+    return settings(Grid, config, **{"methods": tuple(chosen), "settings": values} | given)
 
 
 def other(role: str) -> str:
@@ -103,7 +107,8 @@ def collect(
     """
     measured, failed = [], []
     tasks = list(itertools.product(grid.random_seeds, grid.optimise, grid.methods))
-    bar = tqdm(tasks, desc=f"anchor optimisation {prefix.rstrip('-')}".rstrip(), unit="part")
+    title = f"anchor optimisation {prefix.rstrip('-')}".rstrip()
+    bar = tqdm(tasks, desc=title, unit="part", leave=not prefix)
     for random_seed, role, method in bar:
         bar.set_postfix_str(f"{method}, random seed {random_seed}, optimising the {role}")
         part = part_name(random_seed, role, method, prefix)

@@ -215,6 +215,11 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([text(lines[0]), rule, *map(text, lines[1:])])
 
 
+def joined(tables: Mapping[str, str]) -> str:
+    """The tables as Markdown, each under its title."""
+    return "\n\n".join(f"## {title}\n\n{text}" for title, text in tables.items())
+
+
 def save_figure(figure: Figure, path: Path) -> None:
     """Writes a PNG atomically."""
     buffer = io.BytesIO()
@@ -302,24 +307,69 @@ def error_bars(
     """
     figure, axes = _panels(panels, 5, title)
     for axis, methods in zip(axes, panels.values(), strict=True):
-        values = sorted({point[0] for points in methods.values() for point in points})
-        names = isinstance(values[0], str)
-        for colour, (method, points) in zip(COLOURS, methods.items(), strict=False):
-            if points:
-                style = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
-                style |= {"label": method, "ls": "" if names else "-"}
-                axis.errorbar(*zip(*points, strict=True), **style)
-        if names:
-            # Anchored at their ends, rotated names end at their ticks.
-            for label in axis.get_xticklabels():
-                label.set(rotation=30, ha="right", rotation_mode="anchor")
-        elif values[-1] > 20 or values[-1] > 20 * values[0] > 0:
-            axis.set_xscale("log" if values[0] > 0 else "symlog")
-            axis.set_xticks(values, [f"{value:g}" for value in values])
-            axis.minorticks_off()
+        _error_bars(axis, methods)
         axis.set_xlabel(xlabel)
     axes[0].legend(frameon=False)
     return figure
+
+
+def small_multiples(
+    panels: dict[str, dict[str, list[tuple[float | str, float, float]]]],
+    marked: Mapping[str, float | str],
+    ylabel: str,
+    title: str,
+) -> Figure:
+    """Means with error bars, with a small panel for each value that is varied, four in a row.
+
+    Args:
+      panels: label of the x axis -> line -> (value or name, mean, std) of each point.
+      marked: label of the x axis -> value at which a vertical line is drawn.
+      ylabel: label of the y axes, which are of fractions.
+      title: title of the figure.
+    """
+    columns = min(4, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(3.2 * columns, 2.6 * rows + 0.8), layout="constrained")
+    figure.suptitle(title)
+    axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    axes[0, 0].set_ylim(0, 1.04)
+    for axis, (name, lines) in zip(axes.flat, panels.items(), strict=False):
+        _error_bars(axis, lines)
+        axis.set_xlabel(name)
+        axis.tick_params(labelsize="small")
+        axis.spines[["top", "right"]].set_visible(False)
+        if name in marked:
+            axis.axvline(marked[name], color="0.8", lw=1, zorder=0)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
+    for axis in axes[:, 0]:
+        axis.set_ylabel(ylabel)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _error_bars(
+    axis: Axes, lines: Mapping[str, Sequence[tuple[float | str, float, float]]]
+) -> None:
+    """Draws the lines, with ticks at all values; points with names are not connected."""
+    values = sorted({point[0] for points in lines.values() for point in points})
+    names = isinstance(values[0], str)
+    for colour, (label, points) in zip(COLOURS, lines.items(), strict=False):
+        if points:
+            style = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
+            style |= {"label": label, "ls": "" if names else "-"}
+            axis.errorbar(*zip(*points, strict=True), **style)
+    if names:
+        # Long names are rotated, anchored at their ends so that they end at their ticks.
+        if max(map(len, values)) > 8:
+            for label in axis.get_xticklabels():
+                label.set(rotation=30, ha="right", rotation_mode="anchor")
+        axis.margins(x=0.25)
+    elif values[-1] >= 20 * next((value for value in values if value > 0), np.inf):
+        axis.set_xscale("log" if values[0] > 0 else "symlog")
+        axis.set_xticks(values, [f"{value:g}" for value in values])
+        axis.minorticks_off()
 
 
 def bars(

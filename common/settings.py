@@ -55,28 +55,37 @@ def apply_quick(config: ConfigDict, given: dict[str, Any] | None = None) -> Conf
         config.update(config.get("when_quick", {}))
         config.update_from_flattened_dict(given or {})
     for name, value in config.items():
-        if isinstance(value, tuple) and any(isinstance(item, str) for item in value):
+        if isinstance(value, tuple) and all(isinstance(item, str) for item in value):
             # ml_collections parses --config.methods=a,b as a tuple of one string, 'a,b'.
             config[name] = tuple(part for item in value for part in item.split(","))
     return config
+
+
+def with_value(config: ConfigDict, name: str, value: Any) -> ConfigDict:
+    """A copy of the config with one value replaced.
+
+    Args:
+      config: unchanged.
+      name: dotted name of a value of the config.
+      value: of the same type, or of one that ml_collections converts.
+
+    Raises:
+      UserError: the config has no such value, or it cannot be set to this one.
+    """
+    changed = config.copy_and_resolve_references()
+    try:
+        changed.update_from_flattened_dict({name: value})
+    except (KeyError, TypeError, ValueError):
+        raise UserError(
+            f"The config's {name} can't be {value!r}: correct the name or the value."
+        ) from None
+    return changed
 
 
 def sweep(config: ConfigDict) -> list[tuple[Any, ConfigDict]]:
     """The points of a sweep: each value of `config.sweep_values`, and the config with that value.
 
     Raises:
-      UserError: `config.sweep_over`, a dotted name, is not a value of the config or cannot be set
-        to one of the values.
+      UserError: as `with_value`; `config.sweep_over` is the dotted name.
     """
-    points = []
-    for value in config.sweep_values:
-        point = config.copy_and_resolve_references()
-        try:
-            point.update_from_flattened_dict({config.sweep_over: value})
-        except (KeyError, TypeError, ValueError):
-            raise UserError(
-                f"The config's {config.sweep_over} can't be {value!r}: correct sweep_over or "
-                "sweep_values."
-            ) from None
-        points.append((value, point))
-    return points
+    return [(value, with_value(config, config.sweep_over, value)) for value in config.sweep_values]

@@ -4,8 +4,8 @@
 
 Prints dimensions, numbers of shared items, linear CKA, the precision of linear maps fitted on true
 pairs, and the retrieval by true anchors, and draws MRR over CKA in cka.png. The spaces of sentences
-and images are encoded on first use, which takes about an hour on one core and is kept in the cache;
---config.pairs=glove:word2vec,word2vec:minilm_input chooses others.
+and images are encoded on first use, which takes about an hour on one core and is kept in the cache.
+Other pairs: --config.pairs="('glove:word2vec', 'word2vec:minilm_input')".
 """
 
 from ml_collections import ConfigDict

@@ -92,18 +92,6 @@ def test_a_killed_run_resumes_to_the_same_table(whole, tmp_path):
         assert (tmp_path / name).read_text() == (expected / name).read_text()
 
 
-def test_a_sweep_has_a_line_for_each_value(tmp_path):
-    only = ("--config.methods=gt,seed", "--config.sweep_values=10,30")
-    done = run(tmp_path, *SMALL, *only, config="configs/anchor_opt/sweep_pairs.py")
-    assert done.returncode == 0, done.stderr
-    rows = json.loads((tmp_path / "results.json").read_text())
-    found = {(row["sweep_value"], row["num_pairs"], row["num_runs"]) for row in rows}
-    assert found == {(10, 10, 2), (30, 30, 2)}
-    assert {row["experiment"] for row in rows} == {"sweep_pairs"}
-    assert (tmp_path / "sweep.png").stat().st_size > 0
-    assert "| 30 " in (tmp_path / "table.md").read_text()
-
-
 @pytest.mark.parametrize(
     ("values", "says"),
     [

@@ -2,14 +2,15 @@ import pytest
 
 from anchor_opt import runner
 from common.errors import UserError
-from common.settings import sweep
-from configs.anchor_opt import stitching, sweep_pairs
+from configs.anchor_opt import retrieval, stitching
 
 
 def test_methods_that_need_known_pairs_are_left_out_without_them():
-    points = dict(sweep(sweep_pairs.get_config()))
-    assert runner.grid(points[0]).methods == ("gt", "bootstrap")
-    assert runner.grid(points[15]).methods == ("gt", "seed", "bootstrap")
+    config = retrieval.get_config()
+    config.methods = ("gt", "seed", "bootstrap")
+    assert runner.grid(config).methods == ("gt", "seed", "bootstrap")
+    config.num_pairs = 0
+    assert runner.grid(config).methods == ("gt", "bootstrap")
     config = stitching.get_config()
     config.num_pairs = 0
     assert runner.grid(config).methods == (
@@ -23,12 +24,12 @@ def test_methods_that_need_known_pairs_are_left_out_without_them():
 
 @pytest.mark.parametrize(("name", "value"), [("methods", "magic"), ("optimise", "left")])
 def test_unknown_names_are_refused(name, value):
-    config = sweep_pairs.get_config()
+    config = retrieval.get_config()
     config[name] = (value,)
     with pytest.raises(UserError, match=f"config.{name} has '{value}'"):
         runner.grid(config)
 
 
 def test_the_config_shows_the_defaults_of_the_bootstrap():
-    values = runner.grid(sweep_pairs.get_config()).settings
+    values = runner.grid(retrieval.get_config()).settings
     assert values.bootstrap == type(values.bootstrap)() and values.start == type(values.start)()

@@ -1,8 +1,10 @@
 import json
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +47,30 @@ def test_a_map_is_measured_on_items_it_was_not_fitted_on():
     rows = space_pairs.measure(x, y, num_anchors=20, k=10, random_seeds=(0,))
     (value,) = [r["value"] for r in rows if r["method"] == "least_squares" and r["metric"] == "mrr"]
     assert value < 0.15  # 45 pairs in 40 dimensions: on its own pairs the map would be near 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3, 1.6])
+def test_a_noisy_isometry_is_a_rotated_copy_with_noise_of_the_same_covariance(noise):
+    rng = np.random.default_rng(0)
+    x = preprocess(jnp.asarray(rng.normal(size=(50, 5)) * [3, 2, 1, 1, 0.3], jnp.float32))
+    found = space_pairs.noisy_isometry(jax.random.key(7), x, noise)
+    normal = np.asarray(jax.random.normal(jax.random.split(jax.random.key(7))[0], x.shape))
+    x = np.asarray(x, np.float64)
+    moved = x + noise * normal @ scipy.linalg.sqrtm(np.cov(x.T, bias=True))
+    for centre in (0, moved.mean(axis=0)):  # unit, centred, unit
+        moved = moved - (moved.mean(axis=0) if np.any(centre) else 0)
+        moved /= np.linalg.norm(moved, axis=1, keepdims=True)
+    np.testing.assert_allclose(found @ found.T, moved @ moved.T, atol=1e-4)
+    assert not noise or np.abs(found @ found.T - x @ x.T).max() > 0.1
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 100), st.floats(0, 2), st.integers(4, 30))
+def test_more_noise_means_a_smaller_cka(random_seed, noise, d):
+    x = np.random.default_rng(random_seed).normal(size=(2_000, d))
+    x = preprocess(jnp.asarray(x, jnp.float32))
+    y = space_pairs.noisy_isometry(jax.random.key(random_seed), x, noise)
+    assert float(linear_cka(x, y)) == pytest.approx(1 / (1 + noise**2), abs=0.08)
 
 
 def run(path, **changes) -> str:

@@ -1,0 +1,189 @@
+"""Tables and figures of the ablation and of the phase diagram.
+
+Labels of the ablation's rows: `base`, whether the value is that of the config. Labels of the phase
+diagram's: `noise` of a noisy isometry, or `pair`, the number of a real pair in table and figure.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from sklearn.isotonic import isotonic_regression
+
+from common.report import COLOURS, Row, markdown, measured, pivot, select, small_multiples
+
+LEGEND = {
+    "seed": "known pairs alone (seed)",
+    "gt": "300 true anchors (gt)",
+    "algorithm1_printed": "Algorithm 1 as printed",
+    "algorithm1": "Algorithm 1, small start",
+    "bootstrap": "bootstrap (ours)",
+    "lstsq_truth": "least squares on the truth",
+}
+FIRST_MATCH = {  # (method, metric) -> title of the column
+    ("algorithm1", "first_match_known"): "Known anchors alone",
+    ("algorithm1", "first_match"): "Small start",
+    ("algorithm1_printed", "first_match"): "Printed start",
+    ("algorithm1_printed", "first_match_noise"): "the same, random columns replaced",
+    ("algorithm1", "signal_to_noise"): "Known / random, small start",
+    ("algorithm1_printed", "signal_to_noise"): "printed",
+    ("algorithm1_printed", "signal"): "Similarity of true pairs: known",
+    ("algorithm1_printed", "noise"): "random: measured",
+    ("algorithm1_printed", "estimated_noise"): "estimated",
+}
+FIRST_MATCH_NOTES = (
+    "Fractions of target rows whose first match in Algorithm 1 is right: by the products with the "
+    "known anchors alone; by those with all anchors, of which the random ones begin with the norm "
+    "init_norm (small start) or 1 (printed start); and with the latter's products with random "
+    "anchors replaced by independent normal numbers of the same variance. Known / random: squared "
+    "length of a row's products with the known anchors over that with the random ones. Similarity: "
+    "the mean contribution of the known anchors to the similarity of a true pair, and the standard "
+    "deviation of the contribution of the random anchors over all rows, which is estimated as "
+    "|x A'| / sqrt(d) from the products of a source row with its true anchors."
+)
+
+
+def ablation_tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Title -> Markdown: one line for each value of each name.
+
+    The values of a method have one table, with a column for each pair; the other values have one
+    table for each pair, with a column for each method.
+    """
+    shown = [dataclasses.replace(row, labels=row.labels | {"at": _at(row)}) for row in _swept(rows)]
+    of_method = [row for row in shown if row.sweep_over.startswith(f"{row.method}.")]
+    lines, found = {"sweep_over": "Varied", "at": "Value"}, {}
+    for method in dict.fromkeys(row.method for row in of_method):
+        table = pivot(select(of_method, method=method), lines=lines, columns="dataset")
+        found[f"MRR of {method} over its values"] = f"{table}\n\n{_caption(of_method)}"
+    of_task = [row for row in shown if row not in of_method]
+    for dataset in dict.fromkeys(row.dataset for row in of_task):
+        own = select(of_task, dataset=dataset)
+        table = pivot(own, lines=lines, columns="method")
+        found[f"MRR from {own[0].source} to {own[0].target}"] = f"{table}\n\n{_caption(own)}"
+    return found
+
+
+def _swept(rows: Sequence[Row]) -> list[Row]:
+    """MRR from source to target, of continuous anchors."""
+    found = select(rows, metric="mrr", representation="relative")
+    across = [row for row in found if row.dataset == f"{row.source} -> {row.target}"]
+    return [row for row in across if row.anchors != "discrete"]
+
+
+def _at(row: Row) -> str:
+    value = row.sweep_value
+    text = value if isinstance(value, str) else f"{value:,}"
+    return f"{text} (base)" if row.get("base") else text
+
+
+def _caption(rows: Sequence[Row]) -> str:
+    """One line on the task, by the values of the base."""
+    row = next((row for row in rows if row.get("base")), rows[0])
+    runs = f"mean ± std over {row.num_runs} random runs" if row.num_runs > 1 else "one random run"
+    return (
+        f"{row.num_items:,} items and {row.num_pairs} known pairs where these are not varied; the "
+        f"anchors of the target are sought, and are continuous; {runs}."
+    )
+
+
+def ablation_figure(rows: Sequence[Row]) -> Figure:
+    """MRR of Algorithm 1, or of the first method, over each value varied, a line for each pair."""
+    shown = _swept(rows)
+    methods = list(dict.fromkeys(row.method for row in shown))
+    method = "algorithm1" if "algorithm1" in methods else methods[0]
+    panels, base = {}, {}
+    for row in select(shown, method=method):
+        line = panels.setdefault(row.sweep_over, {}).setdefault(row.dataset, [])
+        line.append((row.sweep_value, row.mean, row.std))
+        if row.get("base"):
+            base[row.sweep_over] = row.sweep_value
+    return small_multiples(panels, base, "MRR (K = 10)", f"{method}, one value varied at a time")
+
+
+def phase_tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Title -> Markdown: the MRR of each method, and the first match of Algorithm 1."""
+    methods = [row.method for row in select(rows, metric="mrr")]
+    of_method = {(method, "mrr"): method for method in dict.fromkeys(methods)}
+    first = rows[0]
+    runs = f"{first.num_runs} random runs" if first.num_runs > 1 else "one random run"
+    caption = (
+        f"{first.num_items:,} items, {first.num_pairs} known pairs, {runs}; noise: a noisy "
+        "isometry, a rotated copy with Gaussian noise of the given multiple of the space's own "
+        "standard deviation in each direction. CKA: of all true pairs."
+    )
+    return {
+        "MRR of each method": f"{_table(rows, of_method)}\n\n{caption}",
+        "The first match of Algorithm 1": f"{_table(rows, FIRST_MATCH)}\n\n{FIRST_MATCH_NOTES}",
+    }
+
+
+def _table(rows: Sequence[Row], columns: Mapping[tuple[str, str], str]) -> str:
+    """A line for each pair with its CKA and these (method, metric), by title of the column."""
+    columns = {("truth", "linear_cka"): "CKA"} | columns
+    body = []
+    for found in _by_pair(rows):
+        first, cells = found[0], []
+        for method, metric in columns:
+            one = select(found, method=method, metric=metric)
+            large = one and one[0].mean >= 10
+            cells.append((f"{one[0].mean:,.0f}" if large else measured(one[0])) if one else "-")
+        body.append([str(first.get("pair") or ""), first.source, first.target, *cells])
+    return markdown(("No.", "Source", "Target", *columns.values()), body)
+
+
+def _by_pair(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of each pair; real pairs with the same spaces are told apart by their number."""
+    found: dict[tuple, list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.get("pair"), row.get("noise")), []).append(row)
+    return list(found.values())
+
+
+def phase_figure(rows: Sequence[Row]) -> Figure:
+    """MRR of each method over the CKA: noisy isometries as lines, real pairs as numbered points."""
+    figure = Figure(figsize=(10.5, 5.2), layout="constrained")
+    axis = figure.subplots()
+    pairs = _by_pair(rows)
+    cka = [select(found, metric="linear_cka")[0].mean for found in pairs]
+    methods = dict.fromkeys(row.method for row in select(rows, metric="mrr"))
+    for colour, method in zip(COLOURS, methods, strict=False):
+        line, points, label = [], [], LEGEND.get(method, method)
+        for x, found in zip(cka, pairs, strict=True):
+            for row in select(found, method=method, metric="mrr"):
+                (points if row.get("pair") else line).append((x, row.mean))
+        if line:
+            axis.plot(*zip(*sorted(line), strict=True), color=colour, marker=".", label=label)
+        if points:
+            style = {"color": colour, "edgecolors": "white", "linewidths": 0.7, "zorder": 3}
+            axis.scatter(*zip(*points, strict=True), s=42, **style, label=None if line else label)
+    names = _number(axis, {row.mean: row for row in select(rows, metric="linear_cka")})
+    axis.set(xlabel="linear CKA of the true pairs", ylabel="MRR (K = 10)", ylim=(-0.02, 1.14))
+    axis.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
+    axis.spines[["top", "right"]].set_visible(False)
+    handles, _ = axis.get_legend_handles_labels()
+    blank = [Line2D([], [], ls="", label=name) for name in names]
+    legend = {"loc": "outside right center", "frameon": False, "fontsize": 9, "handlelength": 1.2}
+    figure.legend(handles=[*handles, Line2D([], [], ls=""), *blank], **legend)
+    return figure
+
+
+def _number(axis: Axes, pairs: Mapping[float, Row]) -> list[str]:
+    """Numbers the real pairs above the axis, at their CKA, and gives the lines of the legend."""
+    noisy = [row for row in pairs.values() if not row.get("pair")]
+    real = sorted(((x, r) for x, r in pairs.items() if r.get("pair")), key=lambda one: one[0])
+    names = [f"lines: noisy isometries of {row.source}" for row in noisy[:1]]
+    if not real:
+        return names
+    # Numbers are at least `gap` apart and otherwise as near to their pairs as possible.
+    low, high = min(pairs), max(pairs)
+    gaps = 0.024 * (high - low) * np.arange(len(real))
+    places = isotonic_regression(np.array([x for x, _ in real]) - gaps) + gaps
+    for (x, row), place in zip(real, places, strict=True):
+        axis.plot([x, x, place], [0, 1.03, 1.07], color="0.85", lw=0.8, zorder=0)
+        axis.text(place, 1.08, str(row.get("pair")), ha="center", fontsize=8)
+    numbered = sorted((row for _, row in real), key=lambda row: row.get("pair"))
+    names += ["points: pairs of spaces"]
+    return names + [f"{row.get('pair')}  {row.source} -> {row.target}" for row in numbered]

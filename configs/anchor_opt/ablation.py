@@ -1,0 +1,63 @@
+"""Which values matter? Values of Algorithm 1 and of the task are varied one at a time.
+
+  python -m anchor_opt.main --config=configs/anchor_opt/ablation.py --workdir=runs/ablation
+
+Prints, for each pair of spaces, the MRR at each value of each name in config.vary, and draws that
+of Algorithm 1 in ablation.png. Other values are varied by a line of config.vary, or by the flag:
+
+  --config.vary="[('algorithm1.init_norm', (0.1, 0.01)), ('num_pairs', (10, 15, 20))]"
+"""
+
+from ml_collections import ConfigDict
+
+from configs.anchor_opt import retrieval
+
+
+def get_config() -> ConfigDict:
+    """Values of the retrieval experiment except for those here."""
+    config = retrieval.get_config()
+    config.experiment = "ablation"
+
+    # SOURCE:TARGET, names of common/data/paired_spaces.py or paths of files of vectors; the anchors
+    # of the target are sought
+    config.pairs = (
+        "minilm:minilm_input",  # two layers of one model
+        "word2vec:minilm_input",
+        "glove:word2vec",
+        "glove:minilm_input",  # the two that are farthest apart
+    )
+    # (name of a value of this config, the values that it takes); all other values stay as they are
+    # here. For a name that begins with a method's, as algorithm1.steps, that method alone is run.
+    config.vary = (
+        ("algorithm1.init_norm", (1.0, 0.3, 0.1, 0.03, 0.01, 0.001)),
+        ("algorithm1.sphere_from", (0, 50, 150, 250)),
+        ("algorithm1.learning_rate", (0.005, 0.01, 0.02, 0.05, 0.1)),
+        ("algorithm1.steps", (100, 250, 500, 1_000)),
+        ("algorithm1.sinkhorn_epsilon", (1e-4, 1e-3, 1e-2, 1e-1)),
+        ("algorithm1.sinkhorn_iterations", (1, 3, 10)),
+        ("algorithm1.permute", ("source", "target")),
+        ("algorithm1.plan", ("hard", "soft")),
+        ("algorithm1.freeze_pairs", (False, True)),
+        ("num_pairs", (5, 10, 15, 30, 50, 100, 300)),
+        ("num_words", (1_000, 2_000, 4_000, 8_000, 20_000)),  # left out where a pair has fewer
+        ("num_anchors", (15, 50, 100, 300, 1_000)),
+        ("wrong_pair_fraction", (0.0, 0.1, 0.2, 0.3)),
+        ("centre", (True, False)),
+    )
+    config.centre = True  # whether unit rows are centred, and scaled to unit norm again
+    config.num_words = 2_000
+    config.random_seeds = (0, 1, 2)
+    config.methods = ("gt", "seed", "algorithm1_printed", "algorithm1", "bootstrap")
+
+    config.when_quick = ConfigDict()
+    config.when_quick.pairs = ("glove:word2vec",)
+    config.when_quick.num_words = 600
+    config.when_quick.random_seeds = (0,)
+    config.when_quick.vary = (
+        ("algorithm1.init_norm", (1.0, 0.1, 0.01)),
+        ("algorithm1.permute", ("source", "target")),
+        ("num_pairs", (15, 50)),
+    )
+    for name in ("source", "target", "source_words", "target_words", "figure_words", "optimise"):
+        del config[name]
+    return config
