@@ -99,3 +99,20 @@ def test_error_bars_have_ticks_at_the_values_of_all_methods():
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["some", "few"]
     names = {"one": [("first", 0.1, 0), ("second", 0.2, 0)]}
     assert report.error_bars({"MRR": names}, "start", "title").axes[0].get_xticklabels()
+
+
+def test_small_multiples_have_a_panel_for_each_value_and_mark_the_one_in_use():
+    panels = {
+        "steps": {"a": [(10, 0.1, 0.0), (300, 0.9, 0.1)], "b": [(10, 0.2, 0.0)]},
+        "plan": {"a": [("hard", 0.5, 0.0), ("soft", 0.4, 0.0)]},
+    }
+    figure = report.small_multiples(panels, {"steps": 300, "plan": "hard"}, "MRR", "title")
+    steps, plan = figure.axes
+    assert [axis.get_xlabel() for axis in figure.axes] == ["steps", "plan"]
+    assert [label.get_text() for label in steps.get_xticklabels()] == ["10", "300"]
+    assert steps.lines[-1].get_xdata() == [300, 300] and plan.lines[-1].get_xdata() == ["hard"] * 2
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    assert (
+        len(report.small_multiples({str(i): panels["plan"] for i in range(6)}, {}, "", "").axes)
+        == 8
+    )
