@@ -67,8 +67,8 @@ def main(argv: list[str]) -> None:
     print(f"\n{len(source)} x {len(target)} rows, {len(pairs)} known pairs: {seconds:.0f} s")
     print(
         f"start {found.start}, objective {found.objective:.3f}, null objective "
-        f"{found.null_objective:.3f}, failed {found.failed}, {len(found.anchors)} mutual pairs, "
-        f"rejected pairs {found.rejected_pairs}"
+        f"{found.null_objective:.3f}, gain {found.gain:.3f}, failed {found.failed}, "
+        f"{len(found.anchors)} mutual pairs, rejected pairs {found.rejected_pairs}"
     )
     rows, gold = dictionary.gold_sets(test)
     normalised = found.aligner.normalise_source(source), found.aligner.normalise_target(target)

@@ -27,10 +27,7 @@ MIN_ROWS = 20  # fewer rows say too little about a geometry, and give no wrong p
 SEARCH_ROWS = 20_000
 MAX_RANK = 10
 HELD_OUT_ROWS = 4_000  # the rows that the first stage of the search takes in any case
-# The experiments refine with a whitening power of .5. For maps .75 was the best of .5 to 1
-# (measured): P@1 of GloVe to minilm_input .90 (.87 with .5), of English to French .35 (.29), of
-# minilm to minilm_input the same.
-SETTINGS = methods.Settings(bootstrap=search.Settings(refine_whiten=0.75))
+SETTINGS = methods.Settings()
 
 
 class Alignment(NamedTuple):
@@ -44,8 +41,9 @@ class Alignment(NamedTuple):
       maps: normalised source and target into common coordinates, up to length.
       objective: of the search: the mean CSLS of all rows with their best partners.
       null_objective: the objective of the same search started from wrong pairs.
-      failed: whether the objective is not clearly above the null objective; then the result is not
-        to be used.
+      gain: 0 if the objective is the null objective, 1 if it is that of each space matched with
+        itself.
+      failed: whether the gain is too small; then the result is not to be used.
       start: name of the starting point of the search that was best.
       rejected_pairs: indices of the known pairs of which neither row is the other's best partner.
     """
@@ -57,6 +55,7 @@ class Alignment(NamedTuple):
     maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]
     objective: float
     null_objective: float
+    gain: float
     failed: bool
     start: str
     rejected_pairs: list[int]

@@ -70,6 +70,7 @@ def section(
         ("known pairs", f"{num_pairs}"),
         ("starting point", found.start),
         ("objective", f"{found.objective:.3f}, from wrong pairs {found.null_objective:.3f}"),
+        ("gain", f"{found.gain:.3f} (0: as from wrong pairs; 1: as of equal spaces)"),
         ("failed", "YES" if found.failed else "no"),
         ("mutual pairs", f"{len(found.anchors)}"),
         ("their median confidence", f"{np.median(found.confidence):.2f}"),

@@ -89,13 +89,13 @@ def test_the_correspondence_is_found(name, problem, tmp_path):
 def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_path):
     other = np.random.default_rng(9).normal(size=(500, 30))
     unrelated = problem._replace(target=preprocess(jnp.asarray(other)))
-    found = run_method("bootstrap", unrelated, tmp_path, anneal_rows=(300, 500), anneal_steps=10)
+    found = run_method("bootstrap", unrelated, tmp_path, anneal_rows=300, anneal_steps=10)
     assert found.notes["failed"] is True
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     parts = dict.fromkeys(r["part"] for r in records if "keep_prob" in r)
     names = [part.split("/search-")[1] for part in parts if "/search-" in part]
-    assert names[:3] == ["pairs", "anneal-300", "anneal-500"]
-    assert names[3].startswith("gromov-300")
+    assert names[:2] == ["pairs", "anneal"]
+    assert names[2].startswith("gromov-300")
     none = unrelated._replace(target_pairs=problem.target_pairs[:0])
     assert run_method("bootstrap", none, tmp_path / "none").notes["failed"] is True
 
@@ -109,11 +109,12 @@ def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(wrong, start, proble
     assert found.notes["rejected_pairs"] == wrong
 
 
-def test_the_best_of_two_successful_starts_is_taken(problem, tmp_path):
-    found = run_method("bootstrap", problem, tmp_path, successes=2, anneal_steps=20)
-    searches = {path.name for path in (tmp_path / "checkpoints").rglob("search-*")}
-    assert searches == {"search-pairs", "search-anneal-500"}
-    assert found.notes["failed"] is False and found.notes["start"] in ("pairs", "anneal-500")
+def test_the_null_search_takes_the_steps_of_the_search(problem, tmp_path):
+    found = run_method("bootstrap", problem, tmp_path, search_steps=12, patience=12)
+    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
+    last = {r["part"].split("/")[1]: r["step"] for r in records if "objective" in r}
+    assert last["null"] == last["search-pairs"] == 12
+    assert found.notes["gain"] > 0.5
 
 
 def test_more_known_pairs_than_dimensions(tmp_path):
