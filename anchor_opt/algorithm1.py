@@ -4,6 +4,12 @@ The random anchors of line 1 have unit norm, and so the products of a row with t
 anchors are noise about as large as its products with the p anchors of known pairs. The first match
 then follows the noise. If the random anchors begin near zero (`init_norm`), the first match follows
 the known pairs alone, and the steps fit the other anchors to it.
+
+On few rows the matches of both directions can come to agree while most of them stay wrong: on two
+layers of MiniLM, 1,000 words and 15 pairs, 56% are mutual at first and 87% at the end, 21% right.
+If in the first `tied_steps` steps the anchors are images of the source anchors under one orthogonal
+map, which is fitted to the matches, the same problem is solved. One likely reason, not tested by
+itself, is that such a map has fewer degrees of freedom with which to fit wrong matches.
 """
 
 import dataclasses
@@ -18,7 +24,7 @@ from jaxtyping import Array, Float, Int
 from anchor_opt.relative import relative
 from common import manifold, ot
 from common.errors import UserError
-from common.linear import unit
+from common.linear import procrustes, unit
 from common.retrieval import top_k
 
 
@@ -39,12 +45,13 @@ class Settings:
     plan: str
     freeze_pairs: bool  # whether the anchors in known pairs are held constant
     init_norm: float  # of the random anchors at the start; as printed: 1
+    tied_steps: int  # first steps, in which one orthogonal map moves all anchors; as printed: 0
     sphere_from: int  # the step from which all anchors are kept at unit norm; as printed: 0
 
 
 def printed(settings: Settings) -> Settings:
-    """The settings with the start and the constraint as they are printed in the paper."""
-    return dataclasses.replace(settings, init_norm=1.0, sphere_from=0)
+    """The settings with the start and the constraints as they are printed in the paper."""
+    return dataclasses.replace(settings, init_norm=1.0, tied_steps=0, sphere_from=0)
 
 
 class State(NamedTuple):
@@ -125,45 +132,63 @@ def sinkhorn_matching(
     return ot.match(data.source_relative, target, epsilon, factors=factors, **options)
 
 
-def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
-    """Lines 4 to 8: one estimate of the permutation, one optimiser step.
+def matched_rows(
+    data: Data, anchors: Float[Array, "k d_target"], settings: Settings
+) -> tuple[Float[Array, "r d_source"], Float[Array, "r d_target"]]:
+    """Line 5 and the permutation: rows of the source, and the rows of the target matched with them.
+
+    With a soft plan the rows of the permuted space are the plan's weighted means.
 
     Raises:
       UserError: an unknown value of `permute` or `plan`.
     """
-    on_sphere = index >= settings.sphere_from
-    anchors = jnp.where(on_sphere, unit(state.anchors), state.anchors)
     source, target = data.source_relative, relative(data.target, anchors)
     epsilon = settings.sinkhorn_epsilon
     rows = settings.permute == "target" and settings.plan == "hard"
     options = {"iterations": settings.sinkhorn_iterations, "rows": rows}
     found = sinkhorn_matching(data, anchors, epsilon, **options)
+    match settings.permute, settings.plan:
+        case "source", "hard":
+            return data.source[found.to_x], data.target
+        case "source", "soft":
+            return ot.barycentric(target, source, found.u, data.source, epsilon), data.target
+        case "target", "hard":
+            return data.source, data.target[found.to_y]
+        case "target", "soft":
+            return data.source, ot.barycentric(source, target, found.v, data.target, epsilon)
+        case other:
+            raise UserError(
+                f"algorithm1 permutes the '{other[0]}' with the plan '{other[1]}': choose "
+                "permute 'source' or 'target', and plan 'hard' or 'soft'."
+            )
+
+
+def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
+    """Lines 4 to 8: one estimate of the permutation, one optimiser step or one orthogonal map."""
+    on_sphere = index >= settings.sphere_from
+    anchors = jnp.where(on_sphere, unit(state.anchors), state.anchors)
+    x, y = matched_rows(data, anchors, settings)
+    wanted = relative(x, data.source_anchors)
 
     def mse(anchors):
-        moved = relative(data.target, anchors)
-        match settings.permute, settings.plan:
-            case "source", "hard":
-                residual = source[found.to_x] - moved
-            case "source", "soft":
-                residual = ot.barycentric(target, source, found.u, source, epsilon) - moved
-            case "target", "hard":
-                residual = source - moved[found.to_y]
-            case "target", "soft":
-                residual = source - ot.barycentric(source, target, found.v, moved, epsilon)
-            case other:
-                raise UserError(
-                    f"algorithm1 permutes the '{other[0]}' with the plan '{other[1]}': choose "
-                    "permute 'source' or 'target', and plan 'hard' or 'soft'."
-                )
-        return jnp.mean(residual**2)
+        return jnp.mean((wanted - relative(y, anchors)) ** 2)
 
     loss, gradient = jax.value_and_grad(mse)(anchors)
-    if settings.freeze_pairs:
-        gradient = jnp.where(jnp.arange(len(gradient))[:, None] < data.num_pairs, 0.0, gradient)
-    free = optax.adam(settings.learning_rate).update
-    held = optimiser(settings).update
-    updates, state = jax.lax.cond(on_sphere, held, free, gradient, state.optimiser, anchors)
-    return State(optax.apply_updates(anchors, updates), state), {"loss": loss}
+
+    def tied(optimiser_state):
+        return data.source_anchors @ procrustes(x, y) - anchors, optimiser_state
+
+    def free(optimiser_state):
+        return optax.adam(settings.learning_rate).update(gradient, optimiser_state, anchors)
+
+    def held(optimiser_state):
+        return optimiser(settings).update(gradient, optimiser_state, anchors)
+
+    frozen = jnp.arange(len(anchors))[:, None] < settings.freeze_pairs * data.num_pairs
+    branch = jnp.where(index < settings.tied_steps, 0, jnp.where(on_sphere, 2, 1))
+    updates, optimiser_state = jax.lax.switch(branch, [tied, free, held], state.optimiser)
+    updates = jnp.where(frozen, 0.0, updates)
+    return State(optax.apply_updates(anchors, updates), optimiser_state), {"loss": loss}
 
 
 @jax.jit

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
@@ -45,7 +46,7 @@ def test_a_small_start_scales_the_random_anchors_alone():
 
 
 def test_anchors_are_free_before_a_step_and_on_the_sphere_from_it_on():
-    settings = dataclasses.replace(SETTINGS, sphere_from=3)
+    settings = dataclasses.replace(SETTINGS, tied_steps=0, sphere_from=3)
     state, data = start(settings)
     for i in range(5):
         before = state
@@ -116,8 +117,36 @@ def test_products_of_the_smaller_factors_give_the_same_matching(d_source, d_targ
     np.testing.assert_array_equal(found.to_x, expected.to_x)
 
 
-def test_frozen_anchors_are_constant():
-    settings = dataclasses.replace(SETTINGS, freeze_pairs=True)
+@pytest.mark.parametrize("permute", ["source", "target"])
+@pytest.mark.parametrize("d_target", [6, 8])
+def test_tied_anchors_are_images_of_the_source_anchors_under_one_orthogonal_map(permute, d_target):
+    settings = dataclasses.replace(SETTINGS, permute=permute, tied_steps=2)
+    source, target = unit_rows(0, 40, 6), unit_rows(1, 40, d_target)
+    data = algorithm1.prepare(source, source[:12], target, 4)
+    state = algorithm1.init(jax.random.key(0), target, np.arange(4), 12, settings)
+    first, _ = algorithm1.step(state, 0, data, settings)
+    found = algorithm1.sinkhorn_matching(data, state.anchors, 1e-4, rows=True)
+    x, y = np.asarray(source, np.float64), np.asarray(target, np.float64)
+    x, y = (x[found.to_x], y) if permute == "source" else (x, y[found.to_y])
+    padded = np.pad(x, [(0, 0), (0, d_target - 6)])  # scipy's map is square
+    expected = (
+        np.pad(source[:12], [(0, 0), (0, d_target - 6)]) @ orthogonal_procrustes(padded, y)[0]
+    )
+    np.testing.assert_allclose(first.anchors, expected, atol=1e-4)
+    gram = source[:12] @ source[:12].T
+    np.testing.assert_allclose(first.anchors @ first.anchors.T, gram, atol=1e-5)
+
+    # Adam starts afresh after the last tied step.
+    assert all(not np.any(leaf) for leaf in jax.tree.leaves(first.optimiser))
+    second, _ = algorithm1.step(first, 1, data, settings)
+    third, _ = algorithm1.step(second, 2, data, settings)
+    moved = np.abs(third.anchors - second.anchors)
+    np.testing.assert_allclose(moved, settings.learning_rate, rtol=1e-2)
+
+
+@pytest.mark.parametrize("tied_steps", [0, 2])
+def test_frozen_anchors_are_constant(tied_steps):
+    settings = dataclasses.replace(SETTINGS, freeze_pairs=True, tied_steps=tied_steps)
     state, data = start(settings)
     before = np.asarray(state.anchors)
     for i in range(3):
