@@ -14,6 +14,7 @@ from tqdm import tqdm
 from anchor_opt import (
     bootstrap,
     comparison,
+    overlap,
     retrieval_report,
     runner,
     stitching,
@@ -175,6 +176,9 @@ def _collect(
             rows += [row | {"anchors": form} for row in _metrics(in_order, k, "relative")]
         if result.coordinates:
             rows += _mapped_precision(problem, result.coordinates, role, k)
+        if "failed" in result.notes:
+            roles = {"source": other(role), "target": role}
+            rows += [row | roles for row in overlap.search_report(problem, result, k)]
         notes = dict(result.notes)
         if "rejected_pairs" in notes:
             pairs = problem.source_pairs[notes["rejected_pairs"]]
@@ -239,4 +243,5 @@ EXPERIMENTS = {
     "phase": comparison.phase,
     "stitching": stitch,
     "spaces": describe_spaces,
+    "overlap": overlap.overlap,
 }

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from anchor_opt import algorithm1, bootstrap, search, starts
@@ -63,7 +62,7 @@ def seed(problem: Problem, run: Run) -> Result:
 def lstsq_truth(problem: Problem, run: Run) -> Result:
     """Least squares on the true pairing: a strong reference, not a bound."""
     spaces, anchors = (problem.source, problem.target), problem.source_anchors
-    weight = np.ones(len(problem.truth), bool)
+    weight = problem.truth >= 0
     found = bootstrap.fit_anchors(*spaces, anchors, problem.truth, weight, unit_anchors=False)
     return Result(found)
 
@@ -165,3 +164,4 @@ METHODS: dict[str, Callable[[Problem, Run], Result]] = {
     "self_learning": run_self_learning,
 }
 NEED_PAIRS = ("seed", "procrustes", "iterated_procrustes", "self_learning")
+READ_TRUTH = ("gt", "lstsq_truth")

@@ -44,8 +44,8 @@ class Problem(NamedTuple):
       anchors: [k] rows of `source` that are its anchors; the first p are in known pairs.
       target_pairs: [p] rows of `target` that are paired with the first p anchors.
       truth: [n] row of `target` that is the same item as each row of `source`. It is read by the
-        methods `gt` and `lstsq_truth` and by the evaluation. None if unknown; the spaces may then
-        be of different sizes.
+        methods `gt` and `lstsq_truth` and by the evaluation; -1 for an item that `target` lacks,
+        which no anchor is. None if unknown; the spaces may then be of different sizes.
       ranks: [n] and [m] ranks of the rows of `source` and of `target`, each by the frequencies of
         its own space, the smallest rank for the most frequent row. None if they have no frequency.
     """

@@ -1,7 +1,8 @@
 """Tables and figures of retrieval across two spaces, and the paper's numbers.
 
-Labels of the rows: `representation` is 'relative', 'absolute' (without anchors) or 'mapped' (the
-method's own common coordinates); `optimised` is the space whose anchors were sought.
+Labels of the rows: `representation` is 'relative', 'absolute' (without anchors), 'mapped' (the
+method's own common coordinates) or 'search' (what a search reports about itself); `optimised` is
+the space whose anchors were sought.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from anchor_opt import runner
-from anchor_opt.runner import NEIGHBOURS, Grid, failures, other
+from anchor_opt.runner import NEIGHBOURS, Grid, failures, other, rates
 from common.linear import preprocess
 from common.report import Row, curves, pivot, scatter_grid, select
 from common.retrieval import top_k
@@ -104,7 +105,7 @@ def tables(rows: Sequence[Row], *, num_anchors: int, failed: Sequence[str] = ())
             table = pivot(map(_line_of, shown), lines=LINES, paper=True, paper_digits=2)
             title = f"{source} -> {target}, anchors of {optimised} sought"
             found[title] = f"{table}\n\n{caption(rows[0], num_anchors)}"
-    return found | failures(failed)
+    return found | failures(failed) | rates(rows)
 
 
 def tables_within(rows: Sequence[Row]) -> dict[str, str]:
@@ -122,6 +123,8 @@ def _directions(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
     """(optimised, source, target) -> rows; the directions of one optimised space together."""
     found = {optimised: {} for optimised in dict.fromkeys(row.get("optimised") for row in rows)}
     for row in rows:
+        if row.get("representation") == "search":
+            continue
         found[row.get("optimised")].setdefault((row.source, row.target), []).append(row)
     return {(o, *spaces): rows for o, each in found.items() for spaces, rows in each.items()}
 

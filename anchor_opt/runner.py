@@ -20,6 +20,7 @@ from anchor_opt.methods import METHODS, NEED_PAIRS
 from anchor_opt.relative import Problem, Result, Run, unit_relative
 from common import train
 from common.errors import UserError
+from common.report import Row, markdown, select
 from common.settings import settings
 from common.workdir import Workdir, read_arrays, write_arrays
 
@@ -34,6 +35,7 @@ METHOD_TITLES = {
 # The methods beside which the paper's row of its method stands.
 PUBLISHED_METHOD = ("algorithm1_printed", "algorithm1", "bootstrap")
 NEIGHBOURS = 15  # rows of one colour in a scatter
+REPORTS = ("false_success", "false_failure")  # metrics of what searches report
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -184,6 +186,22 @@ def failures(failed: Sequence[str]) -> dict[str, str]:
     parts = [f"{part} ({count} random runs)" for part, count in counted.items()]
     title = "Failed by their own objective, which is no better than from wrong pairs"
     return {title: f"{', '.join(parts)}."} if parts else {}
+
+
+def rates(rows: Sequence[Row]) -> dict[str, str]:
+    """Title -> Markdown: how many searches report about themselves what is not true."""
+    body = []
+    for dataset in [*dict.fromkeys(row.dataset for row in rows), None]:
+        wanted = {} if dataset is None else {"dataset": dataset}
+        counts = [
+            sum(row.mean * row.num_runs for row in select(rows, metric=metric, **wanted))
+            for metric in REPORTS
+        ]
+        searches = sum(row.num_runs for row in select(rows, metric=REPORTS[0], **wanted))
+        if searches:
+            body.append([dataset or "all", *(f"{x:.0f}" for x in (searches, *counts))])
+    table = markdown(("Spaces", "Searches", "False success", "False failure"), body)
+    return {"Searches that report wrongly": table} if body else {}
 
 
 def _anchors_file(part: str) -> str:

@@ -22,7 +22,6 @@ def get_config() -> ConfigDict:
     # of the target are sought
     config.pairs = (
         "minilm:minilm_input",  # two layers of one model
-        "word2vec:minilm_input",
         "glove:word2vec",
         "glove:minilm_input",  # the two that are farthest apart
     )
@@ -31,23 +30,24 @@ def get_config() -> ConfigDict:
     config.vary = (
         ("algorithm1.init_norm", (1.0, 0.3, 0.1, 0.03, 0.01, 0.001)),
         ("algorithm1.sphere_from", (0, 50, 150, 250)),
-        ("algorithm1.learning_rate", (0.005, 0.01, 0.02, 0.05, 0.1)),
-        ("algorithm1.steps", (100, 250, 500, 1_000)),
-        ("algorithm1.sinkhorn_epsilon", (1e-4, 1e-3, 1e-2, 1e-1)),
-        ("algorithm1.sinkhorn_iterations", (1, 3, 10)),
+        ("algorithm1.tied_steps", (0, 10, 50)),
+        ("algorithm1.learning_rate", (0.005, 0.02, 0.05)),
+        ("algorithm1.steps", (100, 250, 500)),
+        ("algorithm1.sinkhorn_epsilon", (1e-4, 1e-3, 1e-2)),
+        ("algorithm1.sinkhorn_iterations", (1, 3)),
         ("algorithm1.permute", ("source", "target")),
         ("algorithm1.plan", ("hard", "soft")),
         ("algorithm1.freeze_pairs", (False, True)),
         ("num_pairs", (5, 10, 15, 30, 50, 100, 300)),
-        ("num_words", (1_000, 2_000, 4_000, 8_000, 20_000)),  # left out where a pair has fewer
-        ("num_anchors", (15, 50, 100, 300, 1_000)),
-        ("wrong_pair_fraction", (0.0, 0.1, 0.2, 0.3)),
+        ("num_words", (1_000, 2_000, 4_000)),  # left out where a pair has fewer
+        ("num_anchors", (50, 100, 300)),
+        ("wrong_pair_fraction", (0.0, 0.1, 0.2)),
         ("centre", (True, False)),
     )
     config.centre = True  # whether unit rows are centred, and scaled to unit norm again
     config.num_words = 2_000
     config.random_seeds = (0, 1, 2)
-    config.methods = ("gt", "seed", "algorithm1_printed", "algorithm1", "bootstrap")
+    config.methods = ("gt", "seed", "algorithm1", "bootstrap")
 
     config.when_quick = ConfigDict()
     config.when_quick.pairs = ("glove:word2vec",)

@@ -4,8 +4,8 @@
 
 A noisy isometry is a copy of a space that is rotated and has Gaussian noise added, so that its CKA
 can be chosen; real pairs stand beside them. The figure is phase.png. A second table describes the
-first match of Algorithm 1, which decides whether it succeeds. The spaces of sentences and images
-are encoded on first use, which takes about an hour on one core and is kept in the cache.
+first match of Algorithm 1 from both of its starts. The spaces of sentences and images are
+encoded on first use, which takes about an hour on one core and is kept in the cache.
 """
 
 from ml_collections import ConfigDict
@@ -19,7 +19,7 @@ def get_config() -> ConfigDict:
     config.experiment = "phase"
     config.isometries_of = "minilm"  # a space of common/data/paired_spaces.py or a file of vectors
     # Standard deviation of the noise, in each direction in units of the space's own
-    config.noise = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.2, 1.4, 1.6)
+    config.noise = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6)
     config.pairs = spaces.get_config().pairs  # SOURCE:TARGET; the target's anchors are sought
     config.num_words = 2_000  # items of each pair, of the source's first
     config.max_rows = 10_000  # sentences or images that are encoded, rows that are read of a file

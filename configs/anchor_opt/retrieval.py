@@ -62,7 +62,7 @@ def get_config() -> ConfigDict:
     config.methods = (
         "gt",
         "seed",
-        "algorithm1_printed",  # with init_norm = 1, tied_steps = 0 and sphere_from = 0
+        "algorithm1_printed",  # with init_norm = 1, sphere_from = 0 and tied_steps = 0
         "algorithm1",
         "bootstrap",
         "lstsq_truth",
@@ -82,7 +82,7 @@ def get_config() -> ConfigDict:
     config.algorithm1.plan = "hard"  # 'hard': argmax of the plan; 'soft': its weighted mean
     config.algorithm1.freeze_pairs = False  # whether the anchors in known pairs are held constant
     config.algorithm1.init_norm = 0.01  # of the random anchors at the start; T3: 1
-    config.algorithm1.tied_steps = 50  # first steps with one orthogonal map; T3: 0
+    config.algorithm1.tied_steps = 0  # first steps, in which one orthogonal map moves all anchors
     config.algorithm1.sphere_from = 150  # step from which anchors have unit norm; T3: 0
 
     # Bootstrap, and its start without known pairs: the values are commented where they stand

@@ -35,7 +35,6 @@ def get_config() -> ConfigDict:
     config.methods = ("gt", "seed", "algorithm1_printed", "algorithm1", "bootstrap", "lstsq_truth")
     config.algorithm1.steps = 125  # T3
     config.algorithm1.learning_rate = 0.05  # T3
-    config.algorithm1.tied_steps = 25
     config.algorithm1.sphere_from = 75
 
     # The classifier

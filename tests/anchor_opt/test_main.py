@@ -59,6 +59,8 @@ def test_a_run_leaves_results_table_and_figures(whole):
     methods = {row.method for row in rows}
     assert methods >= {"gt", "seed", "algorithm1", "bootstrap", "lstsq_truth", "procrustes"}
     for row in rows:
+        if row.get("representation") == "search":
+            continue
         assert row.matches(experiment="retrieval", proxy=True, num_runs=2)
         assert row.matches(num_pairs=30, num_items=600)
         assert row.metric in ("jaccard", "mrr", "cosine", "p_at_1")

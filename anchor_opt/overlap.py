@@ -1,0 +1,228 @@
+"""Spaces that share a part of their items in unknown order, and how often failures are reported.
+
+A share of the rows of both spaces are the same items, the other rows have no partner, and neither
+space has an order that the methods could use. Each search of the bootstrap says whether it has
+failed; here that is compared with whether it has.
+
+Labels of the rows: `representation` is 'relative', 'mapped' (the bootstrap's own common
+coordinates) or 'search' (the report of a search); `sweep_over` is 'shared', the fraction of the
+items that both spaces have, or 'noise', that of a noisy copy of one space.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
+from ml_collections import ConfigDict
+
+from anchor_opt import bootstrap, runner
+from anchor_opt.methods import METHODS, READ_TRUTH
+from anchor_opt.relative import Problem, Result, Run, unit_relative
+from anchor_opt.runner import METHOD_TITLES, rates
+from common import report, space_pairs
+from common.data import paired_spaces
+from common.linear import preprocess, procrustes, unit
+from common.metrics import mrr
+from common.report import COLOURS, Row, error_bars, joined, pivot, select
+from common.retrieval import top_k
+from common.workdir import Workdir
+
+Spaces = tuple[Float[Array, "N d_source"], Float[Array, "N d_target"]]  # row i is the same item
+NOTES = (
+    "MRR of the shared items, whose partners are sought among all rows of the target. lstsq_truth: "
+    "least squares on the true pairs. A search has succeeded in truth if by its own map it finds "
+    "at least half as many of the shared items (P@1 by CSLS) as the orthogonal map of all true "
+    "pairs does. False success: a search that has not succeeded and does not say so. False "
+    "failure: one that has succeeded and is reported as failed."
+)
+
+
+def overlap(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """The experiment: tables, and the figures shared, noise and detector."""
+    searches, rows, failed = [], [], []
+
+    def measure_at(names: tuple[str, str], spaces: Spaces, over: str, value: float) -> None:
+        grid = runner.grid(config, source=names[0], target=names[1])
+        sizes = {"num_rows": config.num_rows, "shared": value if over == "shared" else 1.0}
+        sizes |= {"num_anchors": grid.num_anchors, "num_pairs": grid.num_pairs}
+
+        def problem(role: str, random_seed: int) -> Problem:
+            return partly_shared(*spaces, **sizes, random_seed=random_seed)
+
+        prefix = f"{names[0]}-{names[1]}-{over}-{value:g}-".replace("/", "_").replace(" ", "_")
+        found, broken = runner.collect(grid, work, problem, measure, prefix)
+        fields = {"dataset": " -> ".join(names), "sweep_over": over, "sweep_value": value}
+        searches.extend(row | fields for row in found)
+        fields |= {"num_items": config.num_rows, "num_pairs": grid.num_pairs}
+        rows.extend(report.summarise(found, experiment=config.experiment, **fields))
+        failed.extend(broken)
+
+    for pair in config.pairs:
+        names = space_pairs.names(pair)
+        needed = math.ceil((2 - min(config.shared)) * config.num_rows)
+        data = paired_spaces.load(*names, num_words=needed, cache=cache)
+        spaces = preprocess(jnp.asarray(data.source)), preprocess(jnp.asarray(data.target))
+        for value in config.shared:
+            measure_at(names, spaces, "shared", value)
+    space = paired_spaces.load_space(config.noisy_space, cache).vectors[: config.num_rows]
+    source = preprocess(jnp.asarray(space))
+    for value in config.noise:
+        copy = space_pairs.noisy_isometry(jax.random.key(0), source, value)
+        measure_at((config.noisy_space, "noisy copy"), (source, copy), "noise", value)
+    figures = {
+        over: curve_figure(rows, over, config.k)
+        for over in dict.fromkeys(row.sweep_over for row in rows)
+    }
+    figures["detector"] = detector_figure(searches, config.bootstrap.min_gain)
+    text = f"{joined(tables(rows) | runner.failures(failed))}\n\n{NOTES}"
+    return report.finish(work, rows, text, figures)
+
+
+def partly_shared(
+    source: Float[Array, "N d_source"],
+    target: Float[Array, "N d_target"],
+    *,
+    num_rows: int,
+    shared: float,
+    num_anchors: int,
+    num_pairs: int,
+    random_seed: int,
+) -> Problem:
+    """Draws rows of two spaces, of which a fraction are the same items.
+
+    Args:
+      source: preprocessed rows.
+      target: preprocessed rows; row i of both is the same item.
+      num_rows: number of rows n that are drawn of each space.
+      shared: fraction of them, rounded, that are the same items; anchors are among these.
+      num_anchors: k.
+      num_pairs: p.
+      random_seed: of the draw.
+
+    Returns:
+      A problem without ranks. `truth` is -1 for items that the target lacks.
+    """
+    rng = np.random.default_rng(random_seed)
+    both = round(shared * num_rows)
+    items = rng.permutation(len(source))[: 2 * num_rows - both]
+    order, target_order = rng.permutation(num_rows), rng.permutation(num_rows)
+    place = np.argsort(target_order)  # the row of the target that holds each of its items
+    truth = np.where(order < both, place[order], -1)
+    anchors = rng.permutation(np.flatnonzero(truth >= 0))[:num_anchors]
+    target_items = np.concatenate([items[:both], items[num_rows:]])
+    return Problem(
+        source=source[items[order]],
+        target=target[target_items[target_order]],
+        anchors=anchors,
+        target_pairs=truth[anchors[:num_pairs]],
+        truth=truth,
+    )
+
+
+def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
+    """Runs a method, which sees the truth only if it is one of `READ_TRUTH`, and measures it."""
+    known = problem.truth
+    given = problem if method in READ_TRUTH else problem._replace(truth=None)
+    result = METHODS[method](given, run)
+    shared = np.flatnonzero(known >= 0)
+    source = unit_relative(problem.source[shared], problem.source_anchors[: len(result.anchors)])
+    target = unit_relative(problem.target, result.anchors)
+    found = top_k(source, target, run.settings.k)[1]
+    rows = [_row("mrr", mrr(found, jnp.asarray(known[shared])), "relative")]
+    if "failed" in result.notes:
+        rows += search_report(problem, result, run.settings.k)
+    return {"rows": rows, "notes": dict(result.notes)}
+
+
+def search_report(problem: Problem, result: Result, k: int) -> list[dict]:
+    """What a search of the bootstrap says about itself beside what is true: fields of `Row`.
+
+    Args:
+      problem: with the truth.
+      result: of the bootstrap.
+      k: number of neighbours of CSLS.
+
+    Returns:
+      `p_at_1` of the search's own map (CSLS, shared items); `relative_p_at_1`, divided by that of
+      the orthogonal map of all true pairs; `gain` of the search; `false_success` and
+      `false_failure`, each 0 or 1.
+    """
+    shared = np.flatnonzero(problem.truth >= 0)
+    true = problem.truth[shared]
+    rotation = procrustes(problem.source[shared], problem.target[true])
+    reference = _precision((unit(problem.source @ rotation), problem.target), shared, true, k)
+    reached = _precision(result.coordinates, shared, true, k)
+    succeeded, failed = reached >= reference / 2, result.notes["failed"]
+    values = {
+        "p_at_1": reached,
+        "relative_p_at_1": reached / max(reference, 1 / len(shared)),
+        "gain": result.notes["gain"],
+        "false_success": not succeeded and not failed,
+        "false_failure": succeeded and failed,
+    }
+    return [_row(metric, value, "search") for metric, value in values.items()]
+
+
+def _precision(coordinates, shared: Int[np.ndarray, " s"], true: Int[np.ndarray, " s"], k: int):
+    found = bootstrap.csls_matches(*coordinates, neighbours=k)
+    return float(np.mean(np.asarray(found.to_target)[shared] == true))
+
+
+def _row(metric: str, value, representation: str) -> dict:
+    row = {"source": "source", "target": "target", "metric": metric, "value": float(value)}
+    return row | {"labels": {"representation": representation}}
+
+
+def tables(rows: Sequence[Row]) -> dict[str, str]:
+    """Title -> Markdown: MRR over the shared fraction and over the noise, and the reports."""
+    found = {}
+    for over in dict.fromkeys(row.sweep_over for row in rows):
+        shown = select(rows, metric="mrr", sweep_over=over)
+        lines = {"dataset": "Spaces", "sweep_value": over.capitalize()}
+        titles = {method: METHOD_TITLES.get(method, method) for method in METHODS}
+        found[f"MRR over {over}"] = pivot(shown, lines=lines, columns="method", titles=titles)
+    return found | rates(rows)
+
+
+def curve_figure(rows: Sequence[Row], over: str, k: int) -> Figure:
+    """MRR of each method over the shared fraction or the noise, with a panel for each pair."""
+    shown = select(rows, metric="mrr", sweep_over=over)
+    panels = {}
+    for row in shown:
+        panel = panels.setdefault(f"{row.dataset}: MRR (K = {k})", {})
+        points = panel.setdefault(METHOD_TITLES.get(row.method, row.method), [])
+        points.append((row.sweep_value, row.mean, row.std))
+    return error_bars(panels, over, "")
+
+
+def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
+    """Each search: what it finds, relative to the truth, over its gain.
+
+    Args:
+      measured: rows of `search_report`, with `dataset` and `part`.
+      min_gain: threshold of the search.
+    """
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axis = figure.subplots()
+    points: dict[str, dict[str, list[float]]] = {}
+    for row in measured:
+        if row["metric"] in ("gain", "relative_p_at_1"):
+            both = points.setdefault(row["dataset"], {"gain": [], "relative_p_at_1": []})
+            both[row["metric"]].append(row["value"])
+    for colour, (dataset, both) in zip(COLOURS, points.items(), strict=False):
+        x, y = both["gain"], both["relative_p_at_1"]
+        axis.scatter(x, y, s=18, color=colour, label=dataset, alpha=0.8, linewidths=0)
+    axis.axvline(min_gain, color="0.4", ls="--", lw=1, label="threshold of the search")
+    axis.axhline(0.5, color="0.4", ls=":", lw=1, label="success in truth")
+    axis.set(
+        xlabel="gain of the objective, from wrong pairs (0) to identical spaces (1)",
+        ylabel="P@1 of the search / P@1 of the true orthogonal map",
+    )
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    return figure

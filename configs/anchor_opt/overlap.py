@@ -1,0 +1,42 @@
+"""Spaces that share a part of their items in unknown order, and how often failure is reported.
+
+  python -m anchor_opt.main --config=configs/anchor_opt/overlap.py --workdir=runs/overlap
+
+The two spaces have 2,000 items each, of which between all and a half are the same. Neither has an
+order that a method could use. Beside the curves of MRR the run counts the searches of the bootstrap
+that have failed without saying so, or have succeeded and are reported as failed; none of the pairs
+was used to choose a constant of the method.
+"""
+
+from ml_collections import ConfigDict
+
+from configs.anchor_opt import retrieval
+
+
+def get_config() -> ConfigDict:
+    """Values of the retrieval experiment except for those below."""
+    config = retrieval.get_config()
+    config.experiment = "overlap"
+    for name in (*retrieval.OF_WORDS, "source", "target", "wrong_pair_fraction"):
+        del config[name]
+    config.pairs = (
+        "glove100:word2vec",
+        "word2vec:minilm_input",
+        "glove:word2vec",
+        "glove:minilm_input",
+        "wordllama_sentences:minilm_sentences",
+    )
+    config.num_rows = 2_000  # items of each space
+    config.shared = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)  # fraction of them that are the same items
+    config.noisy_space = "word2vec"  # of which noisy copies are made
+    config.noise = (0.6, 0.8, 1.0, 1.2, 1.4, 1.6)  # see common.space_pairs.noisy_isometry
+    config.optimise = ("target",)
+    config.methods = ("gt", "seed", "algorithm1", "bootstrap", "lstsq_truth")
+    config.random_seeds = (0, 1, 2)
+    config.when_quick = ConfigDict()
+    config.when_quick.pairs = ("glove100:word2vec",)
+    config.when_quick.num_rows = 500
+    config.when_quick.shared = (1.0, 0.6)
+    config.when_quick.noise = (0.6,)
+    config.when_quick.random_seeds = (0,)
+    return config

@@ -1,0 +1,95 @@
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anchor_opt import overlap, runner
+from anchor_opt.methods import METHODS
+from anchor_opt.relative import Result, Run
+from common.data.packages import cache_dir
+from common.linear import preprocess
+from common.report import Row, select
+from common.settings import apply_quick
+from common.workdir import Workdir
+from configs.anchor_opt.overlap import get_config
+
+RNG = np.random.default_rng(0)
+X = np.asarray(preprocess(jnp.asarray(RNG.normal(size=(60, 5)))))
+
+
+def draw(shared=0.6, random_seed=0, num_pairs=4):
+    sizes = {"num_rows": 30, "num_anchors": 10, "num_pairs": num_pairs}
+    return overlap.partly_shared(X, X, **sizes, shared=shared, random_seed=random_seed)
+
+
+@given(st.sampled_from([0.5, 0.6, 0.9, 1.0]), st.integers(0, 30))
+def test_the_drawn_rows_share_the_given_fraction(shared, random_seed):
+    problem = draw(shared, random_seed)
+    found = np.flatnonzero(problem.truth >= 0)
+    assert len(found) == round(shared * 30)
+    np.testing.assert_array_equal(problem.source[found], problem.target[problem.truth[found]])
+    distinct = np.unique(np.concatenate([problem.source, problem.target]), axis=0)
+    assert len(distinct) == 60 - len(found)  # the other rows have no partner
+    assert len(set(problem.anchors)) == 10 and (problem.truth[problem.anchors] >= 0).all()
+    np.testing.assert_array_equal(problem.truth[problem.source_pairs], problem.target_pairs)
+    assert problem.ranks is None
+
+
+def test_the_report_of_a_search_is_compared_with_what_it_found():
+    problem = draw()
+    right = problem.source, problem.target
+    wrong = problem.source, np.roll(problem.target, 7, axis=0)
+    notes = {"gain": 0.5}
+
+    def report(coordinates, failed):
+        result = Result(problem.source_anchors, coordinates, notes | {"failed": failed})
+        rows = overlap.search_report(problem, result, 5)
+        return {row["metric"]: row["value"] for row in rows}
+
+    for coordinates, failed, expected in [
+        (right, False, (1, 0.5, 0, 0)),
+        (right, True, (1, 0.5, 0, 1)),
+        (wrong, False, (0, 0.5, 1, 0)),
+        (wrong, True, (0, 0.5, 0, 0)),
+    ]:
+        names = ("relative_p_at_1", "gain", "false_success", "false_failure")
+        found = report(coordinates, failed)
+        assert [found[name] for name in names] == pytest.approx(expected, abs=0.1)
+
+
+@pytest.mark.parametrize("method", ["seed", "gt"])
+def test_only_methods_that_may_read_the_truth_are_given_it(method, monkeypatch, tmp_path):
+    seen = []
+    original = METHODS[method]
+
+    def watched(problem, run):
+        seen.append(problem.truth)
+        return original(problem, run)
+
+    monkeypatch.setitem(METHODS, method, watched)
+    values = runner.grid(get_config(), source="a", target="b").settings
+    overlap.measure(draw(), "target", Run(values, Workdir(tmp_path, {}), "one", 0), method)
+    assert (seen[0] is None) == (method == "seed")
+
+
+def test_the_experiment_on_real_words(tmp_path):
+    config = get_config()
+    config.quick = True
+    config = apply_quick(config)
+    config.num_rows, config.num_anchors, config.num_pairs = 400, 60, 60
+    config.bootstrap.search_steps = 20
+    config.pairs = ("minilm:minilm_input",)
+    config.algorithm1.steps = 20
+    config.methods = ("gt", "bootstrap")
+    table = overlap.overlap(config, Workdir(tmp_path, {}), cache_dir())
+    assert "False success" in table and "MRR over shared" in table
+    rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
+    for row in select(rows, metric="mrr", method="bootstrap"):
+        assert row.mean > 0.5
+    searches = select(rows, metric="false_success")
+    assert len(searches) == 3 and all(row.mean == 0 for row in searches)
+    for name in ("shared.png", "noise.png", "detector.png"):
+        assert (tmp_path / name).stat().st_size > 0
