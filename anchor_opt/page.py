@@ -1,6 +1,6 @@
 """What the documentation shows of the kept runs (`python -m docs.render`)."""
 
-from anchor_opt import comparison_report, retrieval_report, runner, stitching_report
+from anchor_opt import comparison_report, overlap, retrieval_report, runner, stitching_report
 from common import space_pairs
 from common.records import Headline, Record
 
@@ -62,6 +62,8 @@ HEADLINES = (
 
 def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown of a kept run."""
+    if record.config["experiment"] == "overlap":
+        return overlap.tables(record.rows) | runner.failures(record.failed)
     if record.config["experiment"] == "spaces":
         return {"Pairs of spaces": space_pairs.table(record.rows)}
     given = {"num_anchors": record.config["num_anchors"], "failed": record.failed}
