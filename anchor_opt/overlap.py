@@ -28,7 +28,7 @@ from common import report, space_pairs
 from common.data import paired_spaces
 from common.linear import preprocess, procrustes, unit
 from common.metrics import mrr
-from common.report import COLOURS, Row, error_bars, joined, pivot, select
+from common.report import COLOURS, Row, joined, pivot, select, small_multiples
 from common.retrieval import top_k
 from common.workdir import Workdir
 
@@ -43,7 +43,7 @@ NOTES = (
 
 
 def overlap(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """The experiment: tables, and the figures shared, noise and detector."""
+    """The experiment: tables, and the figures mrr and detector."""
     searches, rows, failed = [], [], []
 
     def measure_at(names: tuple[str, str], spaces: Spaces, over: str, value: float) -> None:
@@ -75,10 +75,9 @@ def overlap(config: ConfigDict, work: Workdir, cache: Path) -> str:
         copy = space_pairs.noisy_isometry(jax.random.key(0), source, value)
         measure_at((config.noisy_space, "noisy copy"), (source, copy), "noise", value)
     figures = {
-        over: curve_figure(rows, over, config.k)
-        for over in dict.fromkeys(row.sweep_over for row in rows)
+        "mrr": curve_figure(rows, config.k),
+        "detector": detector_figure(searches, config.bootstrap.min_gain),
     }
-    figures["detector"] = detector_figure(searches, config.bootstrap.min_gain)
     text = f"{joined(tables(rows) | runner.failures(failed))}\n\n{NOTES}"
     return report.finish(work, rows, text, figures)
 
@@ -189,15 +188,14 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     return found | rates(rows)
 
 
-def curve_figure(rows: Sequence[Row], over: str, k: int) -> Figure:
+def curve_figure(rows: Sequence[Row], k: int) -> Figure:
     """MRR of each method over the shared fraction or the noise, with a panel for each pair."""
-    shown = select(rows, metric="mrr", sweep_over=over)
-    panels = {}
-    for row in shown:
-        panel = panels.setdefault(f"{row.dataset}: MRR (K = {k})", {})
+    panels: dict[str, dict[str, list]] = {}
+    for row in select(rows, metric="mrr"):
+        panel = panels.setdefault(f"{row.sweep_over}\n{row.dataset}", {})
         points = panel.setdefault(METHOD_TITLES.get(row.method, row.method), [])
         points.append((row.sweep_value, row.mean, row.std))
-    return error_bars(panels, over, "")
+    return small_multiples(panels, {}, f"MRR (K = {k})", "")
 
 
 def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
@@ -207,7 +205,7 @@ def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
       measured: rows of `search_report`, with `dataset` and `part`.
       min_gain: threshold of the search.
     """
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    figure = Figure(figsize=(9, 4.4), layout="constrained")
     axis = figure.subplots()
     points: dict[str, dict[str, list[float]]] = {}
     for row in measured:
@@ -220,9 +218,9 @@ def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
     axis.axvline(min_gain, color="0.4", ls="--", lw=1, label="threshold of the search")
     axis.axhline(0.5, color="0.4", ls=":", lw=1, label="success in truth")
     axis.set(
-        xlabel="gain of the objective, from wrong pairs (0) to identical spaces (1)",
-        ylabel="P@1 of the search / P@1 of the true orthogonal map",
+        xlabel="gain: from wrong pairs (0) to equal spaces (1)",
+        ylabel="P@1, relative to the true orthogonal map",
     )
     axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure

@@ -91,5 +91,5 @@ def test_the_experiment_on_real_words(tmp_path):
         assert row.mean > 0.5
     searches = select(rows, metric="false_success")
     assert len(searches) == 3 and all(row.mean == 0 for row in searches)
-    for name in ("shared.png", "noise.png", "detector.png"):
+    for name in ("mrr.png", "detector.png"):
         assert (tmp_path / name).stat().st_size > 0
