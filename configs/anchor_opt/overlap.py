@@ -37,7 +37,7 @@ def get_config() -> ConfigDict:
     config.when_quick = ConfigDict()
     config.when_quick.pairs = ("glove100:word2vec",)
     config.when_quick.num_rows = 500
-    config.when_quick.shared = (1.0, 0.6)
-    config.when_quick.noise = (0.6,)
+    config.when_quick.shared = (1.0,)
+    config.when_quick.noise = (0.2,)
     config.when_quick.random_seeds = (0,)
     return config

@@ -34,8 +34,8 @@ def get_config() -> ConfigDict:
     )
 
     config.when_quick = ConfigDict()
-    config.when_quick.noise = (0.4, 0.8)
-    config.when_quick.pairs = ("glove:word2vec", "minilm:minilm_input")
+    config.when_quick.noise = (0.4,)
+    config.when_quick.pairs = ("glove:word2vec",)
     config.when_quick.num_words = 500
     config.when_quick.random_seeds = (0,)
     given = ("source_words", "target_words", "figure_words", "drop_first", "min_letters")
