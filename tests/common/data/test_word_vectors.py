@@ -88,7 +88,7 @@ def test_pairs_of_independent_spaces_are_in_the_order_of_their_source():
     shared = {("glove", "word2vec"): 14_689, ("glove100", "word2vec"): 23_330}
     for (first, second), count in shared.items():
         options = {"num_words": count, "cache": cache_dir()}
-        names, source, target = paired_spaces.load(first, second, **options)
+        names, source, target, _ = paired_spaces.load(first, second, **options)
         assert names[:3] == ["the", "for", "that"]
         assert source.shape == (count, word_vectors.DIMENSIONS[first])
         assert target.shape == (count, word_vectors.DIMENSIONS[second])
