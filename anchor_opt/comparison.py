@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.traverse_util import flatten_dict
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 from tqdm import tqdm
@@ -61,7 +62,7 @@ def ablation(config: ConfigDict, work: Workdir, cache: Path) -> str:
                 runner.grid(given, source=source, target=target),
                 work,
                 lambda random_seed: data,  # noqa: B023
-                f"{_file_name(pair)}-{changed}-",
+                f"{space_pairs.file_name(source, target)}-{changed}-",
                 experiment=config.experiment,
                 sweep_over=point.name,
                 sweep_value=point.value,
@@ -93,7 +94,7 @@ def _points(config: ConfigDict) -> Iterator[_Point]:
     Raises:
       UserError: config.vary is not a list of names and values, or as `with_value`.
     """
-    own = _flat(config.to_dict())
+    own = flatten_dict(config.to_dict(), sep=".")
     for line in config.vary:
         match line:
             case (str(name), tuple() | list() as values) if name in own:
@@ -110,18 +111,6 @@ def _points(config: ConfigDict) -> Iterator[_Point]:
                 changed[value].methods = (method,)
             shown = str(value) if isinstance(value, bool) else value
             yield _Point(name, shown, value == own[name], changed[value])
-
-
-def _flat(values: dict, prefix: str = "") -> dict:
-    """Nested values by dotted name."""
-    found = {}
-    for name, value in values.items():
-        found |= (
-            _flat(value, f"{prefix}{name}.")
-            if isinstance(value, dict)
-            else {f"{prefix}{name}": value}
-        )
-    return found
 
 
 def phase(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -151,7 +140,7 @@ def phase(config: ConfigDict, work: Workdir, cache: Path) -> str:
     rows, failed = [], []
     for (source, target), labels, drawn in tqdm(tasks, unit="pair"):
         grid = runner.grid(config, source=source, target=target)
-        prefix = f"{_file_name(f'{source}:{target}')}-"
+        prefix = f"{space_pairs.file_name(source, target)}-"
         shared = {"experiment": config.experiment, "labels": labels}
         shared |= {"num_pairs": config.num_pairs, "num_items": config.num_words}
         found, broken = _mrr(grid, work, drawn, prefix, **shared)
@@ -287,8 +276,3 @@ def first_match(
         "first_match_known": right(x[:, :p], y[:, :p]),
         "first_match_noise": right(x, jnp.concatenate([y[:, :p], normal], axis=1)),
     } | {name: float(value) for name, value in values.items()}
-
-
-def _file_name(pair: str) -> str:
-    """A pair of spaces as a part of the name of a file."""
-    return pair.replace(":", "-").replace("/", "_").replace(" ", "_")

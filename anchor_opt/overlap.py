@@ -4,9 +4,9 @@ A share of the rows of both spaces are the same items, the other rows have no pa
 space has an order that the methods could use. Each search of the bootstrap says whether it has
 failed; here that is compared with whether it has.
 
-Labels of the rows: `representation` is 'relative', 'mapped' (the bootstrap's own common
-coordinates) or 'search' (the report of a search); `sweep_over` is 'shared', the fraction of the
-items that both spaces have, or 'noise', that of a noisy copy of one space.
+Labels of the rows: `representation` is 'relative' or 'search' (the report of a search);
+`sweep_over` is 'shared', the fraction of the items that both spaces have, or 'noise', that of a
+noisy copy of one space.
 """
 
 import math
@@ -54,7 +54,7 @@ def overlap(config: ConfigDict, work: Workdir, cache: Path) -> str:
         def problem(role: str, random_seed: int) -> Problem:
             return partly_shared(*spaces, **sizes, random_seed=random_seed)
 
-        prefix = f"{names[0]}-{names[1]}-{over}-{value:g}-".replace("/", "_").replace(" ", "_")
+        prefix = f"{space_pairs.file_name(*names)}-{over}-{value:g}-"
         found, broken = runner.collect(grid, work, problem, measure, prefix)
         fields = {"dataset": " -> ".join(names), "sweep_over": over, "sweep_value": value}
         searches.extend(row | fields for row in found)
@@ -202,7 +202,7 @@ def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
     """Each search: what it finds, relative to the truth, over its gain.
 
     Args:
-      measured: rows of `search_report`, with `dataset` and `part`.
+      measured: rows of `search_report`, with `dataset`.
       min_gain: threshold of the search.
     """
     figure = Figure(figsize=(9, 4.4), layout="constrained")

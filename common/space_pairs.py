@@ -51,6 +51,11 @@ def names(pair: str) -> tuple[str, str]:
     return source, target
 
 
+def file_name(source: str, target: str) -> str:
+    """A pair of names, or of paths, as a part of the name of a file."""
+    return f"{source}-{target}".replace("/", "_").replace(" ", "_")
+
+
 def noisy_isometry(
     key: jax.Array, x: Float[Array, "n d"], noise: float | Float[Array, ""]
 ) -> Float[Array, "n d"]:
