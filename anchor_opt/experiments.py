@@ -175,10 +175,12 @@ def _collect(
             in_order = {name: relative[name] for name in ROLES}
             rows += [row | {"anchors": form} for row in _metrics(in_order, k, "relative")]
         if result.coordinates:
-            rows += _mapped_precision(problem, result.coordinates, role, k)
-        if "failed" in result.notes:
-            roles = {"source": other(role), "target": role}
-            rows += [row | roles for row in overlap.search_report(problem, result, k)]
+            found = jax.device_get(bootstrap.csls_matches(*result.coordinates, neighbours=k))
+            rows += _mapped_precision(problem, found, role)
+            if "failed" in result.notes:
+                roles = {"source": other(role), "target": role}
+                reported = overlap.search_report(problem, result.notes, found.to_target, k)
+                rows += [row | roles for row in reported]
         notes = dict(result.notes)
         if "rejected_pairs" in notes:
             pairs = problem.source_pairs[notes["rejected_pairs"]]
@@ -204,9 +206,8 @@ def _metrics(spaces: Spaces, k: int, representation: str) -> list[dict]:
     ]
 
 
-def _mapped_precision(problem: Problem, coordinates: tuple, role: str, k: int) -> list[dict]:
-    """P@1 under CSLS in the method's own common coordinates, in both directions."""
-    found = jax.device_get(bootstrap.csls_matches(*coordinates, neighbours=k))
+def _mapped_precision(problem: Problem, found: bootstrap.Matches, role: str) -> list[dict]:
+    """P@1 of the matches in the method's own common coordinates, in both directions."""
     to_source = (found.to_source[problem.truth] == np.arange(len(problem.truth))).mean()
     right = {role: to_source, other(role): (found.to_target == problem.truth).mean()}
     return [_measurement(one, other(one), "p_at_1", right[one], "mapped") for one in ROLES]

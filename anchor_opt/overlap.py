@@ -10,19 +10,19 @@ noisy copy of one space.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 from anchor_opt import bootstrap, runner
 from anchor_opt.methods import METHODS, READ_TRUTH
-from anchor_opt.relative import Problem, Result, Run, unit_relative
+from anchor_opt.relative import Problem, Run, unit_relative
 from anchor_opt.runner import METHOD_TITLES, rates
 from common import report, space_pairs
 from common.data import paired_spaces
@@ -134,16 +134,20 @@ def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
     found = top_k(source, target, run.settings.k)[1]
     rows = [_row("mrr", mrr(found, jnp.asarray(known[shared])), "relative")]
     if "failed" in result.notes:
-        rows += search_report(problem, result, run.settings.k)
+        matches = bootstrap.csls_matches(*result.coordinates, neighbours=run.settings.k)
+        rows += search_report(problem, result.notes, matches.to_target, run.settings.k)
     return {"rows": rows, "notes": dict(result.notes)}
 
 
-def search_report(problem: Problem, result: Result, k: int) -> list[dict]:
+def search_report(
+    problem: Problem, notes: Mapping, to_target: Int[ArrayLike, " n"], k: int
+) -> list[dict]:
     """What a search of the bootstrap says about itself beside what is true: fields of `Row`.
 
     Args:
       problem: with the truth.
-      result: of the bootstrap.
+      notes: of the search.
+      to_target: row of the target that the search's own map gives each row of the source by CSLS.
       k: number of neighbours of CSLS.
 
     Returns:
@@ -154,22 +158,20 @@ def search_report(problem: Problem, result: Result, k: int) -> list[dict]:
     shared = np.flatnonzero(problem.truth >= 0)
     true = problem.truth[shared]
     rotation = procrustes(problem.source[shared], problem.target[true])
-    reference = _precision((unit(problem.source @ rotation), problem.target), shared, true, k)
-    reached = _precision(result.coordinates, shared, true, k)
-    succeeded, failed = reached >= reference / 2, result.notes["failed"]
+    mapped = unit(problem.source @ rotation)
+    best = bootstrap.csls_matches(mapped, problem.target, neighbours=k).to_target
+    reached, reference = (
+        float(np.mean(np.asarray(found)[shared] == true)) for found in (to_target, best)
+    )
+    succeeded, failed = reached >= reference / 2, notes["failed"]
     values = {
         "p_at_1": reached,
         "relative_p_at_1": reached / max(reference, 1 / len(shared)),
-        "gain": result.notes["gain"],
+        "gain": notes["gain"],
         "false_success": not succeeded and not failed,
         "false_failure": succeeded and failed,
     }
     return [_row(metric, value, "search") for metric, value in values.items()]
-
-
-def _precision(coordinates, shared: Int[np.ndarray, " s"], true: Int[np.ndarray, " s"], k: int):
-    found = bootstrap.csls_matches(*coordinates, neighbours=k)
-    return float(np.mean(np.asarray(found.to_target)[shared] == true))
 
 
 def _row(metric: str, value, representation: str) -> dict:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchor_opt import overlap, runner
+from anchor_opt.bootstrap import csls_matches
 from anchor_opt.methods import METHODS
-from anchor_opt.relative import Result, Run
+from anchor_opt.relative import Run
 from common.data.packages import cache_dir
 from common.linear import preprocess
 from common.report import Row, select
@@ -45,8 +46,8 @@ def test_the_report_of_a_search_is_compared_with_what_it_found():
     notes = {"gain": 0.5}
 
     def report(coordinates, failed):
-        result = Result(problem.source_anchors, coordinates, notes | {"failed": failed})
-        rows = overlap.search_report(problem, result, 5)
+        found = csls_matches(*coordinates, neighbours=5).to_target
+        rows = overlap.search_report(problem, notes | {"failed": failed}, found, 5)
         return {row["metric"]: row["value"] for row in rows}
 
     for coordinates, failed, expected in [
