@@ -15,11 +15,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from common import ot
 from common.linear import unit
 from common.parallel import block_rows, scan_rows
 from common.retrieval import largest, products
@@ -46,15 +44,11 @@ class Loop:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Annealing(Loop):
-    """Static values of `annealed_step`, of which epsilon is in the unit of the cosine.
+class Grouped(Loop):
+    """Static values of `grouped_step`."""
 
-    The values were chosen on development pairs, see `Loop`.
-    """
-
-    anneal_epsilon: tuple[float, float] = (0.1, 0.05)  # first and last, measured
-    anneal_steps: int = 60  # from the first to the last epsilon, measured
-    anneal_iterations: int = 8  # of Sinkhorn in each step
+    patience: int = 30  # steps without gain before the loop ends, measured
+    groups: int  # groups of the rows of each space
 
 
 class State(NamedTuple):
@@ -245,39 +239,63 @@ def step(state: State, index, data: Data, settings: Loop) -> tuple[State, dict]:
     covariance = data.source.T @ data.target[found.to_target]
     covariance += data.source[found.to_source].T @ data.target
     covariance += settings.pair_weight * pair_covariance(data)
+    metrics = {"objective": found.objective, "mutual": found.mutual.mean()}
+    new = _advanced(state, covariance, found.objective, settings)
+    return new, metrics | {"keep_prob": state.keep_prob}
+
+
+def _advanced(state: State, covariance: Array, objective: Array, settings: Loop) -> State:
+    """The state after a step: the maps of the covariance, and the progress of the objective."""
     source_map, target_map = common_maps(covariance, settings.reweight)
-    gained = found.objective > state.best + settings.tolerance
-    stalled = jnp.where(gained, 0, state.stalled + 1)
+    stalled = jnp.where(objective > state.best + settings.tolerance, 0, state.stalled + 1)
     doubles = (stalled >= settings.patience) & (state.keep_prob < 1)
-    new = State(
+    return State(
         source_map=source_map,
         target_map=target_map,
         keep_prob=jnp.where(doubles, jnp.minimum(1.0, 2 * state.keep_prob), state.keep_prob),
         # Objectives at different probabilities are not comparable.
-        best=jnp.where(doubles, LOWEST, jnp.maximum(state.best, found.objective)),
+        best=jnp.where(doubles, LOWEST, jnp.maximum(state.best, objective)),
         stalled=jnp.where(doubles, 0, stalled),
         draw=state.draw + 2,  # one draw for each direction
     )
-    metrics = {"objective": found.objective, "mutual": found.mutual.mean()}
-    return new, metrics | {"keep_prob": state.keep_prob}
 
 
-def annealed_step(state: State, index, data: Data, settings: Annealing) -> tuple[State, dict]:
-    """As `step`, but the rows are matched by an entropic plan, whose epsilon falls over the steps.
+def grouped_step(state: State, index, data: Data, settings: Grouped) -> tuple[State, dict]:
+    """As `step`, but rows are matched within random groups, other ones at every step.
 
-    If there are few known pairs, the first coordinates are too poor for one-to-one matches, and an
-    average over many candidates keeps the little information they have (deterministic annealing;
-    Grave et al. 2019 anneal the same plans). The plan is held in memory.
+    Both spaces are cut into as many groups, and the rows of a group are matched with those of one
+    group of the other space alone. This leaves out most similarities at random, which lets the loop
+    leave a poor start (Artetxe et al. 2018), like `keep_prob`; but those that are left out are not
+    computed, so that a step takes 1 / groups of the time. All groups are on one device.
     """
-    source, target = coordinates(state, data)
-    similarity = source @ target.T
-    epsilon = jnp.asarray(np.geomspace(*settings.anneal_epsilon, settings.anneal_steps))[index]
-    plan = len(source) * ot.plan(1 - similarity, epsilon, iterations=settings.anneal_iterations)
-    covariance = data.source.T @ (plan @ data.target)
-    covariance += settings.pair_weight * pair_covariance(data)
-    source_map, target_map = common_maps(covariance, settings.reweight)
-    metrics = {"epsilon": epsilon, "similarity": jnp.sum(plan * similarity) / len(source)}
-    return state._replace(source_map=source_map, target_map=target_map), metrics
+    spaces, count = coordinates(state, data), settings.groups
+    keys = jax.random.split(jax.random.key(state.draw))
+
+    def groups(key, rows):
+        size = len(rows) // count  # a few rows are left out if the groups do not divide them
+        return jax.random.permutation(key, len(rows))[: size * count].reshape(count, size)
+
+    def add(total, rows):
+        covariance, objective = total
+        source, target = (x[i] for x, i in zip(spaces, rows, strict=True))
+        similarity = products(source, target)
+        hubness = [
+            largest(s, min(settings.neighbours, s.shape[1]))[0].mean(axis=1)
+            for s in (similarity, similarity.T)
+        ]
+        score = 2 * similarity - hubness[0][:, None] - hubness[1]
+        x, y = data.source[rows[0]], data.target[rows[1]]
+        # As in CSLS, the hubness of the row itself does not change which row is its best match.
+        covariance += x.T @ y[score.argmax(axis=1)] + x[score.argmax(axis=0)].T @ y
+        objective += (score.max(axis=1).mean() + score.max(axis=0).mean()) / 2
+        return (covariance, objective), None
+
+    init = settings.pair_weight * pair_covariance(data), 0.0
+    rows = tuple(groups(key, x) for key, x in zip(keys, spaces, strict=True))
+    (covariance, objective), _ = lax.scan(add, init, rows)
+    return _advanced(state, covariance, objective / count, settings), {
+        "objective": objective / count
+    }
 
 
 def done(state: State, settings: Loop) -> bool:

@@ -240,7 +240,6 @@ EXPERIMENTS = {
     "retrieval": retrieval,
     "vision": across_images,
     "ablation": comparison.ablation,
-    "starts": comparison.ablation,
     "phase": comparison.phase,
     "stitching": stitch,
     "spaces": describe_spaces,

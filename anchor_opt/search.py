@@ -22,11 +22,11 @@ from common.retrieval import Dictionary, top_k
 
 # Of rows without ranks the partner of each may be anywhere, and the search takes so many at first.
 UNRANKED_ROWS = 20_000
-UNRANKED_PLAN_ROWS = 5_000  # a transport plan [n, n] of so many rows fits into memory
+UNRANKED_START_ROWS = 5_000  # the similarities [n, n] of so many rows fit into memory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings(bootstrap.Annealing):
+class Settings(bootstrap.Loop):
     """Values of the bootstrap; "measured" values were chosen on development pairs, see `Loop`."""
 
     # Search, on the most frequent rows; all rows if they have no ranks
@@ -34,9 +34,9 @@ class Settings(bootstrap.Annealing):
     search_steps: int = 60  # at most, of each search
     min_gain: float = 0.08  # smallest gain of a search that succeeds, see `_search`; measured
 
-    # Annealing, if the search from the known pairs fails
-    anneal_rows: int = 2_000  # most frequent rows
-    anneal_whiten: float = 0.3  # power of the whitening, measured
+    # Starts from the geometry, if the search from the known pairs fails
+    group_rows: int = 300  # rows of a group at first, see `bootstrap.grouped_step`; measured
+    group_steps: int = 120  # at most, for each size of the groups
 
     # Refinement, on all rows
     refine_whiten: float = 0.75  # power of the whitening, measured
@@ -159,42 +159,48 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
     return state, notes | {"failed": failed, "start": name}
 
 
-def run_loop(run: Run, start: State, data: Data, loop: bootstrap.Loop, **options) -> State:
-    """Repeats `bootstrap.step` until it is `done`; `options` are those of `Run.train`."""
+def run_loop(
+    run: Run, start: State, data: Data, loop: bootstrap.Loop, step=bootstrap.step, **options
+) -> State:
+    """Repeats a step of the bootstrap until it is `done`; `options` are those of `Run.train`."""
     done = partial(bootstrap.done, settings=loop)
-    return run.train(bootstrap.step, start, data, loop, done=done, **options)
+    return run.train(step, start, data, loop, done=done, **options)
 
 
 def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State]]:
-    """Yields (name, state): the known pairs, the known pairs annealed, the two geometries.
+    """Yields (name, state): the known pairs as they are, then the starts from the geometry.
 
-    Each takes longer than the one before, so they are computed one by one.
+    The latter are computed one by one: each of them is taken through a loop in groups, which are
+    doubled in size until they are all rows.
     """
     if len(problem.target_pairs):
         yield "pairs", bootstrap.from_pairs(data)
-        yield "anneal", _anneal(problem, run)
-    size = max(len(problem.source), len(problem.target))
-    counts = dict.fromkeys(min(_plan_rows(problem, c), size) for c in run.settings.start.rows)
-    spaces = (_most_frequent(problem, count)[:2] for count in counts)
-    for candidate in starts.candidates(spaces, run.settings.start, run.random_seed):
-        maps = bootstrap.common_maps(candidate.covariance, run.settings.bootstrap.reweight)
-        yield candidate.name, bootstrap.from_maps(*maps)
-
-
-def _anneal(problem: Problem, run: Run) -> State:
-    """Entropic matchings from the known pairs' coordinates, epsilon falling, partly whitened."""
     settings = run.settings.bootstrap
-    rows = _most_frequent(problem, _plan_rows(problem, settings.anneal_rows))
-    data, source_map, target_map = _whitened(problem, rows, settings.anneal_whiten)
-    options = {"stage": "anneal", "num_steps": settings.anneal_steps, "chunk": 20}
-    start = bootstrap.from_pairs(data)
-    state = run.train(bootstrap.annealed_step, start, data, settings, **options)
-    return bootstrap.from_maps(source_map @ state.source_map, target_map @ state.target_map)
-
-
-def _plan_rows(problem: Problem, count: int) -> int:
-    """Most frequent rows of each space that a plan takes; without ranks, what fits into memory."""
-    return UNRANKED_PLAN_ROWS if problem.ranks is None else count
+    if problem.ranks is None:
+        data = _most_frequent(problem, UNRANKED_START_ROWS)
+    for name, covariance in starts.candidates(data, run.settings.start, run.random_seed):
+        maps = bootstrap.common_maps(covariance, settings.reweight)
+        groups = min(len(data.source), len(data.target)) // settings.group_rows
+        while groups > 1:
+            loop = bootstrap.Grouped(
+                neighbours=settings.neighbours,
+                reweight=settings.reweight,
+                pair_weight=settings.pair_weight,
+                groups=groups,
+            )
+            state = run_loop(
+                run,
+                bootstrap.from_maps(*maps, draw=run.random_seed << 16),
+                data,
+                loop,
+                bootstrap.grouped_step,
+                stage=f"{name}-{groups}-groups",
+                num_steps=settings.group_steps,
+                chunk=5,
+            )
+            maps = state.source_map, state.target_map
+            groups //= 2
+        yield f"{name}-geometry", bootstrap.from_maps(*maps)
 
 
 def _whitened(problem: Problem, data: Data, power: float) -> tuple[Data, Array, Array]:

@@ -1,185 +1,229 @@
-"""Starts of the bootstrap without known pairs: soft matchings from the two geometries alone.
+"""Starts of the bootstrap: a first matching from the geometry of both spaces and few or no pairs.
 
-Each start takes the most frequent rows of both spaces, in an order that does not tell which rows
-belong together, and gives plans; the bootstrap tries them in the order of their Gromov-Wasserstein
-cost. `gromov` works if the spaces are nearly isometric; the others are further methods of the
-literature, compared with it by configs/anchor_opt/starts.py.
+The rows of both spaces are described by numbers that a rotation of a space does not change, and the
+descriptions are matched by CSLS. A description joins some of
+
+  pairs      the cosines of a row with the rows in known pairs,
+  profiles   its sorted similarities to all rows (Artetxe et al. 2018),
+  clusters   its cosines with cluster centres, which are matched by quadratic assignment
+             (mini-vec2vec, Dar 2025; Unpaired Rosetta, Schnaus et al. 2026).
+
+The rows are in an order that does not tell which of them belong together.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
-from jaxtyping import Array, Float
-from scipy.optimize import quadratic_assignment
-from sklearn.cluster import KMeans
+from jax import lax
+from jaxtyping import Array, Float, Int
 
-from common import ot
-from common.errors import UserError
-from common.linear import preprocess, procrustes, unit
-from common.retrieval import csls_dictionary
+from anchor_opt import bootstrap
+from anchor_opt.bootstrap import Data
+from common.linear import preprocess, unit
 
-Rows = Float[Array, "n d"]
-Plans = Iterator[tuple[str, Float[Array, "n n"]]]
+Centres = Float[Array, "s c d"]
+MIN_GAIN = 1e-6  # smallest gain of a swap, which rounding cannot give
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Values of the starts; "measured" is discussed in docs/results/anchor_opt.md."""
+    """Values of the starts; those of mini-vec2vec unless marked."""
 
-    name: str = "gromov"  # a key of STARTS
-    rows: tuple[int, ...] = (600, 1_000)  # most frequent rows that are matched; measured
-    max_candidates: int = 2  # plans that the bootstrap is run from, in the order of their cost
-    # gromov: regularisation, as a fraction of the spread of the cost (measured), and the most
-    # linearisations
-    epsilon: tuple[float, ...] = (0.02, 0.025, 0.03)
-    steps: int = 150
-    # annealed and wasserstein_procrustes: falling regularisation, steps at each value
-    anneal_epsilon: tuple[float, ...] = (0.06, 0.04, 0.03, 0.025, 0.02)
-    cosine_epsilon: tuple[float, ...] = (0.1, 0.07, 0.05, 0.03)
-    steps_per_epsilon: int = 15
-    # faq and clusters
-    num_draws: int = 2
-    num_clusters: int = 20  # mini-vec2vec (Dar 2025): 20
-
-
-class Candidate(NamedTuple):
-    """A plan to start from.
-
-    Attributes:
-      name: of the start and its settings.
-      covariance: [d_source, d_target] sum over i, j of plan_ij x_i y_j'.
-      cost: Gromov-Wasserstein cost of the plan: 0 for an isometry, 1 for independent rows.
-    """
-
-    name: str
-    covariance: Float[Array, "d_source d_target"]
-    cost: float
+    num_clusters: int = 20
+    num_draws: int = 60  # of rows that are clustered; ours
+    draw_rows: int = 1_700  # rows in a draw, two thirds of them if there are fewer; ours
+    num_restarts: int = 100  # of each quadratic assignment; ours
+    swaps: int = 60  # at most, of a restart; ours
 
 
 def candidates(
-    spaces: Iterable[tuple[Rows, Rows]], settings: Settings, random_seed: int
-) -> list[Candidate]:
-    """The plans of least cost, in increasing order of it.
+    data: Data, settings: Settings, random_seed: int
+) -> Iterator[tuple[str, Float[Array, "d_source d_target"]]]:
+    """Yields (name, covariance): the sum of x_i y_j' over the rows matched in either direction.
+
+    In the order in which they should be tried: known pairs and profiles, profiles alone, and
+    profiles with the cluster centres of both modes (`cluster_modes`). Wrong pairs thus spoil the
+    first candidate alone.
 
     Args:
-      spaces: unit rows of source and target to match, several choices of them.
-      settings: of the start.
-      random_seed: of starts that draw.
-
-    Raises:
-      UserError: an unknown start.
+      data: unit rows of both spaces; its known pairs, if there are any.
+      settings: of the clusters.
+      random_seed: of the clusters.
     """
-    if settings.name not in STARTS:
-        raise UserError(
-            f"There is no start '{settings.name}': set start.name to one of {', '.join(STARTS)}."
-        )
-    found = []
-    for source, target in spaces:
-        for variant, plan in STARTS[settings.name](source, target, settings, random_seed):
-            name = f"{settings.name}-{len(source)}{variant}"
-            cost = float(ot.gromov_cost(source, target, plan))
-            logging.info("Start %s: Gromov-Wasserstein cost %.3f", name, cost)
-            found.append(Candidate(name, source.T @ plan @ target, cost))
-    return sorted(found, key=lambda candidate: candidate.cost)[: settings.max_candidates]
+    spaces = data.source, data.target
+    width = min(map(len, spaces))
+    sorted_rows = [profiles(x, width) for x in spaces]
+    pairs = data.source_pairs, data.target_pairs
+    if len(data.source_pairs):
+        known = [_centred(x @ x[rows].T) for x, rows in zip(spaces, pairs, strict=True)]
+        yield "pairs", _covariance(spaces, known, sorted_rows)
+    yield "profiles", _covariance(spaces, sorted_rows)
+    key = jax.random.key(random_seed)
+    for number, centres in enumerate(cluster_modes(key, *spaces, settings)):
+        cosines = [preprocess(x @ unit(c).T) for x, c in zip(spaces, centres, strict=True)]
+        yield f"clusters-{number}", _covariance(spaces, cosines, sorted_rows)
 
 
-def entropic(source: Rows, target: Rows, settings: Settings, random_seed: int) -> Plans:
-    """Entropic Gromov-Wasserstein from the product of the marginals, at each epsilon."""
-    for epsilon in settings.epsilon:
-        yield f"-{epsilon:g}", ot.gromov_wasserstein(source, target, epsilon, steps=settings.steps)
+def _centred(x: Float[Array, "n f"]) -> Float[Array, "n f"]:
+    """Centred rows of mean squared length one; with one column, unit rows would be signs alone."""
+    x = x - x.mean(axis=0)
+    return x / jnp.sqrt((x**2).sum(axis=1).mean())
 
 
-def annealed(source: Rows, target: Rows, settings: Settings, random_seed: int) -> Plans:
-    """The same with epsilon falling, each problem solved from the plan before."""
-    plan, steps = None, settings.steps_per_epsilon
-    for epsilon in sorted(settings.anneal_epsilon, reverse=True):
-        plan = ot.gromov_wasserstein(source, target, epsilon, plan, steps=steps)
-    yield "", plan
+def _covariance(spaces, *descriptions) -> Float[Array, "d_source d_target"]:
+    """Sum of x_i y_j' over the rows that CSLS of the joined descriptions matches, both ways."""
+    joined = (unit(jnp.concatenate(parts, axis=1)) for parts in zip(*descriptions, strict=True))
+    found = bootstrap.csls_matches(*joined)
+    source, target = spaces
+    return source.T @ target[found.to_target] + source[found.to_source].T @ target
 
 
-def profiles(source: Rows, target: Rows, settings: Settings, random_seed: int) -> Plans:
-    """Nearest sorted similarities, of the square root of the Gram matrix (Artetxe et al. 2018).
+@partial(jax.jit, static_argnames="width")
+def profiles(x: Float[Array, "n d"], width: int) -> Float[Array, "n width"]:
+    """Each row's sorted similarities to all rows, preprocessed (Artetxe et al. 2018).
 
-    Half the mass of the plan goes to the matches of each direction.
+    The similarities are the entries of the square root of the Gram matrix x x', which is held in
+    memory; they are interpolated to `width` values, so that spaces of different size can be
+    compared.
+    """
+    left, values, _ = jnp.linalg.svd(x, full_matrices=False)
+    rows = jnp.sort((left * values) @ left.T, axis=1)
+    return preprocess(jax.image.resize(rows, (len(x), width), "linear"))
+
+
+def cluster_modes(
+    key: jax.Array, source: Float[Array, "n d"], target: Float[Array, "m e"], settings: Settings
+) -> list[tuple[Float[Array, "k d"], Float[Array, "k e"]]]:
+    """Matched cluster centres of many draws, divided into the two kinds of draws that agree.
+
+    Each draw clusters random rows of each space and matches the centres by `assign`. The optima of
+    different draws contradict each other: between word spaces most of them are of two kinds, which
+    differ in the sign of a leading axis, and the mean of all draws (Unpaired Rosetta) is neither.
+    The covariances M_s of the matched centres are therefore compared by their cosines: the leading
+    eigenvector of that [S, S] matrix has one sign on the draws of one kind and the other sign on
+    the rest.
+
+    Returns:
+      For each kind with at least a tenth of the draws, the more frequent one first: the centres of
+      both spaces, all draws joined, row i of both matched.
+    """
+    keys = jax.random.split(key, 3)
+    centres = [
+        draw_centres(key, x, settings.num_clusters, settings.num_draws, rows)
+        for key, x in zip(keys, (source, target), strict=False)
+        for rows in [min(settings.draw_rows, 2 * len(x) // 3)]
+    ]
+    kernels = [_kernel(c) for c in centres]
+    matched = assign(keys[2], *kernels, settings.num_restarts, settings.swaps)
+    centres[1] = jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
+    left, right = (c - c.mean(axis=1, keepdims=True) for c in centres)
+    moments = jnp.einsum("scd,sce->sde", left, right).reshape(settings.num_draws, -1)
+    sign = jnp.linalg.eigh(unit(moments) @ unit(moments).T)[1][:, -1] > 0
+    kinds = [np.flatnonzero(sign), np.flatnonzero(~sign)]
+    kinds = [kind for kind in kinds if len(kind) >= settings.num_draws / 10]
+    joined = (tuple(c[kind].reshape(-1, c.shape[2]) for c in centres) for kind in kinds)
+    return sorted(joined, key=lambda both: -len(both[0]))
+
+
+@partial(jax.jit, static_argnames=("num_clusters", "num_draws", "rows", "steps"))
+def draw_centres(
+    key: jax.Array,
+    x: Float[Array, "n d"],
+    num_clusters: int,
+    num_draws: int,
+    rows: int,
+    steps: int = 15,
+) -> Centres:
+    """Centres of spherical k-means (Dhillon and Modha 2001) on random rows, for several draws.
+
+    Args:
+      key: of the draws.
+      x: unit rows.
+      num_clusters: clusters c of a draw.
+      num_draws: s.
+      rows: rows in a draw.
+      steps: steps of Lloyd's algorithm.
+
+    Returns:
+      [s, c, d] the mean row of each cluster; zero for an empty one.
     """
 
-    def profile(x):
-        left, values, _ = jnp.linalg.svd(x, full_matrices=False)
-        return preprocess(jnp.sort((left * values) @ left.T, axis=1))
+    def draw(key):
+        some = x[jax.random.permutation(key, len(x))[:rows]]
 
-    found = csls_dictionary(profile(source), profile(target))
-    eye = jnp.eye(len(source))
-    yield "", (eye[found.to_target] + eye[found.to_source].T) / (2 * len(source))
+        def members(centres):
+            return jax.nn.one_hot((some @ centres.T).argmax(axis=1), num_clusters)
 
+        def step(centres, _):
+            sums = members(centres).T @ some
+            return jnp.where(jnp.any(sums != 0, axis=1, keepdims=True), unit(sums), centres), None
 
-def faq(source: Rows, target: Rows, settings: Settings, random_seed: int) -> Plans:
-    """Frank-Wolfe on the quadratic assignment of similarities (Vogelstein et al. 2015)."""
-    similar = [np.asarray(x @ x.T) for x in (source, target)]
-    for draw in range(settings.num_draws):
-        initial = "randomized" if draw else "barycenter"
-        rng = np.random.default_rng([random_seed, draw])
-        options = {"maximize": True, "P0": initial, "rng": rng}
-        found = quadratic_assignment(*similar, method="faq", options=options)
-        yield f"-{draw}", jnp.eye(len(source))[:, np.argsort(found.col_ind)] / len(source)
+        found = members(lax.scan(step, some[:num_clusters], None, length=steps)[0])
+        return found.T @ some / jnp.maximum(found.sum(axis=0), 1)[:, None]
+
+    return lax.map(draw, jax.random.split(key, num_draws))
 
 
-def wasserstein_procrustes(
-    source: Rows, target: Rows, settings: Settings, random_seed: int
-) -> Plans:
-    """Transport and rotation in turn, epsilon falling (Grave et al. 2019), from principal axes.
+def _kernel(centres: Centres) -> Float[Array, "s c c"]:
+    """The centred kernel of the centres of each draw, of Frobenius norm one."""
+    centred = centres - centres.mean(axis=1, keepdims=True)
+    kernel = jnp.einsum("sid,sjd->sij", centred, centred)
+    return kernel / jnp.linalg.norm(kernel, axis=(1, 2), keepdims=True)
 
-    The axes of both spaces are paired by variance, their signs set so that each has positive
-    skewness.
+
+@partial(jax.jit, static_argnames=("restarts", "swaps"))
+def assign(
+    key: jax.Array,
+    source: Float[Array, "s c c"],
+    target: Float[Array, "s c c"],
+    restarts: int,
+    swaps: int,
+) -> Int[Array, "s c"]:
+    """Quadratic assignment by 2-opt: permutations p that maximise sum_ij A_ij B_p(i)p(j).
+
+    From each random permutation the swap of largest gain is made until none gains. With
+    C = B permuted by p and M = A C, swapping p(i) and p(j) gains, for symmetric A and B,
+
+        2 (M_ij + M_ji - M_ii - M_jj - (A_ii - A_ij)(C_ij - C_ii) - (A_ij - A_jj)(C_jj - C_ij))
+        + (A_ii - A_jj)(C_jj - C_ii),
+
+    so that one product gives the gains of all swaps.
+
+    Args:
+      key: of the random permutations.
+      source: symmetric matrices A of s problems.
+      target: symmetric matrices B.
+      restarts: random permutations of each problem, of which the best is returned.
+      swaps: swaps at most from each of them.
+
+    Returns:
+      p of each problem: the row of B that is matched with each row of A.
     """
+    size = source.shape[1]
 
-    def axes(x):
-        _, _, right = jnp.linalg.svd(x, full_matrices=False)
-        scores = x @ right.T
-        return right.T * jnp.sign(jnp.sum(scores**3, axis=0))
+    def gains(a, b, p):
+        c = b[p][:, p]
+        m = a @ c
+        own, a_own, c_own = jnp.diag(m), jnp.diag(a), jnp.diag(c)
+        gain = m + m.T - own[:, None] - own - (a_own[:, None] - a) * (c - c_own[:, None])
+        gain -= (a - a_own) * (c_own - c)
+        return 2 * gain + (a_own[:, None] - a_own) * (c_own - c_own[:, None])
 
-    rank = min(source.shape[1], target.shape[1])
-    rotation = axes(source)[:, :rank] @ axes(target)[:, :rank].T
-    for epsilon in sorted(settings.cosine_epsilon, reverse=True):
-        for _ in range(settings.steps_per_epsilon):
-            plan = ot.plan(1 - unit(source @ rotation) @ target.T, epsilon)
-            rotation = procrustes(source, plan @ target)
-    yield "", plan
+    def solve(problem):
+        key, a, b = problem
 
+        def swap(p, _):
+            gain = gains(a, b, p)
+            i, j = jnp.unravel_index(gain.argmax(), gain.shape)
+            return jnp.where(gain[i, j] > MIN_GAIN, p.at[i].set(p[j]).at[j].set(p[i]), p), None
 
-def clusters(source: Rows, target: Rows, settings: Settings, random_seed: int) -> Plans:
-    """Cluster centres matched by quadratic assignment, the best of 30 draws (mini-vec2vec).
+        keys = jax.random.split(key, restarts)
+        first = jax.vmap(lambda key: jax.random.permutation(key, size))(keys)
+        found = jax.vmap(lambda p: lax.scan(swap, p, None, length=swaps)[0])(first)
+        return found[jax.vmap(lambda p: jnp.sum(a * b[p][:, p]))(found).argmax()]
 
-    The plan spreads the mass of a row evenly over the rows of the matched cluster.
-    """
-    for draw in range(settings.num_draws):
-        members, centres = [], []
-        for x in (source, target):
-            means = KMeans(settings.num_clusters, n_init=3, random_state=random_seed + draw).fit(x)
-            members.append(jax.nn.one_hot(means.labels_, settings.num_clusters))
-            centres.append(np.asarray(preprocess(jnp.asarray(means.cluster_centers_))))
-        similar = [c @ c.T for c in centres]
-        rng = np.random.default_rng([random_seed, draw])
-        tries = [
-            quadratic_assignment(*similar, method="2opt", options={"maximize": True, "rng": rng})
-            for _ in range(30)
-        ]
-        chosen = max(tries, key=lambda found: found.fun).col_ind
-        paired = members[0] @ members[1][:, chosen].T
-        # exp(-20) outside of the matched clusters: next to nothing, yet the plan exists whatever
-        # the sizes of the clusters.
-        yield f"-{draw}", ot.plan(1 - paired, 0.05, iterations=20)
-
-
-STARTS: dict[str, Callable[[Rows, Rows, Settings, int], Plans]] = {
-    "gromov": entropic,
-    "annealed": annealed,
-    "profiles": profiles,
-    "faq": faq,
-    "wasserstein_procrustes": wasserstein_procrustes,
-    "clusters": clusters,
-}
+    return lax.map(solve, (jax.random.split(key, len(source)), source, target))

@@ -11,5 +11,4 @@ Three solvers of the entropic problem min_P <P, C> + epsilon KL(P | a b'), P 1 =
 from common.ot.assignment import assign
 from common.ot.batched import BatchSolution, ground_cost, safe_sqrt, self_transport, solve_batch
 from common.ot.dense import plan, transport
-from common.ot.gromov import gromov_cost, gromov_wasserstein
 from common.ot.streamed import Matching, barycentric, match

@@ -30,7 +30,6 @@ def get_config() -> ConfigDict:
     config.shared = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)  # fraction of them that are the same items
     config.noisy_space = "word2vec"  # of which noisy copies are made
     config.noise = (0.8, 1.2, 1.6)  # see common.space_pairs.noisy_isometry
-    config.start.epsilon = (0.02,)  # each value takes a minute of a search that fails
     config.optimise = ("target",)
     config.methods = ("gt", "seed", "algorithm1", "bootstrap", "lstsq_truth")
     config.random_seeds = (0, 1, 2)

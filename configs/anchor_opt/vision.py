@@ -51,8 +51,6 @@ def get_config() -> ConfigDict:
     config.training.contrast = 1.0
     config.training.temperature = 0.1  # Chen et al. 2020
 
-    config.start.epsilon = (0.02,)  # of .02 and .03 the lower cost: .19 against .30 (measured)
-
     config.methods = ("gt", "seed", "algorithm1_printed", "algorithm1", "bootstrap", "lstsq_truth")
     config.when_quick.test_split = "test[:600]"
     config.when_quick.training = ConfigDict({"steps": 20})

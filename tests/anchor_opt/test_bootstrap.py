@@ -97,18 +97,14 @@ def test_a_rotation_is_found_from_few_pairs(d_target):
     assert metrics[-1]["objective"] > 1.2 * wrong[-1]["objective"]
 
 
-def test_annealing_finds_a_rotation_from_fewer_pairs_than_the_loop():
-    spaces = rotated_spaces(noise=0.3)
-    annealing = bootstrap.Annealing(anneal_epsilon=(0.2, 0.05), anneal_steps=24)
-    right = {"annealed": [], "loop": []}
-    for first in range(0, 32, 8):
-        data = data_of(spaces, np.arange(first, first + 2))
-        state, metrics = search(data, annealing, steps=24, step=bootstrap.annealed_step)
-        for name, end in (("annealed", state), ("loop", search(data)[0])):
-            found = bootstrap.current_matches(end, data, 10)
-            right[name].append((np.asarray(found.to_target) == spaces[2]).mean())
-    np.testing.assert_allclose(metrics[-1]["epsilon"], 0.05, rtol=1e-5)
-    assert np.mean(right["annealed"]) > 0.9 > 0.7 > np.mean(right["loop"])
+def test_one_group_takes_the_step_of_the_loop():
+    data = data_of(rotated_spaces(), np.arange(8))
+    state, loop = bootstrap.from_pairs(data), bootstrap.Grouped(groups=1)
+    found, metrics = bootstrap.grouped_step(state, 0, data, loop)
+    expected, others = bootstrap.step(state, 0, data, loop)
+    np.testing.assert_allclose(metrics["objective"], others["objective"], rtol=1e-4)
+    both = (s.source_map @ s.target_map.T for s in (found, expected))
+    np.testing.assert_allclose(*both, atol=1e-4)
 
 
 def test_the_probability_of_keeping_is_doubled_up_to_one():

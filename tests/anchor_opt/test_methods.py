@@ -22,9 +22,7 @@ CHANGES = {
     "self_learning.steps": 40,
     "bootstrap.search_steps": 20,
     "bootstrap.search_rows": 300,
-    "start.rows": (300,),
-    "start.epsilon": (0.02, 0.03),
-    "start.steps": 60,
+    "bootstrap.group_rows": 100,
 }
 
 
@@ -89,23 +87,23 @@ def test_the_correspondence_is_found(name, problem, tmp_path):
 def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_path):
     other = np.random.default_rng(9).normal(size=(500, 30))
     unrelated = problem._replace(target=preprocess(jnp.asarray(other)))
-    found = run_method("bootstrap", unrelated, tmp_path, anneal_rows=300, anneal_steps=10)
+    found = run_method("bootstrap", unrelated, tmp_path)
     assert found.notes["failed"] is True
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     parts = dict.fromkeys(r["part"] for r in records if "keep_prob" in r)
     names = [part.split("/search-")[1] for part in parts if "/search-" in part]
-    assert names[:2] == ["pairs", "anneal"]
-    assert names[2].startswith("gromov-300")
+    assert names == ["pairs", "pairs-geometry", "profiles-geometry", *names[3:]]
+    assert all(name.startswith("clusters-") for name in names[3:])
     none = unrelated._replace(target_pairs=problem.target_pairs[:0])
     assert run_method("bootstrap", none, tmp_path / "none").notes["failed"] is True
 
 
-@pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(10)), "gromov-")])
+@pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(10)), "-geometry")])
 def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(wrong, start, problem, tmp_path):
     pairs = problem.target_pairs.copy()
     pairs[wrong] = (pairs[wrong] + 7) % 500
     found = run_method("bootstrap", problem._replace(target_pairs=pairs), tmp_path)
-    assert found.notes["failed"] is False and found.notes["start"].startswith(start)
+    assert found.notes["failed"] is False and found.notes["start"].endswith(start)
     assert found.notes["rejected_pairs"] == wrong
 
 
@@ -125,7 +123,7 @@ def test_more_known_pairs_than_dimensions(tmp_path):
 def test_no_known_pairs(problem, tmp_path):
     none = problem._replace(target_pairs=problem.target_pairs[:0])
     found = run_method("bootstrap", none, tmp_path)
-    assert found.notes["failed"] is False and found.notes["start"].startswith("gromov-")
+    assert found.notes["failed"] is False and found.notes["start"].endswith("-geometry")
     assert fraction_right(found, problem) > 0.95
 
 

@@ -1,69 +1,90 @@
+import itertools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
 
-from anchor_opt import starts
-from anchor_opt.relative import sample
-from common.errors import UserError
+from anchor_opt import bootstrap, starts
 from common.linear import preprocess, unit
+from tests.anchor_opt.test_bootstrap import rotated_spaces
+
+FEWER = starts.Settings(num_clusters=6, num_draws=10, num_restarts=20, swaps=20)
 
 
-def problem(noise=0.02):
+def skewed_spaces(n=300, m=300):
+    """A space without a symmetry, a noisy rotated copy with m of the rows, and their true rows."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(200, 10)) * np.linspace(2, 0.5, 10) + rng.exponential(size=(200, 10))
+    x = rng.normal(size=(n, 10)) * np.linspace(2, 0.5, 10) + rng.exponential(size=(n, 10))
     rotation = np.linalg.qr(rng.normal(size=(12, 12)))[0][:10]
-    y = x @ rotation + noise * rng.normal(size=(200, 12))
-    spaces = [preprocess(jnp.asarray(z)) for z in (x, y)]
-    return sample(*spaces, num_anchors=20, num_pairs=0, random_seed=0)
+    order = rng.permutation(n)[:m]
+    y = (x @ rotation + 0.02 * rng.normal(size=(n, 12)))[order]
+    return preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y)), order
 
 
-def candidates(task, name):
-    fewer = {"steps": 60, "num_clusters": 6, "anneal_epsilon": (0.06, 0.03)}
-    settings = starts.Settings(name=name, epsilon=(0.02, 0.03), **fewer)
-    rows, target_rows = task.most_frequent(200)
-    return starts.candidates([(task.source[rows], task.target[target_rows])], settings, 0)
+def candidates(source, target, pairs=()):
+    pairs = np.asarray(pairs, int).reshape(-1, 2).T
+    data = bootstrap.Data(source, target, *pairs)
+    return dict(starts.candidates(data, FEWER, 0))
 
 
-@pytest.mark.parametrize("name", starts.STARTS)
-def test_candidates_are_sorted_by_cost_and_reproducible(name):
-    task = problem()
-    found = candidates(task, name)
-    assert 1 <= len(found) <= 2
-    assert [c.cost for c in found] == sorted(c.cost for c in found)
-    for candidate in found:
-        assert candidate.covariance.shape == (10, 12)
-        assert np.isfinite(np.asarray(candidate.covariance)).all()
-        assert 0 <= candidate.cost < 1.2
-    again = candidates(task, name)
-    for one, other in zip(found, again, strict=True):
-        np.testing.assert_array_equal(one.covariance, other.covariance)
+@pytest.mark.parametrize("m", [300, 290])
+def test_the_profiles_of_a_rotated_copy_find_most_rows(m):
+    source, target, order = skewed_spaces(m=m)
+    found = candidates(source, target)
+    left, _, right = np.linalg.svd(found["profiles"], full_matrices=False)
+    nearest = np.argmax(unit(source @ (left @ right)) @ target.T, axis=1)
+    assert (nearest[order] == np.arange(m)).mean() > 0.9
 
 
-@pytest.mark.parametrize("name", ["gromov", "annealed", "wasserstein_procrustes"])
-def test_a_rotation_is_found_without_known_pairs(name):
-    task = problem()
-    best = candidates(task, name)[0]
-    left, _, right = np.linalg.svd(best.covariance, full_matrices=False)
-    nearest = np.argmax(unit(task.source @ (left @ right)) @ task.target.T, axis=1)
-    assert (nearest == task.truth).mean() > 0.9
+def test_candidates_are_named_finite_and_reproducible():
+    source, target, order = skewed_spaces()
+    pairs = [(order[row], row) for row in range(1)]
+    found, again = (candidates(source, target, pairs) for _ in range(2))
+    assert list(found)[:3] == ["pairs", "profiles", "clusters-0"]
+    for name, covariance in found.items():
+        assert covariance.shape == (10, 12) and np.isfinite(covariance).all()
+        np.testing.assert_array_equal(covariance, again[name])
 
 
-def test_the_cost_is_lower_for_a_rotation_than_for_unrelated_spaces():
-    task = problem()
-    other = np.random.default_rng(5).normal(size=(200, 12))
-    unrelated = task._replace(target=preprocess(jnp.asarray(other)))
-    right, wrong = (candidates(t, "gromov")[0].cost for t in (task, unrelated))
-    assert right < 0.5 * wrong
+def test_the_sorted_similarities_are_those_of_the_root_of_the_gram_matrix():
+    source, _, _ = skewed_spaces(n=40, m=40)
+    values, vectors = np.linalg.eigh(np.asarray(source @ source.T, np.float64))
+    root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    expected = preprocess(jnp.asarray(np.sort(root, axis=1), jnp.float32))
+    np.testing.assert_allclose(starts.profiles(source, 40), expected, atol=2e-3)
 
 
-def test_candidates_do_not_depend_on_the_true_pairing():
-    task = problem()
-    truth = np.random.default_rng(4).permutation(task.truth)
-    first = candidates(task, "gromov")[0]
-    second = candidates(task._replace(truth=truth), "gromov")[0]
-    np.testing.assert_array_equal(first.covariance, second.covariance)
+@given(st.integers(0, 1_000))
+@settings(max_examples=10, deadline=None)
+def test_the_assignment_of_small_matrices_is_the_best_of_all(seed):
+    rng = np.random.default_rng(seed)
+    a, b = (z + z.T for z in rng.normal(size=(2, 5, 5)).astype(np.float32))
+    (found,) = starts.assign(jax.random.key(seed), a[None], b[None], 60, 20)
+    best = max(np.sum(a * b[np.ix_(p, p)]) for p in itertools.permutations(range(5)))
+    np.testing.assert_allclose(np.sum(a * b[np.ix_(found, found)]), best, rtol=1e-5)
 
 
-def test_an_unknown_start_is_named():
-    with pytest.raises(UserError, match="no start 'magic'"):
-        candidates(problem(), "magic")
+def test_separated_clusters_have_the_centres_of_k_means():
+    rng = np.random.default_rng(0)
+    middle = np.eye(4, 6)[rng.permutation(np.repeat(np.arange(4), 30))]
+    x = unit(jnp.asarray(middle + 0.05 * rng.normal(size=(120, 6)), jnp.float32))
+    draws = starts.draw_centres(jax.random.key(0), x, 4, 20, 120)
+    expected = KMeans(4, n_init=10, random_state=0).fit(x).cluster_centers_
+    distance = np.linalg.norm(np.asarray(draws)[:, :, None] - expected, axis=3).min(axis=1)
+    # Not every draw begins with a row of each cluster.
+    assert np.min(distance.max(axis=1)) < 1e-5
+
+
+def test_draws_that_contradict_each_other_are_told_apart():
+    """The optima between symmetric spaces differ in signs; those of one kind agree."""
+    source, target, _ = rotated_spaces(n=300, d=6, d_target=6, noise=0.1)
+    modes = starts.cluster_modes(jax.random.key(0), source, target, FEWER)
+    assert 1 <= len(modes) <= 2
+    assert sum(len(left) for left, _ in modes) <= FEWER.num_draws * FEWER.num_clusters
+    for left, right in modes:
+        assert left.shape == right.shape and left.shape[1] == 6
+    assert len(modes[0][0]) >= len(modes[-1][0])
