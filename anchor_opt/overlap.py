@@ -180,13 +180,15 @@ def _row(metric: str, value, representation: str) -> dict:
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Title -> Markdown: MRR over the shared fraction and over the noise, and the reports."""
+    """Title -> Markdown: results over the shared fraction and over the noise, and the reports."""
     found = {}
+    titles = {method: METHOD_TITLES.get(method, method) for method in METHODS}
     for over in dict.fromkeys(row.sweep_over for row in rows):
-        shown = select(rows, metric="mrr", sweep_over=over)
         lines = {"dataset": "Spaces", "sweep_value": over.capitalize()}
-        titles = {method: METHOD_TITLES.get(method, method) for method in METHODS}
-        found[f"MRR over {over}"] = pivot(shown, lines=lines, columns="method", titles=titles)
+        for metric, title in (("mrr", "MRR"), ("p_at_1", "P@1 of the search's own map")):
+            if shown := select(rows, metric=metric, sweep_over=over):
+                table = pivot(shown, lines=lines, columns="method", titles=titles)
+                found[f"{title} over {over}"] = table
     return found | rates(rows)
 
 

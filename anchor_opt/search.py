@@ -178,7 +178,14 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
     settings = run.settings.bootstrap
     if problem.ranks is None:
         data = _most_frequent(problem, UNRANKED_START_ROWS)
-    for name, covariance in starts.candidates(data, run.settings.start, run.random_seed):
+    found = starts.candidates(
+        data.source,
+        data.target,
+        (data.source_pairs, data.target_pairs),
+        run.settings.start,
+        run.random_seed,
+    )
+    for name, covariance in found:
         maps = bootstrap.common_maps(covariance, settings.reweight)
         groups = min(len(data.source), len(data.target)) // settings.group_rows
         while groups > 1:

@@ -21,9 +21,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from anchor_opt import bootstrap
-from anchor_opt.bootstrap import Data
 from common.linear import preprocess, unit
+from common.retrieval import csls_dictionary
 
 Centres = Float[Array, "s c d"]
 MIN_GAIN = 1e-6  # smallest gain of a swap, which rounding cannot give
@@ -41,7 +40,11 @@ class Settings:
 
 
 def candidates(
-    data: Data, settings: Settings, random_seed: int
+    source: Float[Array, "n d_source"],
+    target: Float[Array, "m d_target"],
+    pairs: tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]],
+    settings: Settings,
+    random_seed: int,
 ) -> Iterator[tuple[str, Float[Array, "d_source d_target"]]]:
     """Yields (name, covariance): the sum of x_i y_j' over the rows matched in either direction.
 
@@ -50,15 +53,16 @@ def candidates(
     first candidate alone.
 
     Args:
-      data: unit rows of both spaces; its known pairs, if there are any.
+      source: unit rows.
+      target: unit rows.
+      pairs: rows of the source and of the target in known pairs.
       settings: of the clusters.
       random_seed: of the clusters.
     """
-    spaces = data.source, data.target
+    spaces = source, target
     width = min(map(len, spaces))
     sorted_rows = [profiles(x, width) for x in spaces]
-    pairs = data.source_pairs, data.target_pairs
-    if len(data.source_pairs):
+    if len(pairs[0]):
         known = [_centred(x @ x[rows].T) for x, rows in zip(spaces, pairs, strict=True)]
         yield "pairs", _covariance(spaces, known, sorted_rows)
     yield "profiles", _covariance(spaces, sorted_rows)
@@ -77,7 +81,7 @@ def _centred(x: Float[Array, "n f"]) -> Float[Array, "n f"]:
 def _covariance(spaces, *descriptions) -> Float[Array, "d_source d_target"]:
     """Sum of x_i y_j' over the rows that CSLS of the joined descriptions matches, both ways."""
     joined = (unit(jnp.concatenate(parts, axis=1)) for parts in zip(*descriptions, strict=True))
-    found = bootstrap.csls_matches(*joined)
+    found = csls_dictionary(*joined)
     source, target = spaces
     return source.T @ target[found.to_target] + source[found.to_source].T @ target
 

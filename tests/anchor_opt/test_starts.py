@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from anchor_opt import bootstrap, starts
+from anchor_opt import starts
 from common.linear import preprocess, unit
 from tests.anchor_opt.test_bootstrap import rotated_spaces
 
@@ -27,8 +27,7 @@ def skewed_spaces(n=300, m=300):
 
 def candidates(source, target, pairs=()):
     pairs = np.asarray(pairs, int).reshape(-1, 2).T
-    data = bootstrap.Data(source, target, *pairs)
-    return dict(starts.candidates(data, FEWER, 0))
+    return dict(starts.candidates(source, target, tuple(pairs), FEWER, 0))
 
 
 @pytest.mark.parametrize("m", [300, 290])
