@@ -1,8 +1,8 @@
-"""Optimal transport: entropic, Gromov-Wasserstein, and exact assignment.
+"""Optimal transport: entropic, and exact assignment.
 
 Three solvers of the entropic problem min_P <P, C> + epsilon KL(P | a b'), P 1 = a, P' 1 = b:
 
-  transport, plan   one problem with a given cost matrix, by ott-jax; differentiable
+  transport         one problem with a given cost matrix, by ott-jax; differentiable
   solve_batch       many small problems at once; differentiable
   match             two large clouds; the plan is never held in memory
 """
@@ -10,5 +10,5 @@ Three solvers of the entropic problem min_P <P, C> + epsilon KL(P | a b'), P 1 =
 # ruff: noqa: F401
 from common.ot.assignment import assign
 from common.ot.batched import BatchSolution, ground_cost, safe_sqrt, self_transport, solve_batch
-from common.ot.dense import plan, transport
+from common.ot.dense import transport
 from common.ot.streamed import Matching, barycentric, match

@@ -51,8 +51,3 @@ def transport(
         threshold=tolerance,
         implicit_diff=None,
     )
-
-
-def plan(cost: Float[Array, "n m"], epsilon: float, *, iterations: int = 10) -> Float[Array, "n m"]:
-    """The plan of `transport` for uniform weights, by products with exp(-cost / epsilon)."""
-    return transport(cost, epsilon=epsilon, iterations=iterations, log_domain=False).matrix
