@@ -185,6 +185,7 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
         run.settings.start,
         run.random_seed,
     )
+    draw = (run.random_seed << 16) % 2**31  # an int32, far from that of other random seeds
     for name, covariance in found:
         maps = bootstrap.common_maps(covariance, settings.reweight)
         groups = min(len(data.source), len(data.target)) // settings.group_rows
@@ -197,7 +198,7 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
             )
             state = run_loop(
                 run,
-                bootstrap.from_maps(*maps, draw=run.random_seed << 16),
+                bootstrap.from_maps(*maps, draw=draw),
                 data,
                 loop,
                 bootstrap.grouped_step,
