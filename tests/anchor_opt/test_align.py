@@ -1,6 +1,5 @@
 """The command python -m anchor_opt.align: small real runs, and invalid input."""
 
-import dataclasses
 import gc
 import re
 import sys
@@ -215,8 +214,6 @@ def test_invalid_input_is_refused_in_one_sentence_and_nothing_is_written(
 def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch, capsys, caplog):
     noise = np.random.default_rng(5).normal(size=(240, 12)).astype(np.float32)
     np.savez(tmp_path / "noise.npz", vectors=noise)
-    start = dataclasses.replace(align.SETTINGS.start, rows=(200,), epsilon=(0.02,), steps=60)
-    monkeypatch.setattr(align, "SETTINGS", dataclasses.replace(align.SETTINGS, start=start))
     out = tmp_path / "out"
     assert not run(monkeypatch, f"--source={tmp_path / 'noise.npz'}", *of(files, out, "rows.txt"))
     printed = capsys.readouterr().out
