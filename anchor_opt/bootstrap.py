@@ -278,6 +278,8 @@ def grouped_step(state: State, index, data: Data, settings: Grouped) -> tuple[St
     def add(total, rows):
         covariance, objective = total
         source, target = (x[i] for x, i in zip(spaces, rows, strict=True))
+        # As `csls_matches`, which streams rows and so computes the products twice: a group's fit
+        # into memory.
         similarity = products(source, target)
         hubness = [
             largest(s, min(settings.neighbours, s.shape[1]))[0].mean(axis=1)
@@ -293,9 +295,8 @@ def grouped_step(state: State, index, data: Data, settings: Grouped) -> tuple[St
     init = settings.pair_weight * pair_covariance(data), 0.0
     rows = tuple(groups(key, x) for key, x in zip(keys, spaces, strict=True))
     (covariance, objective), _ = lax.scan(add, init, rows)
-    return _advanced(state, covariance, objective / count, settings), {
-        "objective": objective / count
-    }
+    objective /= count
+    return _advanced(state, covariance, objective, settings), {"objective": objective}
 
 
 def done(state: State, settings: Loop) -> bool:

@@ -116,17 +116,15 @@ def cluster_modes(
       both spaces, all draws joined, row i of both matched.
     """
     keys = jax.random.split(key, 3)
-    centres = [
-        draw_centres(key, x, settings.num_clusters, settings.num_draws, rows)
-        for key, x in zip(keys, (source, target), strict=False)
-        for rows in [min(settings.draw_rows, 2 * len(x) // 3)]
-    ]
-    kernels = [_kernel(c) for c in centres]
-    matched = assign(keys[2], *kernels, settings.num_restarts, settings.swaps)
+    centres = []
+    for one, x in zip(keys[:2], (source, target), strict=True):
+        rows = min(settings.draw_rows, 2 * len(x) // 3)
+        centres.append(draw_centres(one, x, settings.num_clusters, settings.num_draws, rows))
+    matched = assign(keys[2], *map(_kernel, centres), settings.num_restarts, settings.swaps)
     centres[1] = jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
     left, right = (c - c.mean(axis=1, keepdims=True) for c in centres)
-    moments = jnp.einsum("scd,sce->sde", left, right).reshape(settings.num_draws, -1)
-    sign = jnp.linalg.eigh(unit(moments) @ unit(moments).T)[1][:, -1] > 0
+    moments = unit(jnp.einsum("scd,sce->sde", left, right).reshape(settings.num_draws, -1))
+    sign = jnp.linalg.eigh(moments @ moments.T)[1][:, -1] > 0
     kinds = [np.flatnonzero(sign), np.flatnonzero(~sign)]
     kinds = [kind for kind in kinds if len(kind) >= settings.num_draws / 10]
     joined = (tuple(c[kind].reshape(-1, c.shape[2]) for c in centres) for kind in kinds)

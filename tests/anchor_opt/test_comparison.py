@@ -124,12 +124,12 @@ def test_more_words_than_there_are_is_refused_unless_they_are_varied(tmp_path):
 
 
 def test_every_line_of_the_configs_can_be_set():
-    for config in (ablation.get_config(),):
-        names = [name for name, _ in config.vary]
-        assert {point.name for point in comparison._points(config)} == set(names)
-        assert sum(point.base for point in comparison._points(config)) == len(names)
-        config.update(config.when_quick)
-        assert list(comparison._points(config))
+    config = ablation.get_config()
+    names = [name for name, _ in config.vary]
+    assert {point.name for point in comparison._points(config)} == set(names)
+    assert sum(point.base for point in comparison._points(config)) == len(names)
+    config.update(config.when_quick)
+    assert list(comparison._points(config))
     assert runner.grid(phase.get_config(), source="a", target="b").optimise == ("target",)
 
 
