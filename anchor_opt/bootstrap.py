@@ -40,7 +40,7 @@ class Loop:
     reweight: float = 1.0  # power of the singular values, measured
     pair_weight: float = 10.0  # weight of a known pair; a match has weight 1; measured
     patience: int = 10  # steps without gain before keep_prob is doubled or, at 1, the loop ends
-    tolerance: float = 1e-5  # smallest gain of the objective that counts
+    tolerance: float = 1e-4  # smallest gain of the objective that counts
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -240,12 +240,16 @@ def step(state: State, index, data: Data, settings: Loop) -> tuple[State, dict]:
     covariance += data.source[found.to_source].T @ data.target
     covariance += settings.pair_weight * pair_covariance(data)
     metrics = {"objective": found.objective, "mutual": found.mutual.mean()}
-    new = _advanced(state, covariance, found.objective, settings)
+    new = _advanced(state, index, covariance, found.objective, settings)
     return new, metrics | {"keep_prob": state.keep_prob}
 
 
-def _advanced(state: State, covariance: Array, objective: Array, settings: Loop) -> State:
-    """The state after a step: the maps of the covariance, and the progress of the objective."""
+def _advanced(state: State, index, covariance: Array, objective: Array, settings: Loop) -> State:
+    """The state after a step: the maps of the covariance, and the progress of the objective.
+
+    The objective of the first step (`index` 0) does not count: it is measured in the coordinates of
+    the start, which may weight their axes in another way.
+    """
     source_map, target_map = common_maps(covariance, settings.reweight)
     stalled = jnp.where(objective > state.best + settings.tolerance, 0, state.stalled + 1)
     doubles = (stalled >= settings.patience) & (state.keep_prob < 1)
@@ -254,7 +258,7 @@ def _advanced(state: State, covariance: Array, objective: Array, settings: Loop)
         target_map=target_map,
         keep_prob=jnp.where(doubles, jnp.minimum(1.0, 2 * state.keep_prob), state.keep_prob),
         # Objectives at different probabilities are not comparable.
-        best=jnp.where(doubles, LOWEST, jnp.maximum(state.best, objective)),
+        best=jnp.where(doubles | (index == 0), LOWEST, jnp.maximum(state.best, objective)),
         stalled=jnp.where(doubles, 0, stalled),
         draw=state.draw + 2,  # one draw for each direction
     )
@@ -296,7 +300,29 @@ def grouped_step(state: State, index, data: Data, settings: Grouped) -> tuple[St
     rows = tuple(groups(key, x) for key, x in zip(keys, spaces, strict=True))
     (covariance, objective), _ = lax.scan(add, init, rows)
     objective /= count
-    return _advanced(state, covariance, objective, settings), {"objective": objective}
+    return _advanced(state, index, covariance, objective, settings), {"objective": objective}
+
+
+@partial(jax.jit, static_argnames="settings")
+def agreement(state: State, data: Data, settings: Loop) -> Float[Array, ""]:
+    """Fraction of the mutual matches that are found again without them, by two-fold validation.
+
+    The mutual matches are divided at random into two halves. Maps are fitted to each half alone,
+    as in `step`, and match the rows of the other half. Right maps find most of the matches again;
+    maps that fit nothing but their own matches do not generalise.
+    """
+    found = current_matches(state, data, settings.neighbours)
+    half = jax.random.bernoulli(jax.random.key(0), shape=found.mutual.shape)
+    partners = data.target[found.to_target]
+
+    def found_again(part):
+        chosen = (found.mutual & part)[:, None]
+        maps = common_maps(data.source.T @ jnp.where(chosen, partners, 0.0), settings.reweight)
+        again = current_matches(from_maps(*maps), data, settings.neighbours)
+        return again.to_target == found.to_target
+
+    again = jnp.where(half, found_again(~half), found_again(half))
+    return (again & found.mutual).sum() / jnp.maximum(found.mutual.sum(), 1)
 
 
 def done(state: State, settings: Loop) -> bool:

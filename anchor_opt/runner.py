@@ -184,7 +184,9 @@ def failures(failed: Sequence[str]) -> dict[str, str]:
     """Title -> text that lists the failed parts; random seeds are counted, not listed."""
     counted = Counter(re.sub(r"run\d+-", "", part) for part in failed)
     parts = [f"{part} ({count} random runs)" for part, count in counted.items()]
-    title = "Failed by their own objective, which is no better than from wrong pairs"
+    title = (
+        "Reported as failed: the matches agree with each other hardly better than from wrong pairs"
+    )
     return {title: f"{', '.join(parts)}."} if parts else {}
 
 

@@ -31,8 +31,8 @@ class Settings(bootstrap.Loop):
 
     # Search, on the most frequent rows; all rows if they have no ranks
     search_rows: int = 4_000
-    search_steps: int = 60  # at most, of each search
-    min_gain: float = 0.08  # smallest gain of a search that succeeds, see `_search`; measured
+    search_steps: int = 100  # at most, of each search
+    min_gain: float = 0.3  # smallest gain of a search that succeeds, see `_search`; measured
 
     # Starts from the geometry, if the search from the known pairs fails
     group_rows: int = 300  # rows of a group at first, see `bootstrap.grouped_step`; measured
@@ -51,7 +51,7 @@ class Converged(NamedTuple):
       state: its maps, of the rows of `data`.
       data: all rows of the problem, partly whitened.
       maps: of the problem's own rows into the common coordinates, up to the length of rows.
-      notes: objective, null_objective, gain, failed, and start, see `_search`.
+      notes: agreement, null_agreement, gain, failed, and start, see `_search`.
     """
 
     state: State
@@ -113,15 +113,14 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
 
     Whether a search has succeeded is decided without labels, by its gain
 
-        (objective - null objective) / (ideal objective - null objective).
+        (agreement - null agreement) / (1 - null agreement)
 
-    The null objective is that of the same loop from wrong pairs, with the same number of steps; the
-    ideal objective is that of each space matched with itself, and sets the unit. A loop that finds
-    nothing reaches the null objective from any start, because its maps fit their own matches. If no
-    start succeeds, the search has failed, and the result of the highest objective is returned.
+    of `bootstrap.agreement`. The null agreement is that of the same loop from wrong pairs, with the
+    same number of steps: the fewer dimensions there are, the better maps fit wrong matches. If no
+    start succeeds, the search has failed, and the result of the highest agreement is returned.
 
     Returns:
-      The state and the notes: objective, null_objective, gain, failed, start.
+      The state and the notes: agreement, null_agreement, gain, failed, start.
     """
     settings = run.settings.bootstrap
     ranked = problem.ranks is not None
@@ -130,32 +129,28 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
     def search(start, data, **options):
         options |= {"num_steps": settings.search_steps, "chunk": 4}
         state = run_loop(run, start, data, settings, **options)
-        # The objective of the last state: the first one may be in coordinates of other weights,
-        # and is not comparable.
-        matches = bootstrap.current_matches(state, data, settings.neighbours)
-        return float(matches.objective), state
+        return float(bootstrap.agreement(state, data, settings)), state
 
     # The rows of the target are in random order, so that pairing each with the next one is wrong.
     some = np.arange(max(len(data.source_pairs), 15))
     wrong = data._replace(source_pairs=some, target_pairs=(some + 1) % len(data.target))
     null, _ = search(bootstrap.from_pairs(wrong), wrong, stage="null")
-    own = (bootstrap.csls_matches(x, x, neighbours=settings.neighbours) for x in data[:2])
-    ideal = np.mean([float(matches.objective) for matches in own])
     curve = _fitted_curve(problem, run, data, data.source, data.target)
     found = []
     for name, start in _starts(problem, data, run):
         found.append((*search(start, data, stage=f"search-{name}", evaluate=curve), name))
         best, state, name = max(found, key=lambda one: one[0])
-        gain = float((best - null) / (ideal - null))
+        gain = (best - null) / max(1 - null, 1e-6)
         if gain >= settings.min_gain:
             break
     failed = gain < settings.min_gain
     if failed:
         logging.warning(
-            f"{run.part} has failed: its objective {best:.3f} is no better than from wrong pairs "
-            f"({null:.3f}); use more known pairs or more similar spaces."
+            f"{run.part} has failed: maps fitted to half of its matches find {best:.0%} of the "
+            f"other half, where a search from wrong pairs has {null:.0%}; use more known pairs or "
+            "more similar spaces."
         )
-    notes = {"objective": best, "null_objective": null, "gain": gain}
+    notes = {"agreement": best, "null_agreement": null, "gain": gain}
     return state, notes | {"failed": failed, "start": name}
 
 

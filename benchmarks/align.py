@@ -66,8 +66,8 @@ def main(argv: list[str]) -> None:
     seconds = time.perf_counter() - start
     print(f"\n{len(source)} x {len(target)} rows, {len(pairs)} known pairs: {seconds:.0f} s")
     print(
-        f"start {found.start}, objective {found.objective:.3f}, null objective "
-        f"{found.null_objective:.3f}, gain {found.gain:.3f}, failed {found.failed}, "
+        f"start {found.start}, agreement {found.agreement:.3f}, from wrong pairs "
+        f"{found.null_agreement:.3f}, gain {found.gain:.3f}, failed {found.failed}, "
         f"{len(found.anchors)} mutual pairs, rejected pairs {found.rejected_pairs}"
     )
     rows, gold = dictionary.gold_sets(test)

@@ -39,10 +39,10 @@ class Alignment(NamedTuple):
       confidence: of each of these pairs, from 0 to 1, see `csls_dictionary`.
       dictionary: the best target row of every source row, and the reverse.
       maps: normalised source and target into common coordinates, up to length.
-      objective: of the search: the mean CSLS of all rows with their best partners.
-      null_objective: the objective of the same search started from wrong pairs.
-      gain: 0 if the objective is the null objective, 1 if it is that of each space matched with
-        itself.
+      agreement: fraction of the mutual matches of the search that maps fitted to other matches find
+        again, see `bootstrap.agreement`.
+      null_agreement: the agreement of the same search started from wrong pairs.
+      gain: (agreement - null_agreement) / (1 - null_agreement).
       failed: whether the gain is too small; then the result is not to be used.
       start: name of the starting point of the search that was best.
       rejected_pairs: indices of the known pairs of which neither row is the other's best partner.
@@ -53,8 +53,8 @@ class Alignment(NamedTuple):
     confidence: Float[np.ndarray, " k"]
     dictionary: Dictionary
     maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]
-    objective: float
-    null_objective: float
+    agreement: float
+    null_agreement: float
     gain: float
     failed: bool
     start: str

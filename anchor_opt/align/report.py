@@ -42,9 +42,10 @@ def warnings(source: Space, found: Alignment, ranks: np.ndarray | None) -> list[
     sentences = []
     if found.failed:
         sentences.append(
-            f"The alignment of '{source.name}' has failed: its objective {found.objective:.3f} is "
-            f"not clearly above that of a search from wrong pairs ({found.null_objective:.3f}); do "
-            "not use these results, give more known pairs or closer spaces."
+            f"The alignment of '{source.name}' has failed: maps fitted to half of its matches "
+            f"find {found.agreement:.0%} of the other half, where a search from wrong pairs has "
+            f"{found.null_agreement:.0%}; do not use these results, give more known pairs or "
+            "closer spaces."
         )
     if ranks is not None and len(ranks) > 3 and not (ranks == 0).any():
         sentences.append(f"No held-out pair of '{source.name}' was found.")
@@ -69,8 +70,8 @@ def section(
         ("vectors", f"{len(source.words)} of {source.vectors.shape[1]} dimensions"),
         ("known pairs", f"{num_pairs}"),
         ("starting point", found.start),
-        ("objective", f"{found.objective:.3f}, from wrong pairs {found.null_objective:.3f}"),
-        ("gain", f"{found.gain:.3f} (0: as from wrong pairs; 1: as of equal spaces)"),
+        ("agreement", f"{found.agreement:.3f}, from wrong pairs {found.null_agreement:.3f}"),
+        ("gain", f"{found.gain:.3f} (0: as from wrong pairs; 1: full agreement)"),
         ("failed", "YES" if found.failed else "no"),
         ("mutual pairs", f"{len(found.anchors)}"),
         ("their median confidence", f"{np.median(found.confidence):.2f}"),
@@ -115,12 +116,12 @@ def figure(source: Space, target: Space, found: Alignment, records: Sequence[dic
     search, confidence, scatter = drawn.subplots(1, 3)
     curves: dict[str, list] = {}
     for record in records:
-        start = record["part"].removeprefix("align/search-")
-        if "objective" in record and start != record["part"]:
+        stage = record["part"].removeprefix("align/")
+        if "objective" in record and stage.startswith(("search-", "null")):
+            start = {"null": "wrong pairs"}.get(stage, stage.removeprefix("search-"))
             curves.setdefault(start, []).append((record["step"], record["objective"]))
     for start, points in curves.items():
         search.plot(*zip(*points, strict=True), marker="o", ms=3, label=f"from {start}")
-    search.axhline(found.null_objective, color="0.4", ls="--", lw=1, label="from wrong pairs")
     search.set(xlabel="step", ylabel="objective (mean best CSLS)", title="Search")
     confidence.hist(found.confidence, bins=np.linspace(0, 1, 41), color=report.COLOURS[0])
     confidence.set(xlabel="confidence", ylabel="pairs", title="Mutual pairs")

@@ -217,7 +217,7 @@ def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch,
     out = tmp_path / "out"
     assert not run(monkeypatch, f"--source={tmp_path / 'noise.npz'}", *of(files, out, "rows.txt"))
     printed = capsys.readouterr().out
-    failure = "The alignment of 'noise' has failed: its objective"
+    failure = "The alignment of 'noise' has failed: maps"
     assert f"**Warning.** {failure}" in printed and "do not use these results" in printed
     assert failure in caplog.text and "No held-out pair of 'noise' was found" in caplog.text
     assert re.search(r"\| failed +\| YES ", printed) and (out / "noise" / "map.npz").exists()

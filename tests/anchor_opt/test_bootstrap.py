@@ -91,10 +91,36 @@ def test_a_rotation_is_found_from_few_pairs(d_target):
     state, metrics = search(data)
     found = bootstrap.csls_matches(*bootstrap.coordinates(state, data))
     assert (np.asarray(found.to_target) == truth).mean() > 0.99
-    # Wrong pairs lead to a lower objective, by which failure is detected without labels.
+    # Wrong pairs lead to matches that contradict each other, by which failure is detected.
     wrong_pairs = (truth[data.source_pairs] + 1) % len(truth)
-    _, wrong = search(data._replace(target_pairs=wrong_pairs))
-    assert metrics[-1]["objective"] > 1.2 * wrong[-1]["objective"]
+    wrong, others = search(data._replace(target_pairs=wrong_pairs))
+    assert metrics[-1]["objective"] > 1.2 * others[-1]["objective"]
+    assert bootstrap.agreement(state, data, LOOP) > 0.95
+    assert bootstrap.agreement(wrong, data, LOOP) < 0.85
+
+
+def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
+    x, y, truth = rotated_spaces()
+    data = data_of((x, y, truth), np.arange(0))
+    state = bootstrap.from_maps(*bootstrap.common_maps(x[:90].T @ y[30:120], 1.0))
+    found = bootstrap.current_matches(state, data, 10)
+    mutual = np.flatnonzero(found.mutual)
+    to_target = np.asarray(found.to_target)
+    half = np.asarray(jax.random.bernoulli(jax.random.key(0), shape=(len(x),)))
+    right = 0
+    for part in (half, ~half):
+        rows = mutual[part[mutual]]
+        left, values, transposed = np.linalg.svd(x[rows].T @ y[to_target[rows]])
+        scale = np.sqrt(values / values[0])
+        z, w = x @ (left[:, : len(scale)] * scale), y @ (transposed[: len(scale)].T * scale)
+        z, w = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (z, w))
+        others = mutual[~part[mutual]]
+        right += (csls(z, w, 10)[others].argmax(1) == to_target[others]).sum()
+    expected = right / len(mutual)
+    assert 0.1 < expected < 0.9
+    np.testing.assert_allclose(
+        bootstrap.agreement(state, data, LOOP), expected, atol=2 / len(mutual)
+    )
 
 
 def test_one_group_takes_the_step_of_the_loop():
