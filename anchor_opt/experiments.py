@@ -179,7 +179,8 @@ def _collect(
             rows += _mapped_precision(problem, found, role)
             if "failed" in result.notes:
                 roles = {"source": other(role), "target": role}
-                reported = overlap.search_report(problem, result.notes, found.to_target, k)
+                right = np.mean(found.to_target == problem.truth)
+                reported = overlap.search_report(problem, result.notes, right, k)
                 rows += [row | roles for row in reported]
         notes = dict(result.notes)
         if "rejected_pairs" in notes:

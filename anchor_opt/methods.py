@@ -7,12 +7,13 @@ space's anchor.
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from anchor_opt import algorithm1, bootstrap, search, starts
+from anchor_opt import algorithm1, bootstrap, search, starts, unpaired
 from anchor_opt.algorithm1 import Settings as Algorithm1
 from anchor_opt.bootstrap import Data, Matches
 from anchor_opt.relative import Problem, Result, Run
@@ -47,6 +48,9 @@ class Settings:
     algorithm1: Algorithm1 | None = None
     iterated_procrustes: IteratedProcrustes | None = None
     self_learning: SelfLearning | None = None
+    mini_vec2vec: unpaired.MiniVec2Vec = dataclasses.field(default_factory=unpaired.MiniVec2Vec)
+    rosetta: unpaired.Rosetta = dataclasses.field(default_factory=unpaired.Rosetta)
+    goat: unpaired.Goat = dataclasses.field(default_factory=unpaired.Goat)
 
 
 def gt(problem: Problem, run: Run) -> Result:
@@ -125,6 +129,13 @@ def run_self_learning(problem: Problem, run: Run) -> Result:
     return Result(anchors, (unit(data.source @ source_map), unit(data.target @ target_map)))
 
 
+def _unpaired(name: str, problem: Problem, run: Run) -> Result:
+    """A method of `unpaired`: its map, applied to the anchors."""
+    solve, settings = unpaired.METHODS[name][0], getattr(run.settings, name)
+    pairs = problem.source_pairs, problem.target_pairs
+    return _mapped(problem, solve(problem.source, problem.target, pairs, settings, run.random_seed))
+
+
 def _mapped(problem: Problem, transform) -> Result:
     anchors = unit(problem.source_anchors @ transform)
     return Result(anchors, (unit(problem.source @ transform), problem.target))
@@ -162,6 +173,7 @@ METHODS: dict[str, Callable[[Problem, Run], Result]] = {
     "procrustes": run_procrustes,
     "iterated_procrustes": run_iterated_procrustes,
     "self_learning": run_self_learning,
+    **{name: partial(_unpaired, name) for name in unpaired.METHODS},
 }
 NEED_PAIRS = ("seed", "procrustes", "iterated_procrustes", "self_learning")
 READ_TRUTH = ("gt", "lstsq_truth")

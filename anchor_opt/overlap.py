@@ -4,9 +4,9 @@ A share of the rows of both spaces are the same items, the other rows have no pa
 space has an order that the methods could use. Each search of the bootstrap says whether it has
 failed; here that is compared with whether it has.
 
-Labels of the rows: `representation` is 'relative' or 'search' (the report of a search);
-`sweep_over` is 'shared', the fraction of the items that both spaces have, or 'noise', that of a
-noisy copy of one space.
+Labels of the rows: `representation` is 'relative', 'mapped' (the method's own map) or 'search' (the
+report of a search); `sweep_over` is 'shared', the fraction of the items that both spaces have,
+'known pairs', their number, or 'noise', that of a noisy copy of one space.
 """
 
 import math
@@ -16,9 +16,10 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
+from sklearn.metrics import roc_auc_score, roc_curve
 
 from anchor_opt import bootstrap, runner
 from anchor_opt.methods import METHODS, READ_TRUTH
@@ -33,6 +34,7 @@ from common.retrieval import top_k
 from common.workdir import Workdir
 
 Spaces = tuple[Float[Array, "N d_source"], Float[Array, "N d_target"]]  # row i is the same item
+SUCCESS = 0.5  # P@1 of a successful search, divided by that of the map fitted to all true pairs
 NOTES = (
     "MRR of the shared items, whose partners are sought among all rows of the target. lstsq_truth: "
     "least squares on the true pairs. A search has succeeded in truth if by its own map it finds "
@@ -49,29 +51,32 @@ def overlap(config: ConfigDict, work: Workdir, cache: Path) -> str:
     def measure_at(names: tuple[str, str], spaces: Spaces, over: str, value: float) -> None:
         grid = runner.grid(config, source=names[0], target=names[1])
         sizes = {"num_rows": config.num_rows, "shared": value if over == "shared" else 1.0}
-        sizes |= {"num_anchors": grid.num_anchors, "num_pairs": grid.num_pairs}
+        num_pairs = value if over == "known pairs" else grid.num_pairs
+        sizes |= {"num_anchors": grid.num_anchors, "num_pairs": num_pairs}
 
         def problem(role: str, random_seed: int) -> Problem:
             return partly_shared(*spaces, **sizes, random_seed=random_seed)
 
-        prefix = f"{space_pairs.file_name(*names)}-{over}-{value:g}-"
+        prefix = f"{space_pairs.file_name(*names)}-{over.replace(' ', '_')}-{value:g}-"
         found, broken = runner.collect(grid, work, problem, measure, prefix)
         fields = {"dataset": " -> ".join(names), "sweep_over": over, "sweep_value": value}
         searches.extend(row | fields for row in found)
-        fields |= {"num_items": config.num_rows, "num_pairs": grid.num_pairs}
+        fields |= {"num_items": config.num_rows, "num_pairs": num_pairs}
         rows.extend(report.summarise(found, experiment=config.experiment, **fields))
         failed.extend(broken)
 
     for pair in config.pairs:
         names = space_pairs.names(pair)
-        needed = math.ceil((2 - min(config.shared)) * config.num_rows)
+        needed = math.ceil((2 - min(config.shared, default=1.0)) * config.num_rows)
         data = paired_spaces.load(*names, num_words=needed, cache=cache)
         spaces = preprocess(jnp.asarray(data.source)), preprocess(jnp.asarray(data.target))
         for value in config.shared:
             measure_at(names, spaces, "shared", value)
-    space = paired_spaces.load_space(config.noisy_space, cache).vectors[: config.num_rows]
-    source = preprocess(jnp.asarray(space))
+        for count in config.known_pairs:
+            measure_at(names, spaces, "known pairs", count)
     for value in config.noise:
+        space = paired_spaces.load_space(config.noisy_space, cache).vectors[: config.num_rows]
+        source = preprocess(jnp.asarray(space))
         copy = space_pairs.noisy_isometry(jax.random.key(0), source, value)
         measure_at((config.noisy_space, "noisy copy"), (source, copy), "noise", value)
     figures = {
@@ -133,39 +138,36 @@ def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
     target = unit_relative(problem.target, result.anchors)
     found = top_k(source, target, run.settings.k)[1]
     rows = [_row("mrr", mrr(found, jnp.asarray(known[shared])), "relative")]
-    if "failed" in result.notes:
+    if result.coordinates is not None:
         matches = bootstrap.csls_matches(*result.coordinates, neighbours=run.settings.k)
-        rows += search_report(problem, result.notes, matches.to_target, run.settings.k)
+        right = np.asarray(matches.to_target)[shared] == known[shared]
+        rows.append(_row("p_at_1", right.mean(), "mapped"))
+        if "failed" in result.notes:
+            rows += search_report(problem, result.notes, right.mean(), run.settings.k)
     return {"rows": rows, "notes": dict(result.notes)}
 
 
-def search_report(
-    problem: Problem, notes: Mapping, to_target: Int[ArrayLike, " n"], k: int
-) -> list[dict]:
+def search_report(problem: Problem, notes: Mapping, reached: float, k: int) -> list[dict]:
     """What a search of the bootstrap says about itself beside what is true: fields of `Row`.
 
     Args:
       problem: with the truth.
       notes: of the search.
-      to_target: row of the target that the search's own map gives each row of the source by CSLS.
+      reached: P@1 of the search's own map (CSLS, shared items).
       k: number of neighbours of CSLS.
 
     Returns:
-      `p_at_1` of the search's own map (CSLS, shared items); `relative_p_at_1`, divided by that of
-      the orthogonal map of all true pairs; `gain` of the search; `false_success` and
-      `false_failure`, each 0 or 1.
+      `relative_p_at_1`: `reached` divided by P@1 of the orthogonal map of all true pairs; `gain` of
+      the search; `false_success` and `false_failure`, each 0 or 1.
     """
     shared = np.flatnonzero(problem.truth >= 0)
     true = problem.truth[shared]
     rotation = procrustes(problem.source[shared], problem.target[true])
     mapped = unit(problem.source @ rotation)
     best = bootstrap.csls_matches(mapped, problem.target, neighbours=k).to_target
-    reached, reference = (
-        float(np.mean(np.asarray(found)[shared] == true)) for found in (to_target, best)
-    )
-    succeeded, failed = reached >= reference / 2, notes["failed"]
+    reference = np.mean(np.asarray(best)[shared] == true)
+    succeeded, failed = reached >= SUCCESS * reference, notes["failed"]
     values = {
-        "p_at_1": reached,
         "relative_p_at_1": reached / max(reference, 1 / len(shared)),
         "gain": notes["gain"],
         "false_success": not succeeded and not failed,
@@ -185,7 +187,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     titles = {method: METHOD_TITLES.get(method, method) for method in METHODS}
     for over in dict.fromkeys(row.sweep_over for row in rows):
         lines = {"dataset": "Spaces", "sweep_value": over.capitalize()}
-        for metric, title in (("mrr", "MRR"), ("p_at_1", "P@1 of the search's own map")):
+        for metric, title in (("mrr", "MRR"), ("p_at_1", "P@1 of the method's own map")):
             if shown := select(rows, metric=metric, sweep_over=over):
                 table = pivot(shown, lines=lines, columns="method", titles=titles)
                 found[f"{title} over {over}"] = table
@@ -203,14 +205,14 @@ def curve_figure(rows: Sequence[Row], k: int) -> Figure:
 
 
 def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
-    """Each search: what it finds, relative to the truth, over its gain.
+    """Each search: what it finds, relative to the truth, over its gain; and the ROC of the gain.
 
     Args:
       measured: rows of `search_report`, with `dataset`.
       min_gain: threshold of the search.
     """
-    figure = Figure(figsize=(9, 4.4), layout="constrained")
-    axis = figure.subplots()
+    figure = Figure(figsize=(12, 4.4), layout="constrained")
+    axis, roc = figure.subplots(1, 2, width_ratios=(3, 2))
     points: dict[str, dict[str, list[float]]] = {}
     for row in measured:
         if row["metric"] in ("gain", "relative_p_at_1"):
@@ -220,11 +222,29 @@ def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
         x, y = both["gain"], both["relative_p_at_1"]
         axis.scatter(x, y, s=18, color=colour, label=dataset, alpha=0.8, linewidths=0)
     axis.axvline(min_gain, color="0.4", ls="--", lw=1, label="threshold of the search")
-    axis.axhline(0.5, color="0.4", ls=":", lw=1, label="success in truth")
+    axis.axhline(SUCCESS, color="0.4", ls=":", lw=1, label="success in truth")
     axis.set(
-        xlabel="gain: from wrong pairs (0) to equal spaces (1)",
+        xlabel="gain: from wrong pairs (0) to full agreement (1)",
         ylabel="P@1, relative to the true orthogonal map",
     )
-    axis.spines[["top", "right"]].set_visible(False)
+    gains, reached = (
+        np.concatenate([both[name] for both in points.values()])
+        for name in ("gain", "relative_p_at_1")
+    )
+    succeeded = reached >= SUCCESS
+    title = f"{succeeded.sum()} of {len(succeeded)} searches succeed"
+    if 0 < succeeded.sum() < len(succeeded):
+        false, true, _ = roc_curve(succeeded, gains)
+        roc.plot(false, true, color=COLOURS[0], drawstyle="steps-post")
+        title += f"\narea under the curve {roc_auc_score(succeeded, gains):.3f}"
+    roc.set(
+        xlabel="failed searches with a higher gain",
+        ylabel="successful searches",
+        title=title,
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+    )
+    for one in (axis, roc):
+        one.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure

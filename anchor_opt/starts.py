@@ -120,7 +120,8 @@ def cluster_modes(
     for one, x in zip(keys[:2], (source, target), strict=True):
         rows = min(settings.draw_rows, 2 * len(x) // 3)
         centres.append(draw_centres(one, x, settings.num_clusters, settings.num_draws, rows))
-    matched = assign(keys[2], *map(_kernel, centres), settings.num_restarts, settings.swaps)
+    kernels = map(centred_kernel, centres)
+    matched = assign(keys[2], *kernels, restarts=settings.num_restarts, swaps=settings.swaps)
     centres[1] = jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
     left, right = (c - c.mean(axis=1, keepdims=True) for c in centres)
     moments = unit(jnp.einsum("scd,sce->sde", left, right).reshape(settings.num_draws, -1))
@@ -140,7 +141,7 @@ def draw_centres(
     rows: int,
     steps: int = 15,
 ) -> Centres:
-    """Centres of spherical k-means (Dhillon and Modha 2001) on random rows, for several draws.
+    """`k_means` of random rows, for several draws.
 
     Args:
       key: of the draws.
@@ -156,21 +157,33 @@ def draw_centres(
 
     def draw(key):
         some = x[jax.random.permutation(key, len(x))[:rows]]
-
-        def members(centres):
-            return jax.nn.one_hot((some @ centres.T).argmax(axis=1), num_clusters)
-
-        def step(centres, _):
-            sums = members(centres).T @ some
-            return jnp.where(jnp.any(sums != 0, axis=1, keepdims=True), unit(sums), centres), None
-
-        found = members(lax.scan(step, some[:num_clusters], None, length=steps)[0])
-        return found.T @ some / jnp.maximum(found.sum(axis=0), 1)[:, None]
+        return k_means(some, some[:num_clusters], steps)
 
     return lax.map(draw, jax.random.split(key, num_draws))
 
 
-def _kernel(centres: Centres) -> Float[Array, "s c c"]:
+@partial(jax.jit, static_argnames="steps")
+def k_means(
+    x: Float[Array, "n d"], centres: Float[Array, "c d"], steps: int = 15
+) -> Float[Array, "c d"]:
+    """Spherical k-means (Dhillon and Modha 2001) of unit rows, from unit centres.
+
+    Returns:
+      The mean row of each cluster after `steps` steps of Lloyd's algorithm; zero for an empty one.
+    """
+
+    def members(centres):
+        return jax.nn.one_hot((x @ centres.T).argmax(axis=1), len(centres))
+
+    def step(centres, _):
+        sums = members(centres).T @ x
+        return jnp.where(jnp.any(sums != 0, axis=1, keepdims=True), unit(sums), centres), None
+
+    found = members(lax.scan(step, centres, None, length=steps)[0])
+    return found.T @ x / jnp.maximum(found.sum(axis=0), 1)[:, None]
+
+
+def centred_kernel(centres: Centres) -> Float[Array, "s c c"]:
     """The centred kernel of the centres of each draw, of Frobenius norm one."""
     centred = centres - centres.mean(axis=1, keepdims=True)
     kernel = jnp.einsum("sid,sjd->sij", centred, centred)
@@ -182,16 +195,18 @@ def assign(
     key: jax.Array,
     source: Float[Array, "s c c"],
     target: Float[Array, "s c c"],
+    linear: Float[Array, "s c c"] | None = None,
+    *,
     restarts: int,
-    swaps: int,
+    swaps: int = 60,
 ) -> Int[Array, "s c"]:
-    """Quadratic assignment by 2-opt: permutations p that maximise sum_ij A_ij B_p(i)p(j).
+    """Quadratic assignment by 2-opt: p that maximises sum_ij A_ij B_p(i)p(j) + 2 sum_i L_ip(i).
 
     From each random permutation the swap of largest gain is made until none gains. With
     C = B permuted by p and M = A C, swapping p(i) and p(j) gains, for symmetric A and B,
 
         2 (M_ij + M_ji - M_ii - M_jj - (A_ii - A_ij)(C_ij - C_ii) - (A_ij - A_jj)(C_jj - C_ij))
-        + (A_ii - A_jj)(C_jj - C_ii),
+        + (A_ii - A_jj)(C_jj - C_ii) + 2 (L_ip(j) + L_jp(i) - L_ip(i) - L_jp(j)),
 
     so that one product gives the gains of all swaps.
 
@@ -199,6 +214,7 @@ def assign(
       key: of the random permutations.
       source: symmetric matrices A of s problems.
       target: symmetric matrices B.
+      linear: L; None: zero.
       restarts: random permutations of each problem, of which the best is returned.
       swaps: swaps at most from each of them.
 
@@ -207,25 +223,31 @@ def assign(
     """
     size = source.shape[1]
 
-    def gains(a, b, p):
+    linear = jnp.zeros_like(source) if linear is None else linear
+
+    def gains(a, b, scores, p):
         c = b[p][:, p]
-        m = a @ c
+        m = a @ c + scores[:, p]
         own, a_own, c_own = jnp.diag(m), jnp.diag(a), jnp.diag(c)
         gain = m + m.T - own[:, None] - own - (a_own[:, None] - a) * (c - c_own[:, None])
         gain -= (a - a_own) * (c_own - c)
         return 2 * gain + (a_own[:, None] - a_own) * (c_own - c_own[:, None])
 
     def solve(problem):
-        key, a, b = problem
+        key, a, b, scores = problem
 
         def swap(p, _):
-            gain = gains(a, b, p)
+            gain = gains(a, b, scores, p)
             i, j = jnp.unravel_index(gain.argmax(), gain.shape)
             return jnp.where(gain[i, j] > MIN_GAIN, p.at[i].set(p[j]).at[j].set(p[i]), p), None
 
         keys = jax.random.split(key, restarts)
         first = jax.vmap(lambda key: jax.random.permutation(key, size))(keys)
         found = jax.vmap(lambda p: lax.scan(swap, p, None, length=swaps)[0])(first)
-        return found[jax.vmap(lambda p: jnp.sum(a * b[p][:, p]))(found).argmax()]
 
-    return lax.map(solve, (jax.random.split(key, len(source)), source, target))
+        def value(p):
+            return jnp.sum(a * b[p][:, p]) + 2 * scores[jnp.arange(size), p].sum()
+
+        return found[jax.vmap(value)(found).argmax()]
+
+    return lax.map(solve, (jax.random.split(key, len(source)), source, target, linear))

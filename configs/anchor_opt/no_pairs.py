@@ -20,7 +20,7 @@ def get_config() -> ConfigDict:
     config.num_pairs = 0
     config.shared = (1.0,)
     config.noise = (0.8,)
-    config.methods = ("bootstrap", "lstsq_truth")
+    config.methods = ("bootstrap", "mini_vec2vec", "rosetta", "lstsq_truth")
     config.random_seeds = (0, 1, 2, 3, 4)
     config.when_quick.pairs = ("glove100:word2vec",)
     return config

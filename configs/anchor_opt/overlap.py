@@ -28,6 +28,7 @@ def get_config() -> ConfigDict:
     )
     config.num_rows = 2_000  # items of each space
     config.shared = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)  # fraction of them that are the same items
+    config.known_pairs = ()  # numbers of them, instead of num_pairs, with all items shared
     config.noisy_space = "word2vec"  # of which noisy copies are made
     config.noise = (0.8, 1.2, 1.6)  # see common.space_pairs.noisy_isometry
     config.optimise = ("target",)

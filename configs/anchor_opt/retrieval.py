@@ -13,7 +13,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt import search, starts
+from anchor_opt import search, starts, unpaired
 
 OF_WORDS = (  # values below without a meaning for texts and images (stitching.py, vision.py)
     "source_words",
@@ -68,7 +68,8 @@ def get_config() -> ConfigDict:
         "lstsq_truth",
         "procrustes",
         "iterated_procrustes",
-        # "self_learning" too, which takes a minute and more for one random seed
+        # "self_learning" too, which takes a minute and more for one random seed; and the published
+        # methods for few or no pairs, "mini_vec2vec", "rosetta", "goat" (no_pairs.py)
     )
     config.k = 10  # list length of Jaccard and MRR (paper, Table 4)
 
@@ -99,6 +100,8 @@ def get_config() -> ConfigDict:
     config.self_learning.patience = 50
     config.self_learning.tolerance = 1e-6
     config.self_learning.steps = 1_000  # at most
+    for name, (_, kind) in unpaired.METHODS.items():  # the values are commented where they stand
+        config[name] = ConfigDict(dataclasses.asdict(kind()))
 
     # Figures: words whose neighbours are coloured in the scatter of the relative spaces
     config.figure_words = ("music", "doctor", "london", "football", "water", "money")

@@ -61,9 +61,17 @@ def test_the_sorted_similarities_are_those_of_the_root_of_the_gram_matrix():
 def test_the_assignment_of_small_matrices_is_the_best_of_all(seed):
     rng = np.random.default_rng(seed)
     a, b = (z + z.T for z in rng.normal(size=(2, 5, 5)).astype(np.float32))
-    (found,) = starts.assign(jax.random.key(seed), a[None], b[None], 60, 20)
-    best = max(np.sum(a * b[np.ix_(p, p)]) for p in itertools.permutations(range(5)))
-    np.testing.assert_allclose(np.sum(a * b[np.ix_(found, found)]), best, rtol=1e-5)
+    linear = 3 * rng.normal(size=(5, 5)).astype(np.float32)
+    for scores in (None, linear):
+        added = 0 * linear if scores is None else scores
+
+        def value(p, added=added):
+            return np.sum(a * b[np.ix_(p, p)]) + 2 * added[np.arange(5), p].sum()
+
+        best = max(value(np.array(p)) for p in itertools.permutations(range(5)))
+        given = (a[None], b[None], None if scores is None else scores[None])
+        (found,) = starts.assign(jax.random.key(seed), *given, restarts=60, swaps=20)
+        np.testing.assert_allclose(value(np.asarray(found)), best, rtol=1e-5)
 
 
 def test_separated_clusters_have_the_centres_of_k_means():

@@ -1,0 +1,237 @@
+"""Published methods for few or no known pairs, beside which the bootstrap stands.
+
+  mini_vec2vec   matched cluster centres, then nearest neighbours (Dar 2025, arXiv:2510.02348)
+  rosetta        Unpaired Rosetta: matched cluster centres, then exact assignments (Schnaus et al.
+                 2026, arXiv:2610.09411)
+  goat           graph matching via optimal transport from known pairs (Saad-Eldin et al. 2021,
+                 arXiv:2111.05366; for embeddings Marchisio et al. 2022)
+
+Each finds one map W with orthonormal rows or columns, of the source onto the target: x W. All rows
+are unit rows in an order that does not tell which of them belong together. Where the papers leave
+known pairs out, they are used as the docstring says.
+"""
+
+import dataclasses
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int
+from scipy.optimize import linear_sum_assignment
+
+from anchor_opt import starts
+from common.linear import procrustes, unit
+from common.ot.dense import transport
+from common.retrieval import largest, products
+
+Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source and target
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MiniVec2Vec:
+    """Values of `mini_vec2vec`, those of the paper."""
+
+    num_draws: int = 30
+    draw_rows: int = 10_000  # rows in a draw, all rows if there are fewer
+    num_clusters: int = 20
+    num_restarts: int = 30  # of each quadratic assignment
+    neighbours: int = 50
+    steps: int = 100  # refinements by neighbours
+    step_rows: int = 1_000
+    last_clusters: int = 500  # cut to half of the rows
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rosetta:
+    """Values of `rosetta`, those of the paper but for the solver of the quadratic assignment."""
+
+    num_draws: int = 30
+    draw_rows: int = 10_000  # rows in a draw and of a batch, all rows if there are fewer
+    num_clusters: int = 30
+    num_restarts: int = 200  # ours: the paper's solver has none
+    steps: int = 100  # at most; fewer if a batch is all rows and the assignment repeats
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Goat:
+    """Values of `goat`, those of its public implementation."""
+
+    steps: int = 30  # at most
+    tolerance: float = 0.03  # of |P - P_before| / sqrt(n)
+    inverse_epsilon: float = 100.0  # of the transport, in units of the largest gradient
+    iterations: int = 200  # of Sinkhorn; ours
+
+
+def mini_vec2vec(
+    source: Float[Array, "n d"],
+    target: Float[Array, "m e"],
+    pairs: Pairs,
+    settings: MiniVec2Vec,
+    random_seed: int,
+) -> Float[Array, "d e"]:
+    """mini-vec2vec: pseudo-pairs by matched centres, then two refinements (its Algorithms 1 to 4).
+
+    Rows are described by their cosines with the matched centres of all draws; known pairs are
+    further centres. A row's pseudo-partner is the mean of the target rows with the most similar
+    descriptions, and W is fitted to these. Then, for `steps` random batches, W is averaged with the
+    map onto the mean of the nearest target rows of x W; at the end it is fitted to the centres of
+    k-means, which in the target starts from the mapped centres of the source.
+    """
+    keys = jax.random.split(jax.random.key(random_seed), 5)
+    spaces = source, target
+    centres = [
+        starts.draw_centres(
+            key, x, settings.num_clusters, settings.num_draws, min(settings.draw_rows, len(x))
+        )
+        for key, x in zip(keys[:2], spaces, strict=True)
+    ]
+    kernels = map(starts.centred_kernel, centres)
+    matched = starts.assign(keys[2], *kernels, restarts=settings.num_restarts)
+    centres[1] = jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
+    described = [
+        unit(x @ unit(jnp.concatenate([c.reshape(-1, x.shape[1]), x[rows]])).T)
+        for x, c, rows in zip(spaces, centres, pairs, strict=True)
+    ]
+    count = min(settings.neighbours, len(target))
+    mapped = procrustes(source, _neighbour_means(*described, target, count))
+    batch = min(settings.step_rows, len(source))
+
+    @jax.jit
+    def refine(mapped, key):
+        rows = source[jax.random.permutation(key, len(source))[:batch]]
+        new = procrustes(rows, _neighbour_means(rows @ mapped, target, target, count))
+        return (mapped + new) / 2, None
+
+    mapped, _ = lax.scan(refine, mapped, jax.random.split(keys[3], settings.steps))
+    clusters = min(settings.last_clusters, min(map(len, spaces)) // 2)
+    chosen = jax.random.permutation(keys[4], len(source))[:clusters]
+    first = starts.k_means(source, source[chosen])
+    return procrustes(first, starts.k_means(target, unit(first @ mapped)))
+
+
+@partial(jax.jit, static_argnames="count")
+def _neighbour_means(queries, keys, values, count):
+    """Of each query the mean of the values of the `count` keys of largest inner product."""
+
+    def mean(query):
+        return values[largest(products(query[None], keys), count)[1][0]].mean(axis=0)
+
+    return lax.map(mean, queries, batch_size=256)
+
+
+def rosetta(
+    source: Float[Array, "n d"],
+    target: Float[Array, "m e"],
+    pairs: Pairs,
+    settings: Rosetta,
+    random_seed: int,
+) -> Float[Array, "d e"]:
+    """Unpaired Rosetta: the mean covariance of matched centres, then exact assignments.
+
+    The centres A_s, B_s of each draw are matched by max Tr(K_A P K_B P') of centred kernels. The
+    mean of A_s' P_s B_s scores all pairs of rows; W is fitted to the exact assignment of these
+    scores, and then in turn to the assignment of x W y' on random batches. Known pairs enter the
+    quadratic assignment as a linear term and the fits with as much weight as the matched rows.
+    """
+    keys = jax.random.split(jax.random.key(random_seed), 3)
+    spaces, rng = (source, target), np.random.default_rng(random_seed)
+    drawn = [min(settings.draw_rows, len(x)) for x in spaces]
+    centres = [
+        starts.draw_centres(key, x, settings.num_clusters, settings.num_draws, rows)
+        for key, x, rows in zip(keys[:2], spaces, drawn, strict=True)
+    ]
+    known = [x[rows] for x, rows in zip(spaces, pairs, strict=True)]
+    kernels = [
+        starts.centred_kernel(jnp.concatenate([c, jnp.broadcast_to(k, (len(c), *k.shape))], axis=1))
+        for c, k in zip(centres, known, strict=True)
+    ]
+    count = settings.num_clusters
+    free = [k[:, :count, :count] for k in kernels]
+    linear = jnp.einsum("sip,sjp->sij", *(k[:, :count, count:] for k in kernels))
+    matched = starts.assign(keys[2], *free, linear, restarts=settings.num_restarts)
+    partners = jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
+    mapped = jnp.einsum("scd,sce->de", centres[0], partners)
+    pair_covariance = known[0].T @ known[1] / max(len(known[0]), 1)
+    before = None
+    for _ in range(settings.steps + 1):
+        batch = [x[rng.permutation(len(x))[:rows]] for x, rows in zip(spaces, drawn, strict=True)]
+        if drawn == [len(source), len(target)]:
+            batch = spaces
+        rows, columns = linear_sum_assignment(batch[0] @ mapped @ batch[1].T, maximize=True)
+        if batch is spaces and before is not None and np.array_equal(columns, before):
+            break
+        before = columns
+        covariance = batch[0][rows].T @ batch[1][columns] + len(rows) * pair_covariance
+        mapped = _polar(covariance)
+    return mapped
+
+
+def goat(
+    source: Float[Array, "n d"],
+    target: Float[Array, "m e"],
+    pairs: Pairs,
+    settings: Goat,
+    random_seed: int,
+) -> Float[Array, "d e"]:
+    """GOAT: the Frank-Wolfe method for graph matching whose steps are entropic transports.
+
+    Maximises Tr(A P B P') over doubly stochastic P from the barycentre, where A = x x' and B = y y'
+    and the known pairs are matched. W is fitted to the assignment nearest to P and the known pairs.
+    It holds arrays [n, n]; the smaller space is filled up with zero rows. It draws nothing.
+    """
+    order = [
+        np.r_[rows, np.setdiff1d(np.arange(len(x)), rows)]
+        for x, rows in zip((source, target), pairs, strict=True)
+    ]
+    size, count = max(len(source), len(target)), len(pairs[0])
+    x, y = (
+        jnp.pad(space[rows], [(0, size - len(space)), (0, 0)])
+        for space, rows in zip((source, target), order, strict=True)
+    )
+    plan, change, steps = jnp.full((size - count, size - count), 1 / (size - count)), jnp.inf, 0
+    while steps < settings.steps and change > settings.tolerance:
+        plan, change = _goat_step(plan, x, y, count, settings)
+        steps += 1
+    rows, columns = linear_sum_assignment(plan, maximize=True)
+    real = (rows < len(source) - count) & (columns < len(target) - count)
+    rows, columns = rows[real] + count, columns[real] + count
+    return _polar(x[:count].T @ y[:count] + x[rows].T @ y[columns])
+
+
+@partial(jax.jit, static_argnames=("count", "settings"))
+def _goat_step(plan, x, y, count, settings):
+    """The next plan, and |P - P_before| / sqrt(n)."""
+    free = x[count:], y[count:]
+
+    def product(p):
+        """A P B of the free rows, by the factors of A and B."""
+        return free[0] @ (free[0].T @ p @ free[1]) @ free[1].T
+
+    linear = (free[0] @ x[:count].T) @ (free[1] @ y[:count].T).T
+    quadratic = product(plan)
+    gradient = 2 * (linear + quadratic)
+    cost = -gradient / jnp.abs(gradient).max()
+    epsilon = 1 / settings.inverse_epsilon
+    target = transport(cost, epsilon=epsilon, iterations=settings.iterations).matrix
+    target *= len(plan)
+    # f(P + t D) = f(P) + t (<gradient, D>) + t^2 <A D B, D>, of which the best t is taken.
+    change = target - plan
+    slope, bend = jnp.sum(gradient * change), jnp.sum(product(change) * change)
+    inner = jnp.clip(-slope / jnp.where(bend < 0, 2 * bend, -1.0), 0.0, 1.0)
+    step = jnp.where(bend < 0, inner, jnp.where(slope + bend > 0, 1.0, 0.0))
+    return plan + step * change, jnp.linalg.norm(step * change) / jnp.sqrt(len(plan))
+
+
+@jax.jit
+def _polar(covariance):
+    left, _, right = jnp.linalg.svd(covariance, full_matrices=False)
+    return left @ right
+
+
+METHODS = {
+    "mini_vec2vec": (mini_vec2vec, MiniVec2Vec),
+    "rosetta": (rosetta, Rosetta),
+    "goat": (goat, Goat),
+}
