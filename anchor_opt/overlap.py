@@ -25,6 +25,7 @@ from anchor_opt import bootstrap, runner
 from anchor_opt.methods import METHODS, READ_TRUTH
 from anchor_opt.relative import Problem, Run, unit_relative
 from anchor_opt.runner import METHOD_TITLES, rates
+from anchor_opt.search import success_probability
 from common import report, space_pairs
 from common.data import paired_spaces
 from common.linear import preprocess, procrustes, unit
@@ -222,6 +223,8 @@ def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
         x, y = both["gain"], both["relative_p_at_1"]
         axis.scatter(x, y, s=18, color=colour, label=dataset, alpha=0.8, linewidths=0)
     axis.axvline(min_gain, color="0.4", ls="--", lw=1, label="threshold of the search")
+    x = np.linspace(0, 1, 200)
+    axis.plot(x, success_probability(x, min_gain), color="0.7", lw=1, label="its probability")
     axis.axhline(SUCCESS, color="0.4", ls=":", lw=1, label="success in truth")
     axis.set(
         xlabel="gain: from wrong pairs (0) to full agreement (1)",

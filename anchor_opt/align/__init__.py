@@ -43,7 +43,9 @@ class Alignment(NamedTuple):
         again, see `bootstrap.agreement`.
       null_agreement: the agreement of the same search started from wrong pairs.
       gain: (agreement - null_agreement) / (1 - null_agreement).
-      failed: whether the gain is too small; then the result is not to be used.
+      probability: that the map finds at least half of the items that a map fitted to all true pairs
+        would find, by a logistic regression on the gain of searches between other spaces.
+      failed: whether that is less than one half; then the result is not to be used.
       start: name of the starting point of the search that was best.
       rejected_pairs: indices of the known pairs of which neither row is the other's best partner.
     """
@@ -56,6 +58,7 @@ class Alignment(NamedTuple):
     agreement: float
     null_agreement: float
     gain: float
+    probability: float
     failed: bool
     start: str
     rejected_pairs: list[int]

@@ -72,6 +72,7 @@ def section(
         ("starting point", found.start),
         ("agreement", f"{found.agreement:.3f}, from wrong pairs {found.null_agreement:.3f}"),
         ("gain", f"{found.gain:.3f} (0: as from wrong pairs; 1: full agreement)"),
+        ("probability of success", f"{found.probability:.2f}"),
         ("failed", "YES" if found.failed else "no"),
         ("mutual pairs", f"{len(found.anchors)}"),
         ("their median confidence", f"{np.median(found.confidence):.2f}"),

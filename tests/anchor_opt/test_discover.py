@@ -29,6 +29,7 @@ def test_spaces_of_different_size_and_dimension_are_aligned(found):
     x, y, truth = rotated_spaces()
     result = found[0]
     assert not result.failed and result.agreement > 0.9 and result.gain > 0.8
+    assert result.probability > 0.99
     assert result.start == "pairs" and result.rejected_pairs == [3]
     rows, targets = result.anchors.T
     assert len(rows) > 220 and (truth[rows] == targets).mean() > 0.97
