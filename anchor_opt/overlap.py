@@ -80,10 +80,9 @@ def overlap(config: ConfigDict, work: Workdir, cache: Path) -> str:
         source = preprocess(jnp.asarray(space))
         copy = space_pairs.noisy_isometry(jax.random.key(0), source, value)
         measure_at((config.noisy_space, "noisy copy"), (source, copy), "noise", value)
-    figures = {
-        "mrr": curve_figure(rows, config.k),
-        "detector": detector_figure(searches, config.bootstrap.min_gain),
-    }
+    figures = {"mrr": curve_figure(rows, config.k)}
+    if any(row["metric"] == "gain" for row in searches):
+        figures["detector"] = detector_figure(searches, config.bootstrap.min_gain)
     text = f"{joined(tables(rows) | runner.failures(failed))}\n\n{NOTES}"
     return report.finish(work, rows, text, figures)
 

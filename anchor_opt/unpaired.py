@@ -98,7 +98,6 @@ def mini_vec2vec(
     mapped = procrustes(source, _neighbour_means(*described, target, count))
     batch = min(settings.step_rows, len(source))
 
-    @jax.jit
     def refine(mapped, key):
         rows = source[jax.random.permutation(key, len(source))[:batch]]
         new = procrustes(rows, _neighbour_means(rows @ mapped, target, target, count))
@@ -153,7 +152,6 @@ def rosetta(
     matched = starts.assign(keys[2], *free, linear, restarts=settings.num_restarts)
     partners = jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
     mapped = jnp.einsum("scd,sce->de", centres[0], partners)
-    pair_covariance = known[0].T @ known[1] / max(len(known[0]), 1)
     before = None
     for _ in range(settings.steps + 1):
         batch = [x[rng.permutation(len(x))[:rows]] for x, rows in zip(spaces, drawn, strict=True)]
@@ -163,8 +161,11 @@ def rosetta(
         if batch is spaces and before is not None and np.array_equal(columns, before):
             break
         before = columns
-        covariance = batch[0][rows].T @ batch[1][columns] + len(rows) * pair_covariance
-        mapped = _polar(covariance)
+        scale = jnp.sqrt(len(rows) / max(len(known[0]), 1))
+        mapped = procrustes(
+            jnp.concatenate([batch[0][rows], scale * known[0]]),
+            jnp.concatenate([batch[1][columns], scale * known[1]]),
+        )
     return mapped
 
 
@@ -196,8 +197,8 @@ def goat(
         steps += 1
     rows, columns = linear_sum_assignment(plan, maximize=True)
     real = (rows < len(source) - count) & (columns < len(target) - count)
-    rows, columns = rows[real] + count, columns[real] + count
-    return _polar(x[:count].T @ y[:count] + x[rows].T @ y[columns])
+    known = np.arange(count)
+    return procrustes(x[np.r_[known, rows[real] + count]], y[np.r_[known, columns[real] + count]])
 
 
 @partial(jax.jit, static_argnames=("count", "settings"))
@@ -222,12 +223,6 @@ def _goat_step(plan, x, y, count, settings):
     inner = jnp.clip(-slope / jnp.where(bend < 0, 2 * bend, -1.0), 0.0, 1.0)
     step = jnp.where(bend < 0, inner, jnp.where(slope + bend > 0, 1.0, 0.0))
     return plan + step * change, jnp.linalg.norm(step * change) / jnp.sqrt(len(plan))
-
-
-@jax.jit
-def _polar(covariance):
-    left, _, right = jnp.linalg.svd(covariance, full_matrices=False)
-    return left @ right
 
 
 METHODS = {
