@@ -174,8 +174,9 @@ def _collect(
             relative = dict(zip((other(role), role), problem.relative(anchors), strict=True))
             in_order = {name: relative[name] for name in ROLES}
             rows += [row | {"anchors": form} for row in _metrics(in_order, k, "relative")]
-        if result.coordinates:
-            found = jax.device_get(bootstrap.csls_matches(*result.coordinates, neighbours=k))
+        if result.maps is not None:
+            both = result.coordinates(problem.source, problem.target)
+            found = jax.device_get(bootstrap.csls_matches(*both, neighbours=k))
             rows += _mapped_precision(problem, found, role)
             if "failed" in result.notes:
                 roles = {"source": other(role), "target": role}

@@ -106,7 +106,8 @@ def run_iterated_procrustes(problem: Problem, run: Run) -> Result:
     """The orthogonal map fitted in turn with its own mutual matches (Lample et al. 2018)."""
     settings, found = run.settings.iterated_procrustes, run_procrustes(problem, run)
     for _ in range(settings.iterations):
-        matches = bootstrap.csls_matches(*found.coordinates, neighbours=settings.neighbours)
+        both = found.coordinates(problem.source, problem.target)
+        matches = bootstrap.csls_matches(*both, neighbours=settings.neighbours)
         mutual = problem.source * matches.mutual[:, None]
         found = _mapped(problem, procrustes(mutual, problem.target[matches.to_target]))
     return found
@@ -126,7 +127,7 @@ def run_self_learning(problem: Problem, run: Run) -> Result:
     source_map, target_map = advanced_maps(data, found)
     # The target vectors of least norm whose coordinates are nearest to those of the anchors.
     anchors = unit(problem.source_anchors @ source_map @ jnp.linalg.pinv(target_map))
-    return Result(anchors, (unit(data.source @ source_map), unit(data.target @ target_map)))
+    return Result(anchors, (source_map, target_map))
 
 
 def _unpaired(name: str, problem: Problem, run: Run) -> Result:
@@ -138,7 +139,7 @@ def _unpaired(name: str, problem: Problem, run: Run) -> Result:
 
 def _mapped(problem: Problem, transform) -> Result:
     anchors = unit(problem.source_anchors @ transform)
-    return Result(anchors, (unit(problem.source @ transform), problem.target))
+    return Result(anchors, (transform, jnp.eye(problem.target.shape[1])))
 
 
 @jax.jit

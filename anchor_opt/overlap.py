@@ -138,8 +138,9 @@ def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
     target = unit_relative(problem.target, result.anchors)
     found = top_k(source, target, run.settings.k)[1]
     rows = [_row("mrr", mrr(found, jnp.asarray(known[shared])), "relative")]
-    if result.coordinates is not None:
-        matches = bootstrap.csls_matches(*result.coordinates, neighbours=run.settings.k)
+    if result.maps is not None:
+        both = result.coordinates(problem.source, problem.target)
+        matches = bootstrap.csls_matches(*both, neighbours=run.settings.k)
         right = np.asarray(matches.to_target)[shared] == known[shared]
         rows.append(_row("p_at_1", right.mean(), "mapped"))
         if "failed" in result.notes:

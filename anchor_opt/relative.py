@@ -123,14 +123,20 @@ class Result(NamedTuple):
 
     Attributes:
       anchors: [k, d_target], parallel to the source space's first k anchors.
-      coordinates: unit rows of source and target in the method's own common coordinates; None if it
-        has none.
+      maps: of the rows of source and target into the method's own common coordinates, up to the
+        length of rows; None if it has none.
       notes: what the method reports about itself; it does not read the true pairing for it.
     """
 
     anchors: Float[Array, "k d_target"]
-    coordinates: tuple[Float[Array, "n r"], Float[Array, "m r"]] | None = None
+    maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]] | None = None
     notes: dict = {}  # noqa: RUF012  # never written to
+
+    def coordinates(
+        self, source: Float[Array, "n d_source"], target: Float[Array, "m d_target"]
+    ) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
+        """Unit rows of both spaces in the method's common coordinates."""
+        return unit(source @ self.maps[0]), unit(target @ self.maps[1])
 
 
 def sample(

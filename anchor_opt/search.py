@@ -66,10 +66,10 @@ class Converged(NamedTuple):
 
 def run(problem: Problem, run: Run) -> Result:
     """The bootstrap: `converge`, then anchors fitted to the mutual matches."""
-    state, data, _, notes = converge(problem, run)
+    state, data, maps, notes = converge(problem, run)
     matches, anchors = _fit(problem, run, data, problem.source, problem.target, state)
     rejected = rejected_pairs(matches, problem.source_pairs, problem.target_pairs)
-    return Result(anchors, bootstrap.coordinates(state, data), notes | {"rejected_pairs": rejected})
+    return Result(anchors, maps, notes | {"rejected_pairs": rejected})
 
 
 def converge(problem: Problem, run: Run) -> Converged:
@@ -119,9 +119,10 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
 
         (agreement - null agreement) / (1 - null agreement)
 
-    of `bootstrap.agreement`. The null agreement is that of the same loop from wrong pairs, with the
-    same number of steps: the fewer dimensions there are, the better maps fit wrong matches. If no
-    start succeeds, the search has failed, and the result of the highest agreement is returned.
+    of `bootstrap.agreement`. The null agreement is that of the same loop from wrong pairs, with as
+    many steps as the search took: the fewer dimensions there are, the better maps fit wrong
+    matches. If no start succeeds, the search has failed, and the result of the highest agreement
+    is returned.
 
     Returns:
       The state and the notes: agreement, null_agreement, gain, probability (of success, see
@@ -131,20 +132,26 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
     ranked = problem.ranks is not None
     data = _most_frequent(problem, settings.search_rows if ranked else UNRANKED_ROWS)
 
-    def search(start, data, **options):
-        options |= {"num_steps": settings.search_steps, "chunk": 4}
+    def search(start, data, num_steps, **options):
+        options |= {"num_steps": num_steps, "chunk": 4}
+        first = int(start.draw)
         state = run_loop(run, start, data, settings, **options)
-        return float(bootstrap.agreement(state, data, settings)), state
+        steps = (int(state.draw) - first) // 2
+        return float(bootstrap.agreement(state, data, settings)), state, steps
 
     # The rows of the target are in random order, so that pairing each with the next one is wrong.
     some = np.arange(max(len(data.source_pairs), 15))
     wrong = data._replace(source_pairs=some, target_pairs=(some + 1) % len(data.target))
-    null, _ = search(bootstrap.from_pairs(wrong), wrong, stage="null")
     curve = _fitted_curve(problem, run, data, data.source, data.target)
-    found = []
+    found, most = [], 0
     for name, start in _starts(problem, data, run):
-        found.append((*search(start, data, stage=f"search-{name}", evaluate=curve), name))
-        best, state, name = max(found, key=lambda one: one[0])
+        options = {"stage": f"search-{name}", "evaluate": curve}
+        agreement, state, steps = search(start, data, settings.search_steps, **options)
+        found.append((agreement, name, state))
+        if steps > most:  # the null search is continued
+            most = steps
+            null, _, _ = search(bootstrap.from_pairs(wrong), wrong, most, stage="null")
+        best, name, state = max(found, key=lambda one: one[0])
         gain = (best - null) / max(1 - null, 1e-6)
         if gain >= settings.min_gain:
             break

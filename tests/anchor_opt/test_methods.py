@@ -53,7 +53,8 @@ def run_method(name, problem, path, **changes):
 
 
 def fraction_right(found, problem):
-    nearest = jnp.argmax(found.coordinates[0] @ found.coordinates[1].T, axis=1)
+    source, target = found.coordinates(problem.source, problem.target)
+    nearest = jnp.argmax(source @ target.T, axis=1)
     return (np.asarray(nearest) == problem.truth).mean()
 
 
@@ -63,8 +64,8 @@ def test_every_method_gives_finite_anchors_and_unit_coordinates(name, problem, t
     assert found.anchors.shape == (10 if name == "seed" else 40, 30)
     assert np.isfinite(np.asarray(found.anchors)).all()
     json.dumps(found.notes)
-    if found.coordinates:
-        source, target = found.coordinates
+    if found.maps is not None:
+        source, target = found.coordinates(problem.source, problem.target)
         assert len(source) == len(target) == 500
         np.testing.assert_allclose(jnp.linalg.norm(target, axis=1), 1, atol=1e-5)
 
