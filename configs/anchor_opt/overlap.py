@@ -8,8 +8,11 @@ that have failed without saying so, or have succeeded and are reported as failed
 was used to choose a constant of the method.
 """
 
+import dataclasses
+
 from ml_collections import ConfigDict
 
+from anchor_opt import unpaired
 from configs.anchor_opt import retrieval
 
 
@@ -34,6 +37,8 @@ def get_config() -> ConfigDict:
     config.optimise = ("target",)
     config.methods = ("gt", "seed", "algorithm1", "bootstrap", "lstsq_truth")
     config.random_seeds = (0, 1, 2)
+    for name, (_, kind) in unpaired.METHODS.items():  # the values are commented where they stand
+        config[name] = ConfigDict(dataclasses.asdict(kind()))
     config.when_quick = ConfigDict()
     config.when_quick.pairs = ("glove100:word2vec",)
     config.when_quick.num_rows = 500

@@ -13,7 +13,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt import search, starts, unpaired
+from anchor_opt import search, starts
 
 OF_WORDS = (  # values below without a meaning for texts and images (stitching.py, vision.py)
     "source_words",
@@ -100,8 +100,6 @@ def get_config() -> ConfigDict:
     config.self_learning.patience = 50
     config.self_learning.tolerance = 1e-6
     config.self_learning.steps = 1_000  # at most
-    for name, (_, kind) in unpaired.METHODS.items():  # the values are commented where they stand
-        config[name] = ConfigDict(dataclasses.asdict(kind()))
 
     # Figures: words whose neighbours are coloured in the scatter of the relative spaces
     config.figure_words = ("music", "doctor", "london", "football", "water", "money")

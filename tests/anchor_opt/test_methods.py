@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import runner
+from anchor_opt import runner, unpaired
 from anchor_opt.methods import METHODS
 from anchor_opt.relative import Run, sample, unit_relative
 from common.linear import preprocess
@@ -23,6 +23,11 @@ CHANGES = {
     "bootstrap.search_steps": 20,
     "bootstrap.search_rows": 300,
     "bootstrap.group_rows": 100,
+}
+FEWER_STEPS = {
+    "mini_vec2vec": unpaired.MiniVec2Vec(num_draws=4, num_restarts=4, steps=4, last_clusters=50),
+    "rosetta": unpaired.Rosetta(num_draws=4, num_restarts=4, steps=4),
+    "goat": unpaired.Goat(steps=2, iterations=20),
 }
 
 
@@ -47,7 +52,9 @@ def run_method(name, problem, path, **changes):
     config = get_config()
     config.update_from_flattened_dict(CHANGES)
     values = runner.grid(config).settings
-    values = dataclasses.replace(values, bootstrap=dataclasses.replace(values.bootstrap, **changes))
+    values = dataclasses.replace(
+        values, bootstrap=dataclasses.replace(values.bootstrap, **changes), **FEWER_STEPS
+    )
     run = Run(settings=values, work=Workdir(path, {}), part=name, random_seed=0)
     return METHODS[name](problem, run)
 
