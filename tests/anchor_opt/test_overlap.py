@@ -87,14 +87,14 @@ def test_the_experiment_on_real_words(tmp_path):
     config.pairs = ("minilm:minilm_input",)
     config.algorithm1.steps = 20
     config.methods = ("gt", "bootstrap")
-    config.known_pairs = (2, 60)
+    config.known_pairs = (30,)
     table = overlap.overlap(config, Workdir(tmp_path, {}), cache_dir())
     assert "False success" in table and "MRR over shared" in table
     assert "P@1 of the method's own map over known pairs" in table
     rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
     for row in select(rows, metric="mrr", method="bootstrap"):
-        assert row.mean > 0.5 or row.num_pairs == 2
+        assert row.mean > 0.5
     searches = select(rows, metric="false_success")
-    assert len(searches) == 4 and all(row.mean == 0 for row in searches)
+    assert len(searches) == 3 and all(row.mean == 0 for row in searches)
     for name in ("mrr.png", "detector.png"):
         assert (tmp_path / name).stat().st_size > 0

@@ -45,7 +45,7 @@ def test_a_rotated_copy_is_found(name, spaces, num_pairs):
 
 def test_the_batches_of_rosetta_need_not_hold_all_rows():
     source, target, order = skewed_spaces()
-    settings = unpaired.Rosetta(num_clusters=8, num_restarts=40, draw_rows=200, steps=10)
+    settings = unpaired.Rosetta(num_clusters=8, num_restarts=20, draw_rows=200, steps=5)
     found = unpaired.rosetta(source, target, (order[:2], np.arange(2)), settings, 0)
     nearest = np.argmax((source @ found) @ target.T, axis=1)
     assert (nearest[order] == np.arange(300)).mean() > 0.9
