@@ -12,7 +12,7 @@ The rows are in an order that does not tell which of them belong together.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import jax
@@ -115,14 +115,15 @@ def cluster_modes(
       For each kind with at least a tenth of the draws, the more frequent one first: the centres of
       both spaces, all draws joined, row i of both matched.
     """
-    keys = jax.random.split(key, 3)
-    centres = []
-    for one, x in zip(keys[:2], (source, target), strict=True):
-        rows = min(settings.draw_rows, 2 * len(x) // 3)
-        centres.append(draw_centres(one, x, settings.num_clusters, settings.num_draws, rows))
-    kernels = map(centred_kernel, centres)
-    matched = assign(keys[2], *kernels, restarts=settings.num_restarts, swaps=settings.swaps)
-    centres[1] = jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
+    centres = matched_centres(
+        jax.random.split(key, 3),
+        (source, target),
+        num_clusters=settings.num_clusters,
+        num_draws=settings.num_draws,
+        rows=[min(settings.draw_rows, 2 * len(x) // 3) for x in (source, target)],
+        restarts=settings.num_restarts,
+        swaps=settings.swaps,
+    )
     left, right = (c - c.mean(axis=1, keepdims=True) for c in centres)
     moments = unit(jnp.einsum("scd,sce->sde", left, right).reshape(settings.num_draws, -1))
     sign = jnp.linalg.eigh(moments @ moments.T)[1][:, -1] > 0
@@ -130,6 +131,44 @@ def cluster_modes(
     kinds = [kind for kind in kinds if len(kind) >= settings.num_draws / 10]
     joined = (tuple(c[kind].reshape(-1, c.shape[2]) for c in centres) for kind in kinds)
     return sorted(joined, key=lambda both: -len(both[0]))
+
+
+def matched_centres(
+    keys: Sequence[jax.Array],
+    spaces: tuple[Float[Array, "n d"], Float[Array, "m e"]],
+    known: tuple[Float[Array, "p d"], Float[Array, "p e"]] | None = None,
+    *,
+    num_clusters: int,
+    num_draws: int,
+    rows: Sequence[int],
+    restarts: int,
+    swaps: int = 60,
+) -> tuple[Centres, Centres]:
+    """Cluster centres of both spaces for several draws, row i of both matched by `assign`.
+
+    Args:
+      keys: of the draws of each space, and of the assignments.
+      spaces: unit rows.
+      known: rows in known pairs, whose similarities to the centres are the linear term.
+      num_clusters: see `draw_centres`, as num_draws.
+      num_draws: s.
+      rows: rows in a draw of each space.
+      restarts: see `assign`, as swaps.
+      swaps: at most, of each restart.
+    """
+    centres = [
+        draw_centres(key, x, num_clusters, num_draws, count)
+        for key, x, count in zip(keys[:2], spaces, rows, strict=True)
+    ]
+    known = known or [x[:0] for x in spaces]
+    kernels = [
+        centred_kernel(jnp.concatenate([c, jnp.broadcast_to(k, (len(c), *k.shape))], axis=1))
+        for c, k in zip(centres, known, strict=True)
+    ]
+    free = [k[:, :num_clusters, :num_clusters] for k in kernels]
+    linear = jnp.einsum("sip,sjp->sij", *(k[:, :num_clusters, num_clusters:] for k in kernels))
+    matched = assign(keys[2], *free, linear, restarts=restarts, swaps=swaps)
+    return centres[0], jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
 
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_draws", "rows", "steps"))
@@ -195,10 +234,10 @@ def assign(
     key: jax.Array,
     source: Float[Array, "s c c"],
     target: Float[Array, "s c c"],
-    linear: Float[Array, "s c c"] | None = None,
+    linear: Float[Array, "s c c"],
     *,
     restarts: int,
-    swaps: int = 60,
+    swaps: int,
 ) -> Int[Array, "s c"]:
     """Quadratic assignment by 2-opt: p that maximises sum_ij A_ij B_p(i)p(j) + 2 sum_i L_ip(i).
 
@@ -214,7 +253,7 @@ def assign(
       key: of the random permutations.
       source: symmetric matrices A of s problems.
       target: symmetric matrices B.
-      linear: L; None: zero.
+      linear: L.
       restarts: random permutations of each problem, of which the best is returned.
       swaps: swaps at most from each of them.
 
@@ -222,8 +261,6 @@ def assign(
       p of each problem: the row of B that is matched with each row of A.
     """
     size = source.shape[1]
-
-    linear = jnp.zeros_like(source) if linear is None else linear
 
     def gains(a, b, scores, p):
         c = b[p][:, p]

@@ -81,15 +81,14 @@ def mini_vec2vec(
     """
     keys = jax.random.split(jax.random.key(random_seed), 5)
     spaces = source, target
-    centres = [
-        starts.draw_centres(
-            key, x, settings.num_clusters, settings.num_draws, min(settings.draw_rows, len(x))
-        )
-        for key, x in zip(keys[:2], spaces, strict=True)
-    ]
-    kernels = map(starts.centred_kernel, centres)
-    matched = starts.assign(keys[2], *kernels, restarts=settings.num_restarts)
-    centres[1] = jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
+    centres = starts.matched_centres(
+        keys[:3],
+        spaces,
+        num_clusters=settings.num_clusters,
+        num_draws=settings.num_draws,
+        rows=[min(settings.draw_rows, len(x)) for x in spaces],
+        restarts=settings.num_restarts,
+    )
     described = [
         unit(x @ unit(jnp.concatenate([c.reshape(-1, x.shape[1]), x[rows]])).T)
         for x, c, rows in zip(spaces, centres, pairs, strict=True)
@@ -134,31 +133,27 @@ def rosetta(
     scores, and then in turn to the assignment of x W y' on random batches. Known pairs enter the
     quadratic assignment as a linear term and the fits with as much weight as the matched rows.
     """
-    keys = jax.random.split(jax.random.key(random_seed), 3)
     spaces, rng = (source, target), np.random.default_rng(random_seed)
     drawn = [min(settings.draw_rows, len(x)) for x in spaces]
-    centres = [
-        starts.draw_centres(key, x, settings.num_clusters, settings.num_draws, rows)
-        for key, x, rows in zip(keys[:2], spaces, drawn, strict=True)
-    ]
-    known = [x[rows] for x, rows in zip(spaces, pairs, strict=True)]
-    kernels = [
-        starts.centred_kernel(jnp.concatenate([c, jnp.broadcast_to(k, (len(c), *k.shape))], axis=1))
-        for c, k in zip(centres, known, strict=True)
-    ]
-    count = settings.num_clusters
-    free = [k[:, :count, :count] for k in kernels]
-    linear = jnp.einsum("sip,sjp->sij", *(k[:, :count, count:] for k in kernels))
-    matched = starts.assign(keys[2], *free, linear, restarts=settings.num_restarts)
-    partners = jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
-    mapped = jnp.einsum("scd,sce->de", centres[0], partners)
-    before = None
+    known = source[pairs[0]], target[pairs[1]]
+    centres = starts.matched_centres(
+        jax.random.split(jax.random.key(random_seed), 3),
+        spaces,
+        known,
+        num_clusters=settings.num_clusters,
+        num_draws=settings.num_draws,
+        rows=drawn,
+        restarts=settings.num_restarts,
+    )
+    mapped = jnp.einsum("scd,sce->de", *centres)
+    whole, batch, before = drawn == [len(source), len(target)], spaces, None
     for _ in range(settings.steps + 1):
-        batch = [x[rng.permutation(len(x))[:rows]] for x, rows in zip(spaces, drawn, strict=True)]
-        if drawn == [len(source), len(target)]:
-            batch = spaces
+        if not whole:
+            batch = [
+                x[rng.permutation(len(x))[:rows]] for x, rows in zip(spaces, drawn, strict=True)
+            ]
         rows, columns = linear_sum_assignment(batch[0] @ mapped @ batch[1].T, maximize=True)
-        if batch is spaces and before is not None and np.array_equal(columns, before):
+        if whole and before is not None and np.array_equal(columns, before):
             break
         before = columns
         scale = jnp.sqrt(len(rows) / max(len(known[0]), 1))

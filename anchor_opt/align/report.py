@@ -119,7 +119,7 @@ def figure(source: Space, target: Space, found: Alignment, records: Sequence[dic
     for record in records:
         stage = record["part"].removeprefix("align/")
         if "objective" in record and stage.startswith(("search-", "null")):
-            start = {"null": "wrong pairs"}.get(stage, stage.removeprefix("search-"))
+            start = "wrong pairs" if stage == "null" else stage.removeprefix("search-")
             curves.setdefault(start, []).append((record["step"], record["objective"]))
     for start, points in curves.items():
         search.plot(*zip(*points, strict=True), marker="o", ms=3, label=f"from {start}")
