@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
+from scipy.optimize import linear_sum_assignment
 
 from common.linear import unit
 from common.parallel import block_rows, scan_rows
@@ -282,14 +284,8 @@ def grouped_step(state: State, index, data: Data, settings: Grouped) -> tuple[St
     def add(total, rows):
         covariance, objective = total
         source, target = (x[i] for x, i in zip(spaces, rows, strict=True))
-        # As `csls_matches`, which streams rows and so computes the products twice: a group's fit
-        # into memory.
-        similarity = products(source, target)
-        hubness = [
-            largest(s, min(settings.neighbours, s.shape[1]))[0].mean(axis=1)
-            for s in (similarity, similarity.T)
-        ]
-        score = 2 * similarity - hubness[0][:, None] - hubness[1]
+        # As `csls_matches`, which streams rows and so computes the products twice.
+        score = _scores(source, target, settings.neighbours)
         x, y = data.source[rows[0]], data.target[rows[1]]
         # As in CSLS, the hubness of the row itself does not change which row is its best match.
         covariance += x.T @ y[score.argmax(axis=1)] + x[score.argmax(axis=0)].T @ y
@@ -301,6 +297,36 @@ def grouped_step(state: State, index, data: Data, settings: Grouped) -> tuple[St
     (covariance, objective), _ = lax.scan(add, init, rows)
     objective /= count
     return _advanced(state, index, covariance, objective, settings), {"objective": objective}
+
+
+@partial(jax.jit, static_argnames="neighbours")
+def _scores(source: Array, target: Array, neighbours: int) -> Float[Array, "n m"]:
+    """CSLS of all pairs of rows, held in memory."""
+    similarity = products(source, target)
+    hubness = [
+        largest(s, min(neighbours, s.shape[1]))[0].mean(axis=1) for s in (similarity, similarity.T)
+    ]
+    return 2 * similarity - hubness[0][:, None] - hubness[1]
+
+
+def one_to_one(
+    state: State, data: Data, neighbours: int
+) -> tuple[Int[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    """The one-to-one matching of largest total CSLS, by scipy; all [n, m] scores are held.
+
+    Items that exclude each other as partners are matched better than by nearest neighbours, of
+    which several may choose the same row. Items without a partner are matched too, mostly with a
+    negative score: one below the mean similarity to the nearest rows.
+
+    Returns:
+      The target row of each source row, and whether they are a pair of positive score.
+    """
+    score = np.asarray(_scores(*coordinates(state, data), neighbours))
+    rows, columns = linear_sum_assignment(score, maximize=True)
+    to_target = np.zeros(len(score), np.int32)
+    chosen = np.zeros(len(score), bool)
+    to_target[rows], chosen[rows] = columns, score[rows, columns] > 0
+    return to_target, chosen
 
 
 @partial(jax.jit, static_argnames="settings")

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import logging
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
 from anchor_opt import bootstrap, starts
 from anchor_opt.bootstrap import Data, Matches, State
@@ -25,6 +25,7 @@ from common.retrieval import Dictionary, top_k
 # Of rows without ranks the partner of each may be anywhere, and the search takes so many at first.
 UNRANKED_ROWS = 20_000
 UNRANKED_START_ROWS = 5_000  # the similarities [n, n] of so many rows fit into memory
+ONE_TO_ONE_ROWS = 5_000  # at most, of both spaces, that are matched one to one; measured
 # Of the logistic regression of success on the gain, on 45 development problems, see docs/results.
 STEEPNESS = 27.0
 
@@ -55,27 +56,35 @@ class Converged(NamedTuple):
       state: its maps, of the rows of `data`.
       data: all rows of the problem, partly whitened.
       maps: of the problem's own rows into the common coordinates, up to the length of rows.
+      to_target: the target row that is matched with each source row.
+      chosen: whether they are one of the pairs to which the maps are fitted.
       notes: agreement, null_agreement, gain, probability, failed, and start, see `_search`.
     """
 
     state: State
     data: Data
     maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]
+    to_target: Int[ArrayLike, " n"]
+    chosen: Bool[ArrayLike, " n"]
     notes: dict
 
 
 def run(problem: Problem, run: Run) -> Result:
-    """The bootstrap: `converge`, then anchors fitted to the mutual matches."""
-    state, data, maps, notes = converge(problem, run)
-    matches, anchors = _fit(problem, run, data, problem.source, problem.target, state)
+    """The bootstrap: `converge`, then anchors fitted to the matched pairs."""
+    found = converge(problem, run)
+    spaces = problem.source, problem.target
+    anchors = bootstrap.fit_anchors(*spaces, problem.source_anchors, found.to_target, found.chosen)
+    matches = bootstrap.current_matches(found.state, found.data, run.settings.bootstrap.neighbours)
     rejected = rejected_pairs(matches, problem.source_pairs, problem.target_pairs)
-    return Result(anchors, maps, notes | {"rejected_pairs": rejected})
+    return Result(anchors, found.maps, found.notes | {"rejected_pairs": rejected})
 
 
 def converge(problem: Problem, run: Run) -> Converged:
     """Search and refinement, which also work if the truth is unknown and the sizes differ.
 
     The refinement uses all rows. Both spaces are partly whitened, so that minor directions count.
+    At its end the maps are fitted to the one-to-one matching of the rows if there are not too many
+    of them, and otherwise to the mutual matches.
     """
     settings = run.settings.bootstrap
     state, notes = _search(problem, run)
@@ -97,8 +106,15 @@ def converge(problem: Problem, run: Run) -> Converged:
         chunk=2,
         evaluate=_fitted_curve(problem, run, data, problem.source, problem.target),
     )
+    if max(len(data.source), len(data.target)) <= ONE_TO_ONE_ROWS:
+        to_target, chosen = bootstrap.one_to_one(state, data, settings.neighbours)
+    else:
+        matches = bootstrap.current_matches(state, data, settings.neighbours)
+        to_target, chosen = matches.to_target, matches.mutual
+    fitted = jnp.where(chosen[:, None], data.target[to_target], 0.0)
+    state = bootstrap.from_maps(*bootstrap.common_maps(data.source.T @ fitted, settings.reweight))
     maps = whiten[0] @ state.source_map, whiten[1] @ state.target_map
-    return Converged(state=state, data=data, maps=maps, notes=notes)
+    return Converged(state, data, maps, to_target, chosen, notes)
 
 
 def rejected_pairs(
@@ -234,21 +250,20 @@ def _whitened(problem: Problem, data: Data, power: float) -> tuple[Data, Array, 
     return data._replace(source=source, target=target), source_map, target_map
 
 
-def _fit(
-    problem: Problem, run: Run, data: Data, source: Array, target: Array, state: State
-) -> tuple[Matches, Array]:
-    """A state's matches, and anchors fitted to the mutual ones.
+def _fitted_curve(
+    problem: Problem, run: Run, data: Data, source: Array, target: Array
+) -> Callable[[State], dict] | None:
+    """`curve` of anchors that are fitted to a state's mutual matches.
 
     `source` and `target` are the rows of `data`, unwhitened.
     """
-    matches = bootstrap.current_matches(state, data, run.settings.bootstrap.neighbours)
-    given = source, target, problem.source_anchors, matches.to_target, matches.mutual
-    return matches, bootstrap.fit_anchors(*given)
 
+    def anchors(state):
+        found = bootstrap.current_matches(state, data, run.settings.bootstrap.neighbours)
+        given = source, target, problem.source_anchors, found.to_target, found.mutual
+        return bootstrap.fit_anchors(*given)
 
-def _fitted_curve(problem: Problem, run: Run, *rows) -> Callable[[State], dict] | None:
-    """`curve` of the anchors that `_fit` gives for a state."""
-    return curve(problem, run, lambda state: _fit(problem, run, *rows, state)[1])
+    return curve(problem, run, anchors)
 
 
 def curve(

@@ -1,3 +1,5 @@
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +41,26 @@ def test_matches_have_the_highest_csls_in_both_directions(seed, n, m, neighbours
     )
     back = np.asarray(found.to_source)[np.asarray(found.to_target)]
     np.testing.assert_array_equal(found.mutual, back == np.arange(n))
+
+
+@given(st.integers(0, 100), st.integers(2, 6), st.integers(2, 6))
+@settings(max_examples=8, deadline=None)  # each shape is compiled
+def test_the_one_to_one_matching_has_the_largest_total_csls(seed, n, m):
+    x, y = unit_rows(seed, n, 4), unit_rows(seed + 1, m, 4)
+    maps = np.eye(4, dtype=np.float32), np.eye(4, dtype=np.float32)
+    empty = np.zeros(0, int)
+    data = bootstrap.Data(source=x, target=y, source_pairs=empty, target_pairs=empty)
+    to_target, chosen = bootstrap.one_to_one(bootstrap.from_maps(*maps), data, 2)
+    scores = csls(x, y, 2)
+    small, large = (scores, m) if n <= m else (scores.T, n)
+    totals = {
+        p: sum(small[i, j] for i, j in enumerate(p))
+        for p in itertools.permutations(range(large), len(small))
+    }
+    best = max(totals, key=totals.get)
+    pairs = set(enumerate(best)) if n <= m else {(i, j) for j, i in enumerate(best)}
+    expected = {(i, j) for i, j in pairs if scores[i, j] > 0}
+    assert {(i, to_target[i]) for i in np.flatnonzero(chosen)} == expected
 
 
 def test_of_equal_scores_the_lower_row_is_matched():
