@@ -310,7 +310,7 @@ def _scores(source: Array, target: Array, neighbours: int) -> Float[Array, "n m"
 
 
 def one_to_one(
-    state: State, data: Data, neighbours: int
+    source: Float[Array, "n r"], target: Float[Array, "m r"], neighbours: int
 ) -> tuple[Int[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
     """The one-to-one matching of largest total CSLS, by scipy; all [n, m] scores are held.
 
@@ -318,15 +318,56 @@ def one_to_one(
     which several may choose the same row. Items without a partner are matched too, mostly with a
     negative score: one below the mean similarity to the nearest rows.
 
+    Args:
+      source: unit rows.
+      target: unit rows.
+      neighbours: of CSLS.
+
     Returns:
       The target row of each source row, and whether they are a pair of positive score.
     """
-    score = np.asarray(_scores(*coordinates(state, data), neighbours))
+    score = np.asarray(_scores(source, target, neighbours))
     rows, columns = linear_sum_assignment(score, maximize=True)
     to_target = np.zeros(len(score), np.int32)
     chosen = np.zeros(len(score), bool)
     to_target[rows], chosen[rows] = columns, score[rows, columns] > 0
     return to_target, chosen
+
+
+@partial(jax.jit, static_argnames="settings")
+def validation(
+    data: Data,
+    to_target: Int[Array, " n"],
+    chosen: Bool[Array, " n"],
+    folds: Int[Array, "f q"],
+    settings: Loop,
+) -> Float[Array, ""]:
+    """Cross-validates the fit of maps to matched pairs.
+
+    Maps are fitted to the pairs outside of a fold and match the source rows of the fold by CSLS
+    among all target rows.
+
+    Args:
+      data: both spaces.
+      to_target: the target row that is matched with each source row.
+      chosen: whether they are a pair.
+      folds: source rows of each fold; a row that is in no pair takes no part.
+      settings: of the fit.
+
+    Returns:
+      The fraction of the folds' pairs that are found again.
+    """
+    partners = jnp.where(chosen[:, None], data.target[to_target], 0.0)
+    covariance = data.source.T @ partners
+
+    def found_again(rows):
+        source = data.source[rows]
+        maps = common_maps(covariance - source.T @ partners[rows], settings.reweight)
+        both = unit(source @ maps[0]), unit(data.target @ maps[1])
+        score = _scores(*both, settings.neighbours)
+        return ((score.argmax(axis=1) == to_target[rows]) & chosen[rows]).sum()
+
+    return lax.map(found_again, folds).sum() / jnp.maximum(chosen[folds].sum(), 1)
 
 
 @partial(jax.jit, static_argnames="settings")

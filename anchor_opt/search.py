@@ -1,11 +1,11 @@
-"""The bootstrap as a method: search, refine on all rows, fit the anchors.
+"""The bootstrap as a method: search, refine on all rows, fit maps and anchors to the matched pairs.
 
 The mathematics is in bootstrap.py and starts.py; this module runs it, decides without labels
 whether it has succeeded, and logs it.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,21 +48,23 @@ class Settings(bootstrap.Loop):
     refine_steps: int = 10  # at most
     refine_tolerance: float = 1e-3  # as `tolerance`
 
+    # Fit, to all rows
+    rounds: int = 2  # of matching and fitting, measured
+    whitenings: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75)  # powers; cross-validation chooses one
+    folds: int = 4  # of the cross-validation
+    fold_rows: int = 1_000  # at most, of a fold
+
 
 class Converged(NamedTuple):
     """The result of the bootstrap before anchors are fitted.
 
     Attributes:
-      state: its maps, of the rows of `data`.
-      data: all rows of the problem, partly whitened.
-      maps: of the problem's own rows into the common coordinates, up to the length of rows.
+      maps: of the problem's rows into the common coordinates, up to the length of rows.
       to_target: the target row that is matched with each source row.
       chosen: whether they are one of the pairs to which the maps are fitted.
       notes: agreement, null_agreement, gain, probability, failed, and start, see `_search`.
     """
 
-    state: State
-    data: Data
     maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]
     to_target: Int[ArrayLike, " n"]
     chosen: Bool[ArrayLike, " n"]
@@ -71,30 +73,36 @@ class Converged(NamedTuple):
 
 def run(problem: Problem, run: Run) -> Result:
     """The bootstrap: `converge`, then anchors fitted to the matched pairs."""
-    found = converge(problem, run)
+    maps, to_target, chosen, notes = converge(problem, run)
     spaces = problem.source, problem.target
-    anchors = bootstrap.fit_anchors(*spaces, problem.source_anchors, found.to_target, found.chosen)
-    matches = bootstrap.current_matches(found.state, found.data, run.settings.bootstrap.neighbours)
+    found = Result(
+        bootstrap.fit_anchors(*spaces, problem.source_anchors, to_target, chosen), maps, notes
+    )
+    neighbours = run.settings.bootstrap.neighbours
+    matches = bootstrap.csls_matches(*found.coordinates(*spaces), neighbours=neighbours)
     rejected = rejected_pairs(matches, problem.source_pairs, problem.target_pairs)
-    return Result(anchors, found.maps, found.notes | {"rejected_pairs": rejected})
+    return found._replace(notes=notes | {"rejected_pairs": rejected})
 
 
 def converge(problem: Problem, run: Run) -> Converged:
-    """Search and refinement, which also work if the truth is unknown and the sizes differ.
-
-    The refinement uses all rows. Both spaces are partly whitened, so that minor directions count.
-    At its end the maps are fitted to the one-to-one matching of the rows if there are not too many
-    of them, and otherwise to the mutual matches.
-    """
-    settings = run.settings.bootstrap
+    """Search, refinement and fit; the truth may be unknown and the sizes of the spaces differ."""
     state, notes = _search(problem, run)
-    data, *whiten = _whitened(problem, all_rows(problem), settings.refine_whiten)
+    data = all_rows(problem)
+    maps = _refined(problem, run, data, state)
+    return Converged(*_fitted(data, maps, run.settings.bootstrap), notes)
+
+
+def _refined(problem: Problem, run: Run, data: Data, state: State) -> tuple[Array, Array]:
+    """The loop on all rows, partly whitened, so that minor directions count."""
+    settings = run.settings.bootstrap
+    power = settings.refine_whiten
+    whitened, *whiten = _whitened(data, power)
     # The rows of a whitened space, multiplied by the inverse, are the former rows up to length.
-    undo = [whitening(x, -settings.refine_whiten) for x in (problem.source, problem.target)]
+    undo = [whitening(x, -power) for x in (data.source, data.target)]
     state = run_loop(
         run,
         bootstrap.from_maps(undo[0] @ state.source_map, undo[1] @ state.target_map),
-        data,
+        whitened,
         dataclasses.replace(
             settings,
             pair_weight=0.0,  # so that pairs which contradict the other matches are rejected
@@ -104,17 +112,45 @@ def converge(problem: Problem, run: Run) -> Converged:
         stage="refine",
         num_steps=settings.refine_steps,
         chunk=2,
-        evaluate=_fitted_curve(problem, run, data, problem.source, problem.target),
+        evaluate=_fitted_curve(problem, run, whitened, data.source, data.target),
     )
-    if max(len(data.source), len(data.target)) <= ONE_TO_ONE_ROWS:
-        to_target, chosen = bootstrap.one_to_one(state, data, settings.neighbours)
-    else:
-        matches = bootstrap.current_matches(state, data, settings.neighbours)
-        to_target, chosen = matches.to_target, matches.mutual
-    fitted = jnp.where(chosen[:, None], data.target[to_target], 0.0)
-    state = bootstrap.from_maps(*bootstrap.common_maps(data.source.T @ fitted, settings.reweight))
-    maps = whiten[0] @ state.source_map, whiten[1] @ state.target_map
-    return Converged(state, data, maps, to_target, chosen, notes)
+    return whiten[0] @ state.source_map, whiten[1] @ state.target_map
+
+
+def _fitted(
+    data: Data, maps: tuple[Array, Array], settings: Settings
+) -> tuple[tuple[Array, Array], Int[ArrayLike, " n"], Bool[ArrayLike, " n"]]:
+    """Matches all rows and fits maps to the pairs, in turn: fields of `Converged`.
+
+    Rows are matched one to one if there are not too many, and otherwise with their mutual nearest
+    rows. How much whitening before the fit is good depends on the number of rows for the
+    dimensions; it is chosen by cross-validation on the pairs.
+    """
+    size = min(settings.fold_rows, len(data.source) // settings.folds)
+    rows = np.random.default_rng(0).permutation(len(data.source))
+    folds = rows[: settings.folds * size].reshape(settings.folds, size)
+    for _ in range(settings.rounds):
+        to_target, chosen = _pairs(data, maps, settings.neighbours)
+        best = -1.0
+        for power in settings.whitenings:
+            whitened, *whiten = _whitened(data, power)
+            found_again = bootstrap.validation(whitened, to_target, chosen, folds, settings)
+            if found_again > best:
+                partners = jnp.where(chosen[:, None], whitened.target[to_target], 0.0)
+                fitted = bootstrap.common_maps(whitened.source.T @ partners, settings.reweight)
+                best, maps = found_again, tuple(map(jnp.matmul, whiten, fitted))
+    return maps, to_target, chosen
+
+
+def _pairs(
+    data: Data, maps: Sequence[Array], neighbours: int
+) -> tuple[Int[ArrayLike, " n"], Bool[ArrayLike, " n"]]:
+    """The target row of each source row in common coordinates, and whether they are a pair."""
+    both = bootstrap.coordinates(bootstrap.from_maps(*maps), data)
+    if max(map(len, both)) <= ONE_TO_ONE_ROWS:
+        return bootstrap.one_to_one(*both, neighbours)
+    found = bootstrap.csls_matches(*both, neighbours=neighbours)
+    return found.to_target, found.mutual
 
 
 def rejected_pairs(
@@ -243,11 +279,12 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
         yield f"{name}-geometry", bootstrap.from_maps(*maps)
 
 
-def _whitened(problem: Problem, data: Data, power: float) -> tuple[Data, Array, Array]:
-    """Unit rows of `data`, whitened by the moments of all rows, and the two whitening matrices."""
-    source_map, target_map = whitening(problem.source, power), whitening(problem.target, power)
-    source, target = unit(data.source @ source_map), unit(data.target @ target_map)
-    return data._replace(source=source, target=target), source_map, target_map
+@jax.jit
+def _whitened(data: Data, power: float) -> tuple[Data, Array, Array]:
+    """Unit rows of both spaces, whitened in part, and the two whitening matrices."""
+    maps = whitening(data.source, power), whitening(data.target, power)
+    source, target = unit(data.source @ maps[0]), unit(data.target @ maps[1])
+    return data._replace(source=source, target=target), *maps
 
 
 def _fitted_curve(

@@ -47,10 +47,7 @@ def test_matches_have_the_highest_csls_in_both_directions(seed, n, m, neighbours
 @settings(max_examples=8, deadline=None)  # each shape is compiled
 def test_the_one_to_one_matching_has_the_largest_total_csls(seed, n, m):
     x, y = unit_rows(seed, n, 4), unit_rows(seed + 1, m, 4)
-    maps = np.eye(4, dtype=np.float32), np.eye(4, dtype=np.float32)
-    empty = np.zeros(0, int)
-    data = bootstrap.Data(source=x, target=y, source_pairs=empty, target_pairs=empty)
-    to_target, chosen = bootstrap.one_to_one(bootstrap.from_maps(*maps), data, 2)
+    to_target, chosen = bootstrap.one_to_one(x, y, 2)
     scores = csls(x, y, 2)
     small, large = (scores, m) if n <= m else (scores.T, n)
     totals = {
@@ -143,6 +140,28 @@ def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
     np.testing.assert_allclose(
         bootstrap.agreement(state, data, LOOP), expected, atol=2 / len(mutual)
     )
+
+
+def test_the_validation_leaves_out_the_pairs_that_are_to_be_found_again():
+    x, y, truth = rotated_spaces()
+    x, y = np.asarray(x), np.asarray(y)
+    data = data_of((x, y, truth), np.arange(0))
+    rng = np.random.default_rng(0)
+    chosen = rng.random(len(x)) < 0.8
+    to_target = np.where(rng.random(len(x)) < 0.7, truth, rng.permutation(truth))
+    folds = rng.permutation(len(x))[: 4 * (len(x) // 5)].reshape(4, -1)
+    right = 0
+    for fold in folds:
+        rows = np.setdiff1d(np.flatnonzero(chosen), fold)
+        left, values, transposed = np.linalg.svd(x[rows].T @ y[to_target[rows]])
+        scale = np.sqrt(values / values[0])
+        z, w = x[fold] @ (left[:, : len(scale)] * scale), y @ (transposed[: len(scale)].T * scale)
+        z, w = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (z, w))
+        right += ((csls(z, w, 10).argmax(1) == to_target[fold]) & chosen[fold]).sum()
+    expected = right / chosen[folds].sum()
+    assert 0.3 < expected < 0.9
+    found = bootstrap.validation(data, jnp.asarray(to_target), jnp.asarray(chosen), folds, LOOP)
+    np.testing.assert_allclose(found, expected, atol=2 / chosen[folds].sum())
 
 
 def test_one_group_takes_the_step_of_the_loop():
