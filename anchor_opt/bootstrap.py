@@ -51,6 +51,7 @@ class Grouped(Loop):
 
     patience: int = 30  # steps without gain before the loop ends, measured
     groups: int  # groups of the rows of each space
+    group_rows: int | None = None  # rows of a group; None: the groups hold all rows
 
 
 class State(NamedTuple):
@@ -272,13 +273,15 @@ def grouped_step(state: State, index, data: Data, settings: Grouped) -> tuple[St
     Both spaces are cut into as many groups, and the rows of a group are matched with those of one
     group of the other space alone. This leaves out most similarities at random, which lets the loop
     leave a poor start (Artetxe et al. 2018), like `keep_prob`; but those that are left out are not
-    computed, so that a step takes 1 / groups of the time. All groups are on one device.
+    computed, so that a step takes 1 / groups of the time. With `group_rows`, rows may be left out
+    as well. All groups are on one device.
     """
     spaces, count = coordinates(state, data), settings.groups
     keys = jax.random.split(jax.random.key(state.draw))
 
     def groups(key, rows):
-        size = len(rows) // count  # a few rows are left out if the groups do not divide them
+        # A few rows are left out if the groups do not divide them.
+        size = settings.group_rows or len(rows) // count
         return jax.random.permutation(key, len(rows))[: size * count].reshape(count, size)
 
     def add(total, rows):

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from anchor_opt import (
     bootstrap,
     comparison,
+    halves,
     overlap,
     retrieval_report,
     runner,
@@ -246,4 +247,5 @@ EXPERIMENTS = {
     "stitching": stitch,
     "spaces": describe_spaces,
     "overlap": overlap.overlap,
+    "halves": halves.halves,
 }

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from anchor_opt import algorithm1, bootstrap, search, starts, unpaired
+from anchor_opt import algorithm1, bootstrap, disjoint, search, starts, unpaired
 from anchor_opt.algorithm1 import Settings as Algorithm1
 from anchor_opt.bootstrap import Data, Matches
+from anchor_opt.disjoint import Settings as Disjoint
 from anchor_opt.relative import Problem, Result, Run
 from common.linear import procrustes, unit, whitening
 
@@ -45,6 +46,7 @@ class Settings:
     k: int = 10  # list length of the MRR that is logged over the steps
     bootstrap: search.Settings = dataclasses.field(default_factory=search.Settings)
     start: starts.Settings = dataclasses.field(default_factory=starts.Settings)
+    disjoint: Disjoint = dataclasses.field(default_factory=Disjoint)
     algorithm1: Algorithm1 | None = None
     iterated_procrustes: IteratedProcrustes | None = None
     self_learning: SelfLearning | None = None
@@ -170,6 +172,7 @@ METHODS: dict[str, Callable[[Problem, Run], Result]] = {
     "algorithm1_printed": run_algorithm1_printed,
     "algorithm1": run_algorithm1,
     "bootstrap": search.run,
+    "disjoint": disjoint.run,
     "lstsq_truth": lstsq_truth,
     "procrustes": run_procrustes,
     "iterated_procrustes": run_iterated_procrustes,

@@ -15,7 +15,7 @@ import numpy as np
 from absl import logging
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
-from anchor_opt import bootstrap, starts
+from anchor_opt import bootstrap, starts, unpaired
 from anchor_opt.bootstrap import Data, Matches, State
 from anchor_opt.relative import Problem, Result, Run
 from common.linear import unit, whitening
@@ -25,6 +25,7 @@ from common.retrieval import Dictionary, top_k
 # Of rows without ranks the partner of each may be anywhere, and the search takes so many at first.
 UNRANKED_ROWS = 20_000
 UNRANKED_START_ROWS = 5_000  # the similarities [n, n] of so many rows fit into memory
+GOAT_ROWS = 2_000  # at most, of both spaces, of which GOAT gives a start; it takes about a minute
 ONE_TO_ONE_ROWS = 5_000  # at most, of both spaces, that are matched one to one; measured
 # Of the logistic regression of success on the gain, on 45 development problems, see docs/results.
 STEEPNESS = 27.0
@@ -246,15 +247,8 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
     settings = run.settings.bootstrap
     if problem.ranks is None:
         data = _most_frequent(problem, UNRANKED_START_ROWS)
-    found = starts.candidates(
-        data.source,
-        data.target,
-        (data.source_pairs, data.target_pairs),
-        run.settings.start,
-        run.random_seed,
-    )
     draw = (run.random_seed << 16) % 2**31  # an int32, far from that of other random seeds
-    for name, covariance in found:
+    for name, covariance in _candidates(data, run):
         maps = bootstrap.common_maps(covariance, settings.reweight)
         groups = min(len(data.source), len(data.target)) // settings.group_rows
         while groups > 1:
@@ -277,6 +271,16 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
             maps = state.source_map, state.target_map
             groups //= 2
         yield f"{name}-geometry", bootstrap.from_maps(*maps)
+
+
+def _candidates(data: Data, run: Run) -> Iterator[tuple[str, Float[Array, "d_source d_target"]]]:
+    """`starts.candidates`, and after the first the map of GOAT if there are pairs and few rows."""
+    given = data.source, data.target, (data.source_pairs, data.target_pairs)
+    found = starts.candidates(*given, run.settings.start, run.random_seed)
+    if len(data.source_pairs) and max(len(data.source), len(data.target)) <= GOAT_ROWS:
+        yield next(found)
+        yield "goat", unpaired.goat(*given, run.settings.goat, run.random_seed)
+    yield from found
 
 
 @jax.jit

@@ -68,8 +68,20 @@ def candidates(
     yield "profiles", _covariance(spaces, sorted_rows)
     key = jax.random.key(random_seed)
     for number, centres in enumerate(cluster_modes(key, *spaces, settings)):
-        cosines = [preprocess(x @ unit(c).T) for x, c in zip(spaces, centres, strict=True)]
-        yield f"clusters-{number}", _covariance(spaces, cosines, sorted_rows)
+        yield f"clusters-{number}", centre_covariance(spaces, centres, sorted_rows)
+
+
+def centre_covariance(
+    spaces: tuple[Float[Array, "n d"], Float[Array, "m e"]],
+    centres: tuple[Float[Array, "k d"], Float[Array, "k e"]],
+    *descriptions: Sequence[Array],
+) -> Float[Array, "d e"]:
+    """The covariance of the rows matched by their cosines with centres, row i of both matched.
+
+    The cosines are joined with other `descriptions` of the rows of both spaces.
+    """
+    cosines = [preprocess(x @ unit(c).T) for x, c in zip(spaces, centres, strict=True)]
+    return _covariance(spaces, cosines, *descriptions)
 
 
 def _centred(x: Float[Array, "n f"]) -> Float[Array, "n f"]:

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from common.linear import unit
-from common.retrieval import csls_top_k, top_k
+from common.parallel import block_rows, map_rows
+from common.retrieval import csls_top_k, products, top_k
 
 
 def correspondence(
@@ -105,6 +106,24 @@ def precision_at_k(
     """
     gold = truth.reshape(len(truth), -1, 1)
     return jnp.any((index[:, None, :k] == gold) & (gold >= 0), axis=(1, 2)).mean()
+
+
+@jax.jit
+def foscttm(source: Float[Array, "n d"], target: Float[Array, "n d"]) -> Float[Array, ""]:
+    """Fraction of samples closer than the true match (Liu et al. 2019), row i being the same item.
+
+    For a source row, the fraction of the n - 1 wrong target rows with a larger inner product than
+    the true one; the mean over rows. 0 is best and .5 chance. No [n, n] array is held.
+    """
+    n = len(target)
+
+    def closer(rows, target):
+        index, true, block = rows
+        wrong = index[:, None] != jnp.arange(n)
+        return jnp.mean(wrong & (products(block, target) > true[:, None]), axis=1)
+
+    rows = jnp.arange(n), jnp.sum(source * target, axis=1), source
+    return map_rows(closer, rows, target, block=block_rows(n)).mean() * n / (n - 1)
 
 
 class Covered(NamedTuple):

@@ -162,3 +162,14 @@ def test_analogies_agree_with_their_definition(n):
 def test_analogies_of_unknown_words_have_no_accuracy():
     score, coverage = metrics.analogy_accuracy(np.eye(4), np.array([[0, 1, 2, -1]]))
     assert np.isnan(score) and coverage == 0
+
+
+def test_foscttm_counts_the_wrong_rows_that_are_closer_than_the_true_one():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(37, 5)).astype(np.float32)
+    x = y + rng.normal(size=y.shape).astype(np.float32)
+    similarity = x @ y.T
+    expected = [(row > row[i]).sum() / 36 for i, row in enumerate(similarity)]
+    np.testing.assert_allclose(metrics.foscttm(x, y), np.mean(expected), rtol=1e-6)
+    assert metrics.foscttm(y, 2 * y) <= np.mean(expected)
+    np.testing.assert_allclose(metrics.foscttm(np.eye(4), -np.eye(4)), 1.0)

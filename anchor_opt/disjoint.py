@@ -1,0 +1,89 @@
+"""A map between two samples that have no item in common.
+
+The rows have no partners, only neighbours: rows of like items. As in the search without known pairs
+(starts.py, `bootstrap.grouped_step`), the first matching is by the cosines with matched cluster
+centres, and rows are then matched within random groups, which grow. Two things differ. The map
+is orthogonal: weights of the axes by their singular values follow the errors of such matches. And
+each step draws other rows, so that their errors do not repeat.
+"""
+
+import dataclasses
+
+import jax
+from jaxtyping import Array, Float
+
+from anchor_opt import bootstrap, starts
+from anchor_opt.bootstrap import Data, State
+from anchor_opt.relative import Problem, Result, Run
+from common.linear import unit
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Values of the method."""
+
+    start_rows: int = 10_000  # rows of each space that are matched at first, and of a draw
+    group_rows: int = 500  # rows of a group at first; they are doubled
+    last_group_rows: int = 8_000  # at most
+    step_rows: int = 8_000  # rows of each space in a step
+    steps: int = 40  # for each size of the groups
+    last_steps: int = 10  # on all rows
+    neighbours: int = 10  # of CSLS
+
+
+def run(problem: Problem, run: Run) -> Result:
+    """The method: anchors are mapped by the orthogonal map that it finds; known pairs take part."""
+    settings = run.settings.disjoint
+    data = Data(
+        source=problem.source,
+        target=problem.target,
+        source_pairs=problem.source_pairs,
+        target_pairs=problem.target_pairs,
+    )
+    smallest = min(len(data.source), len(data.target))
+    rows = min(settings.group_rows, smallest)
+
+    def loop(maps, rows: int, groups: int, steps: int, stage: str) -> State:
+        values = bootstrap.Grouped(
+            groups=groups,
+            group_rows=rows,
+            reweight=0.0,
+            neighbours=settings.neighbours,
+            patience=steps,
+        )
+        draw = (run.random_seed << 16) % 2**31
+        state = bootstrap.from_maps(*maps, draw=draw + rows)
+        options = {"stage": f"{stage}{rows}-rows", "num_steps": steps, "chunk": 5}
+        return run.train(bootstrap.grouped_step, state, data, values, **options)
+
+    def groups(rows: int, total: int) -> int:
+        return max(1, min(total, smallest) // rows)
+
+    # Of the two kinds of starts the one with the better matches is followed.
+    found = [
+        loop(maps, rows, groups(rows, settings.step_rows), settings.steps, f"start-{number}-")
+        for number, maps in enumerate(_starts(data, run))
+    ]
+    state = max(found, key=lambda state: state.best)
+    while 2 * rows <= min(settings.last_group_rows, smallest):
+        rows *= 2
+        maps = state.source_map, state.target_map
+        state = loop(maps, rows, groups(rows, settings.step_rows), settings.steps, "")
+    maps = state.source_map, state.target_map
+    state = loop(maps, rows, groups(rows, smallest), settings.last_steps, "all-")
+    maps = state.source_map, state.target_map
+    return Result(unit(problem.source_anchors @ maps[0] @ maps[1].T), maps)
+
+
+def _starts(
+    data: Data, run: Run
+) -> list[tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]]:
+    """Maps of the first rows, matched by the centres of `starts.cluster_modes`."""
+    count = run.settings.disjoint.start_rows
+    settings = dataclasses.replace(run.settings.start, draw_rows=count)
+    key = jax.random.key(run.random_seed)
+    rows = data.source[:count], data.target[:count]
+    return [
+        bootstrap.common_maps(starts.centre_covariance(rows, centres), 0.0)
+        for centres in starts.cluster_modes(key, data.source, data.target, settings)
+    ]

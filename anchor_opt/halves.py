@@ -1,0 +1,148 @@
+"""Two samples without a common item, such as the vectors of two models over different texts.
+
+The source space has one half of the items and the target space the other. A method sees the two
+halves alone; its map is judged on a third set of items, of which both vectors are known.
+
+Labels of the rows: `representation` is 'mapped', the method's own map.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from ml_collections import ConfigDict
+
+from anchor_opt import runner
+from anchor_opt.methods import METHODS
+from anchor_opt.relative import Problem, Result, Run
+from common import report, space_pairs
+from common.data import paired_spaces
+from common.data.paired_spaces import PairedSpaces
+from common.linear import procrustes, unit
+from common.metrics import foscttm, precision_at_k
+from common.report import Row, joined, pivot, select
+from common.retrieval import top_k
+from common.workdir import Workdir
+
+TRUTH = "orthogonal_truth"  # the reference's name in the tables
+NOTES = (
+    "FOSCTTM: the fraction of wrong items that are closer than the true one (0 best, .5 chance). "
+    "Top-1: the true item is the nearest by cosine. Both are of a third set, whose vectors are "
+    "mapped into the common coordinates of the method. orthogonal_truth: the orthogonal map fitted "
+    "to the true pairs of all items of both halves, which no other method sees."
+)
+
+
+class Halves(NamedTuple):
+    """A problem whose spaces have no item in common, and what the methods do not see.
+
+    Attributes:
+      problem: without anchors, known pairs, ranks and truth.
+      other: the vectors of the problem's items in the other space: of the source's items in the
+        target space, and of the target's in the source space.
+      test: the vectors of the third set in both spaces.
+    """
+
+    problem: Problem
+    other: tuple[Float[Array, "n d_target"], Float[Array, "n d_source"]]
+    test: tuple[Float[Array, "t d_source"], Float[Array, "t d_target"]]
+
+
+def halves(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """The experiment: a table of each pair of spaces."""
+    rows = []
+    for pair in config.pairs:
+        names = space_pairs.names(pair)
+        grid = runner.grid(config, source=names[0], target=names[1])
+        needed = 2 * config.num_rows + config.num_test
+        data = paired_spaces.load(
+            *names, num_words=needed, cache=cache, max_rows=max(needed, config.max_rows)
+        )
+
+        def drawn(random_seed: int, data: PairedSpaces = data) -> Halves:
+            return split(data.source, data.target, config.num_rows, random_seed)
+
+        def one(problem: Problem, role: str, run: Run, method: str, drawn=drawn) -> dict:
+            test = drawn(run.random_seed).test
+            return {"rows": _measured(METHODS[method](problem, run), test), "notes": {}}
+
+        def reference(random_seed: int, drawn=drawn) -> list[dict]:
+            return _measured(fitted_to_the_truth(drawn(random_seed)), drawn(random_seed).test)
+
+        prefix = f"{space_pairs.file_name(*names)}-"
+        found, _ = runner.collect(
+            grid, work, lambda role, seed, drawn=drawn: drawn(seed).problem, one, prefix
+        )
+        for seed in grid.random_seeds:
+            known = work.part(f"{prefix}run{seed}-{TRUTH}", lambda: reference(seed))  # noqa: B023
+            found += [row | {"method": TRUTH, "random_seed": seed} for row in known]
+        fields = {"dataset": " -> ".join(names), "num_items": config.num_rows, "num_pairs": 0}
+        rows += report.summarise(found, experiment=config.experiment, **fields)
+    return report.finish(work, rows, f"{joined(tables(rows))}\n\n{NOTES}")
+
+
+def split(
+    source: Float[Array, "N d_source"],
+    target: Float[Array, "N d_target"],
+    num_rows: int,
+    random_seed: int,
+) -> Halves:
+    """Draws `num_rows` items for each space and takes all others as the third set.
+
+    Vectors are scaled to unit norm, centred by the mean of those that the methods see, and scaled
+    to unit norm again.
+
+    Args:
+      source: raw vectors; row i of both is the same item.
+      target: raw vectors.
+      num_rows: items of each half; 2 num_rows < N.
+      random_seed: of the draw.
+    """
+    order = np.random.default_rng(random_seed).permutation(len(source))
+    first, second, test = np.split(order, [num_rows, 2 * num_rows])
+
+    def normalised(x, seen):
+        x = unit(jnp.asarray(x))
+        return unit(x - x[seen].mean(axis=0))
+
+    x, y = normalised(source, first), normalised(target, second)
+    empty = np.zeros(0, int)
+    problem = Problem(source=x[first], target=y[second], anchors=empty, target_pairs=empty)
+    return Halves(problem, (y[first], x[second]), (x[test], y[test]))
+
+
+def fitted_to_the_truth(halves: Halves) -> Result:
+    """The orthogonal map fitted to the true pairs of both halves."""
+    problem, other = halves.problem, halves.other
+    source = jnp.concatenate([problem.source, other[1]])
+    target = jnp.concatenate([other[0], problem.target])
+    maps = procrustes(source, target), jnp.eye(target.shape[1])
+    return Result(jnp.zeros((0, target.shape[1])), maps)
+
+
+def _measured(result: Result, test) -> list[dict]:
+    """FOSCTTM and top-1 of the third set in both directions: fields of `Row`."""
+    both = result.coordinates(*test)
+    found = []
+    for direction in (1, -1):
+        (source, target), (x, y) = runner.ROLES[::direction], both[::direction]
+        first = precision_at_k(top_k(x, y, 1)[1], jnp.arange(len(x)), 1)
+        for metric, value in (("foscttm", foscttm(x, y)), ("top_1", first)):
+            row = {"source": source, "target": target, "metric": metric, "value": float(value)}
+            found.append(row | {"labels": {"representation": "mapped"}})
+    return found
+
+
+def tables(rows: list[Row]) -> dict[str, str]:
+    """Title -> Markdown: a table of each pair of spaces and direction."""
+    found = {}
+    titles = {"foscttm": "FOSCTTM", "top_1": "Top-1"}
+    for dataset in dict.fromkeys(row.dataset for row in rows):
+        for source, target in (runner.ROLES, runner.ROLES[::-1]):
+            shown = select(rows, dataset=dataset, source=source, target=target)
+            names = dict(zip(runner.ROLES, dataset.split(" -> "), strict=True))
+            title = f"{names[source]} -> {names[target]}, {shown[0].num_items:,} items in each half"
+            found[title] = pivot(shown, lines={"method": "Method"}, digits=4, titles=titles)
+    return found
