@@ -25,6 +25,7 @@ RUN = flags.DEFINE_string("run", None, "Folder of the finished run.")
 NAME = flags.DEFINE_string("name", None, "Name under which it is kept: PAPER/NAME.")
 COMMAND = flags.DEFINE_string("command", None, "The run's flags without --workdir.")
 CORES = flags.DEFINE_integer("cores", None, "Processor cores that the run had.")
+COMMIT = flags.DEFINE_string("commit", None, "Commit that made the run, if it is another one.")
 SECONDS = flags.DEFINE_float("seconds", None, "Duration, if the run was not interrupted.")
 FIGURES = flags.DEFINE_list("figures", [], "Figures to keep, without .png.")
 QUOTE = flags.DEFINE_string("quote", "", "First words of parts of table.md to quote verbatim.")
@@ -40,7 +41,7 @@ def main(argv: list[str]) -> None:
     record = {
         "command": f"python -m {NAME.value.split('/')[0]}.main {COMMAND.value}",
         "finished": _modified(run / "results.json"),
-        "commit": _commit(),
+        "commit": COMMIT.value or _commit(),
         "cores": CORES.value,
         "seconds": SECONDS.value,
         "failed": failed(run),

@@ -99,7 +99,7 @@ def headlines(paper: str = "") -> str:
             published = plus_minus(row.paper_value, row.paper_std)
             cells = [published, measured(row), reference or "-", row.dataset + proxy]
             lines.append([f"`{name}`", headline.measure, *cells])
-    header = ("Package", "Measure", "Paper", "Ours", "lstsq_truth", "Our data")
+    header = ("Package", "Measure", "Paper", "Ours", "From the truth", "Our data")
     return markdown(header, lines)
 
 

@@ -164,9 +164,11 @@ def test_the_validation_leaves_out_the_pairs_that_are_to_be_found_again():
     np.testing.assert_allclose(found, expected, atol=2 / chosen[folds].sum())
 
 
-def test_one_group_takes_the_step_of_the_loop():
+@pytest.mark.parametrize("whole", [False, True])
+def test_one_group_takes_the_step_of_the_loop(whole):
     data = data_of(rotated_spaces(), np.arange(8))
-    state, loop = bootstrap.from_pairs(data), bootstrap.Grouped(groups=1)
+    loop = bootstrap.Grouped(groups=1, group_rows=len(data.source) if whole else None)
+    state = bootstrap.from_pairs(data)
     found, metrics = bootstrap.grouped_step(state, 0, data, loop)
     expected, others = bootstrap.step(state, 0, data, loop)
     np.testing.assert_allclose(metrics["objective"], others["objective"], rtol=1e-4)

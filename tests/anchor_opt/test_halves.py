@@ -1,0 +1,64 @@
+import json
+
+import jax.numpy as jnp
+import numpy as np
+
+from anchor_opt import halves
+from common.data.packages import cache_dir
+from common.linear import unit
+from common.settings import apply_quick
+from common.workdir import Workdir
+from configs.anchor_opt.halves import get_config
+
+RNG = np.random.default_rng(0)
+
+
+def test_the_halves_and_the_third_set_have_no_item_in_common():
+    x = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
+    found = halves.split(x, 3 * x, 12, 0)
+    assert len(found.problem.source) == len(found.problem.target) == 12
+    assert len(found.test[0]) == len(found.test[1]) == 6
+    assert not len(found.problem.anchors) and found.problem.truth is None
+    order = np.random.default_rng(0).permutation(30)
+    rows = {"source": order[:12], "target": order[12:24], "test": order[24:]}
+    assert len(np.unique(np.concatenate(list(rows.values())))) == 30
+    for space, seen, given, other, test in (
+        (x, "source", found.problem.source, found.other[1], found.test[0]),
+        (3 * x, "target", found.problem.target, found.other[0], found.test[1]),
+    ):
+        expected = space / np.linalg.norm(space, axis=1, keepdims=True)
+        expected = unit(expected - expected[rows[seen]].mean(axis=0))
+        unseen = rows["target" if seen == "source" else "source"]
+        np.testing.assert_allclose(given, expected[rows[seen]], atol=1e-4)
+        np.testing.assert_allclose(other, expected[unseen], atol=1e-4)
+        np.testing.assert_allclose(test, expected[rows["test"]], atol=1e-4)
+
+
+def test_the_reference_maps_the_third_set_exactly_if_the_spaces_are_rotated():
+    x = RNG.normal(size=(200, 6)) + 0.5
+    rotation = np.linalg.qr(RNG.normal(size=(6, 6)))[0]
+    found = halves.split(x, x @ rotation, 90, 1)
+    both = halves.fitted_to_the_truth(found).coordinates(*found.test)
+    # The two means are of different items.
+    assert jnp.sum(both[0] * both[1], axis=1).mean() > 0.98
+    measured = halves._measured(halves.fitted_to_the_truth(found), found.test)
+    assert {row["metric"]: row["value"] > 0.5 for row in measured} == {
+        "foscttm": False,
+        "top_1": True,
+    }
+
+
+def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_path):
+    config = get_config()
+    config.quick = True
+    apply_quick(config)
+    config.methods = ("disjoint",)
+    table = halves.halves(config, Workdir(tmp_path, {}), cache_dir())
+    assert "## glove -> glove100, 1,000 items in each half" in table
+    assert "## glove100 -> glove, 1,000 items in each half" in table
+    rows = json.loads((tmp_path / "results.json").read_text())
+    values = {(r["method"], r["source"], r["metric"]): r["mean"] for r in rows}
+    for source in ("source", "target"):
+        assert values["orthogonal_truth", source, "top_1"] > 0.9
+        assert values["disjoint", source, "top_1"] > 0.8
+        assert values["disjoint", source, "foscttm"] < 0.01
