@@ -17,6 +17,7 @@ from anchor_opt import algorithm1, bootstrap, disjoint, search, starts, unpaired
 from anchor_opt.algorithm1 import Settings as Algorithm1
 from anchor_opt.bootstrap import Data, Matches
 from anchor_opt.disjoint import Settings as Disjoint
+from anchor_opt.goat import Settings as Goat
 from anchor_opt.relative import Problem, Result, Run
 from common.linear import procrustes, unit, whitening
 
@@ -52,7 +53,7 @@ class Settings:
     self_learning: SelfLearning | None = None
     mini_vec2vec: unpaired.MiniVec2Vec = dataclasses.field(default_factory=unpaired.MiniVec2Vec)
     rosetta: unpaired.Rosetta = dataclasses.field(default_factory=unpaired.Rosetta)
-    goat: unpaired.Goat = dataclasses.field(default_factory=unpaired.Goat)
+    goat: Goat = dataclasses.field(default_factory=Goat)
 
 
 def gt(problem: Problem, run: Run) -> Result:

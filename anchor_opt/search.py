@@ -15,7 +15,7 @@ import numpy as np
 from absl import logging
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
 
-from anchor_opt import bootstrap, starts, unpaired
+from anchor_opt import bootstrap, goat, starts
 from anchor_opt.bootstrap import Data, Matches, State
 from anchor_opt.relative import Problem, Result, Run
 from common.linear import unit, whitening
@@ -279,7 +279,7 @@ def _candidates(data: Data, run: Run) -> Iterator[tuple[str, Float[Array, "d_sou
     found = starts.candidates(*given, run.settings.start, run.random_seed)
     if len(data.source_pairs) and max(len(data.source), len(data.target)) <= GOAT_ROWS:
         yield next(found)
-        yield "goat", unpaired.goat(*given, run.settings.goat, run.random_seed)
+        yield "goat", goat.solve(*given, run.settings.goat, run.random_seed)
     yield from found
 
 

@@ -3,8 +3,7 @@
   mini_vec2vec   matched cluster centres, then nearest neighbours (Dar 2025, arXiv:2510.02348)
   rosetta        Unpaired Rosetta: matched cluster centres, then exact assignments (Schnaus et al.
                  2026, arXiv:2610.09411)
-  goat           graph matching via optimal transport from known pairs (Saad-Eldin et al. 2021,
-                 arXiv:2111.05366; for embeddings Marchisio et al. 2022)
+  goat           graph matching via optimal transport from known pairs (goat.py)
 
 Each finds one map W with orthonormal rows or columns, of the source onto the target: x W. All rows
 are unit rows in an order that does not tell which of them belong together. Where the papers leave
@@ -21,9 +20,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-from anchor_opt import starts
+from anchor_opt import goat, starts
 from common.linear import procrustes, unit
-from common.ot.dense import transport
 from common.retrieval import largest, products
 
 Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source and target
@@ -52,16 +50,6 @@ class Rosetta:
     num_clusters: int = 30
     num_restarts: int = 200  # ours: the paper's solver has none
     steps: int = 100  # at most; fewer if a batch is all rows and the assignment repeats
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Goat:
-    """Values of `goat`, those of its public implementation."""
-
-    steps: int = 30  # at most
-    tolerance: float = 0.03  # of |P - P_before| / sqrt(n)
-    inverse_epsilon: float = 100.0  # of the transport, in units of the largest gradient
-    iterations: int = 200  # of Sinkhorn; ours
 
 
 def mini_vec2vec(
@@ -164,64 +152,8 @@ def rosetta(
     return mapped
 
 
-def goat(
-    source: Float[Array, "n d"],
-    target: Float[Array, "m e"],
-    pairs: Pairs,
-    settings: Goat,
-    random_seed: int,
-) -> Float[Array, "d e"]:
-    """GOAT: the Frank-Wolfe method for graph matching whose steps are entropic transports.
-
-    Maximises Tr(A P B P') over doubly stochastic P from the barycentre, where A = x x' and B = y y'
-    and the known pairs are matched. W is fitted to the assignment nearest to P and the known pairs.
-    It holds arrays [n, n]; the smaller space is filled up with zero rows. It draws nothing.
-    """
-    order = [
-        np.r_[rows, np.setdiff1d(np.arange(len(x)), rows)]
-        for x, rows in zip((source, target), pairs, strict=True)
-    ]
-    size, count = max(len(source), len(target)), len(pairs[0])
-    x, y = (
-        jnp.pad(space[rows], [(0, size - len(space)), (0, 0)])
-        for space, rows in zip((source, target), order, strict=True)
-    )
-    plan, change, steps = jnp.full((size - count, size - count), 1 / (size - count)), jnp.inf, 0
-    while steps < settings.steps and change > settings.tolerance:
-        plan, change = _goat_step(plan, x, y, count, settings)
-        steps += 1
-    rows, columns = linear_sum_assignment(plan, maximize=True)
-    real = (rows < len(source) - count) & (columns < len(target) - count)
-    known = np.arange(count)
-    return procrustes(x[np.r_[known, rows[real] + count]], y[np.r_[known, columns[real] + count]])
-
-
-@partial(jax.jit, static_argnames=("count", "settings"))
-def _goat_step(plan, x, y, count, settings):
-    """The next plan, and |P - P_before| / sqrt(n)."""
-    free = x[count:], y[count:]
-
-    def product(p):
-        """A P B of the free rows, by the factors of A and B."""
-        return free[0] @ (free[0].T @ p @ free[1]) @ free[1].T
-
-    linear = (free[0] @ x[:count].T) @ (free[1] @ y[:count].T).T
-    quadratic = product(plan)
-    gradient = 2 * (linear + quadratic)
-    cost = -gradient / jnp.abs(gradient).max()
-    epsilon = 1 / settings.inverse_epsilon
-    target = transport(cost, epsilon=epsilon, iterations=settings.iterations).matrix
-    target *= len(plan)
-    # f(P + t D) = f(P) + t (<gradient, D>) + t^2 <A D B, D>, of which the best t is taken.
-    change = target - plan
-    slope, bend = jnp.sum(gradient * change), jnp.sum(product(change) * change)
-    inner = jnp.clip(-slope / jnp.where(bend < 0, 2 * bend, -1.0), 0.0, 1.0)
-    step = jnp.where(bend < 0, inner, jnp.where(slope + bend > 0, 1.0, 0.0))
-    return plan + step * change, jnp.linalg.norm(step * change) / jnp.sqrt(len(plan))
-
-
 METHODS = {
     "mini_vec2vec": (mini_vec2vec, MiniVec2Vec),
     "rosetta": (rosetta, Rosetta),
-    "goat": (goat, Goat),
+    "goat": (goat.solve, goat.Settings),
 }

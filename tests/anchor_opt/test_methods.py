@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import runner, unpaired
+from anchor_opt import goat, runner, search, unpaired
 from anchor_opt.methods import METHODS
 from anchor_opt.relative import Run, sample, unit_relative
 from common.linear import preprocess
@@ -27,7 +27,7 @@ CHANGES = {
 FEWER_STEPS = {
     "mini_vec2vec": unpaired.MiniVec2Vec(num_draws=4, num_restarts=4, steps=4, last_clusters=50),
     "rosetta": unpaired.Rosetta(num_draws=4, num_restarts=4, steps=4),
-    "goat": unpaired.Goat(steps=2, iterations=20),
+    "goat": goat.Settings(steps=2, iterations=20),
 }
 
 
@@ -100,8 +100,8 @@ def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_p
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     parts = dict.fromkeys(r["part"] for r in records if "keep_prob" in r)
     names = [part.split("/search-")[1] for part in parts if "/search-" in part]
-    assert names == ["pairs", "pairs-geometry", "profiles-geometry", *names[3:]]
-    assert all(name.startswith("clusters-") for name in names[3:])
+    expected = ["pairs", "pairs-geometry", "goat-geometry", "profiles-geometry"]
+    assert names[:4] == expected and all(name.startswith("clusters-") for name in names[4:])
     none = unrelated._replace(target_pairs=problem.target_pairs[:0])
     assert run_method("bootstrap", none, tmp_path / "none").notes["failed"] is True
 
@@ -168,3 +168,24 @@ def test_eight_devices_find_the_anchors_of_one(problem, tmp_path):
     assert jax.device_count() == 1 and process.wait() == 0
     assert found.notes["start"] == "pairs"
     np.testing.assert_allclose(found.anchors, np.load(tmp_path / "anchors.npy"), atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("num_pairs", "max_rows", "expected"),
+    [(10, 500, ["pairs", "goat", "profiles"]), (10, 499, ["pairs", "profiles"]), (0, 500, [])],
+)
+def test_goat_is_a_start_if_there_are_pairs_and_few_rows(
+    problem, tmp_path, monkeypatch, num_pairs, max_rows, expected
+):
+    covariance = jnp.ones((20, 30))
+    names = ("pairs", "profiles") if num_pairs else ("profiles",)
+    monkeypatch.setattr(search, "GOAT_ROWS", max_rows)
+    monkeypatch.setattr(search.starts, "candidates", lambda *_: ((n, covariance) for n in names))
+    data = search.all_rows(problem._replace(target_pairs=problem.target_pairs[:num_pairs]))
+    values = runner.grid(get_config()).settings
+    values = dataclasses.replace(values, **FEWER_STEPS)
+    run = Run(settings=values, work=Workdir(tmp_path, {}), part="part", random_seed=0)
+    found = dict(search._candidates(data, run))
+    assert list(found) == (expected or ["profiles"])
+    if "goat" in found:
+        np.testing.assert_allclose(found["goat"] @ found["goat"].T, np.eye(20), atol=1e-4)

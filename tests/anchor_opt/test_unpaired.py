@@ -2,14 +2,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import unpaired
+from anchor_opt import goat, unpaired
 from common.linear import preprocess
 from tests.anchor_opt.test_starts import skewed_spaces
 
 SETTINGS = {
     "mini_vec2vec": unpaired.MiniVec2Vec(num_clusters=12, neighbours=5, steps=20, step_rows=100),
     "rosetta": unpaired.Rosetta(num_clusters=12, num_restarts=40),
-    "goat": unpaired.Goat(),
+    "goat": goat.Settings(),
 }
 
 
@@ -69,7 +69,7 @@ def test_a_step_of_goat_keeps_the_plan_doubly_stochastic_and_goes_uphill():
 
     before = objective(plan)
     for _ in range(3):
-        plan, _ = unpaired._goat_step(plan, jnp.asarray(x), jnp.asarray(y), count, unpaired.Goat())
+        plan, _ = goat._step(plan, jnp.asarray(x), jnp.asarray(y), count, goat.Settings())
         for axis in (0, 1):
             np.testing.assert_allclose(plan.sum(axis=axis), 1, atol=2e-2)
         now = objective(plan)
