@@ -3,8 +3,8 @@
   python -m anchor_opt.main --config=configs/anchor_opt/halves.py --workdir=runs/halves
 
 The vectors of two encoders over different sentences, 50,000 each, are matched; the map is judged
-on 2,000 other sentences. All sentences are encoded on first use, which takes about half an hour on
-one core and is kept in the cache.
+on 2,000 other sentences. A random run takes about seven minutes on one core. All sentences are
+encoded on first use, which takes about half an hour on one core and is kept in the cache.
 """
 
 import dataclasses
@@ -25,7 +25,8 @@ def get_config() -> ConfigDict:
     config.num_anchors = config.num_pairs = 0
     config.random_seeds = (0, 1, 2, 3, 4)  # of the draws and the methods
     config.optimise = ("target",)
-    config.methods = ("disjoint", "mini_vec2vec", "rosetta")
+    # "rosetta" too, whose hundred exact assignments of 10,000 rows have not been run here
+    config.methods = ("disjoint", "mini_vec2vec")
 
     config.disjoint = ConfigDict(dataclasses.asdict(disjoint.Settings()))
     config.start = ConfigDict(dataclasses.asdict(starts.Settings()))
@@ -38,5 +39,4 @@ def get_config() -> ConfigDict:
     config.when_quick.num_rows = 1_000
     config.when_quick.num_test = 200
     config.when_quick.random_seeds = (0,)
-    config.when_quick.methods = ("disjoint", "mini_vec2vec")
     return config
