@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from absl.testing import flagsaver
 
-from anchor_opt import align
+from anchor_opt import align, methods, search, starts
 from anchor_opt.align import __main__ as command
 from anchor_opt.align import report
 from common import alignment, cli
@@ -215,6 +215,11 @@ def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch,
     noise = np.random.default_rng(5).normal(size=(240, 12)).astype(np.float32)
     np.savez(tmp_path / "noise.npz", vectors=noise)
     out = tmp_path / "out"
+    fewer_steps = methods.Settings(  # six searches fail after all of their starts
+        bootstrap=search.Settings(search_steps=20, group_steps=20),
+        start=starts.Settings(num_draws=10, num_restarts=20),
+    )
+    monkeypatch.setattr(align, "SETTINGS", fewer_steps)
     assert not run(monkeypatch, f"--source={tmp_path / 'noise.npz'}", *of(files, out, "rows.txt"))
     printed = capsys.readouterr().out
     failure = "The alignment of 'noise' has failed: maps"

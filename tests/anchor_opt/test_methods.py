@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import goat, runner, search, unpaired
+from anchor_opt import disjoint, goat, runner, search, unpaired
 from anchor_opt.methods import METHODS
 from anchor_opt.relative import Run, sample, unit_relative
 from common.linear import preprocess
@@ -23,8 +23,11 @@ CHANGES = {
     "bootstrap.search_steps": 20,
     "bootstrap.search_rows": 300,
     "bootstrap.group_rows": 100,
+    "start.num_draws": 10,
+    "start.num_restarts": 20,
 }
 FEWER_STEPS = {
+    "disjoint": disjoint.Settings(group_rows=100, steps=4, last_steps=2),
     "mini_vec2vec": unpaired.MiniVec2Vec(num_draws=4, num_restarts=4, steps=4, last_clusters=50),
     "rosetta": unpaired.Rosetta(num_draws=4, num_restarts=4, steps=4),
     "goat": goat.Settings(steps=2, iterations=20),
