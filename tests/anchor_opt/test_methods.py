@@ -98,7 +98,7 @@ def test_the_correspondence_is_found(name, problem, tmp_path):
 def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_path):
     other = np.random.default_rng(9).normal(size=(500, 30))
     unrelated = problem._replace(target=preprocess(jnp.asarray(other)))
-    found = run_method("bootstrap", unrelated, tmp_path)
+    found = run_method("bootstrap", unrelated, tmp_path, search_steps=8, group_steps=10)
     assert found.notes["failed"] is True
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     parts = dict.fromkeys(r["part"] for r in records if "keep_prob" in r)
@@ -106,7 +106,8 @@ def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_p
     expected = ["pairs", "pairs-geometry", "goat-geometry", "profiles-geometry"]
     assert names[:4] == expected and all(name.startswith("clusters-") for name in names[4:])
     none = unrelated._replace(target_pairs=problem.target_pairs[:0])
-    assert run_method("bootstrap", none, tmp_path / "none").notes["failed"] is True
+    found = run_method("bootstrap", none, tmp_path / "none", search_steps=8, group_steps=10)
+    assert found.notes["failed"] is True
 
 
 @pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(10)), "-geometry")])

@@ -85,9 +85,9 @@ def test_the_experiment_on_real_words(tmp_path):
     config.num_rows, config.num_anchors, config.num_pairs = 400, 60, 60
     config.bootstrap.search_steps = 20
     config.pairs = ("minilm:minilm_input",)
-    config.algorithm1.steps = 20
+    config.noisy_space = "minilm"  # of as many dimensions, so that programs are compiled once
     config.methods = ("gt", "bootstrap")
-    config.known_pairs = (30,)
+    config.known_pairs = (60,)
     table = overlap.overlap(config, Workdir(tmp_path, {}), cache_dir())
     assert "False success" in table and "MRR over shared" in table
     assert "P@1 of the method's own map over known pairs" in table
