@@ -17,6 +17,8 @@ from anchor_opt.bootstrap import Data, State
 from anchor_opt.relative import Problem, Result, Run
 from common.linear import unit
 
+Maps = tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]  # as the first of a `State`
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -42,42 +44,34 @@ def run(problem: Problem, run: Run) -> Result:
     )
     smallest = min(len(data.source), len(data.target))
     rows = min(settings.group_rows, smallest)
+    draw = (run.random_seed << 16) % 2**31
 
-    def loop(maps, rows: int, groups: int, steps: int, stage: str) -> State:
+    def loop(maps: Maps, rows: int, step_rows: int, steps: int, stage: str) -> State:
         values = bootstrap.Grouped(
-            groups=groups,
+            groups=max(1, min(step_rows, smallest) // rows),
             group_rows=rows,
             reweight=0.0,
             neighbours=settings.neighbours,
             patience=steps,
         )
-        draw = (run.random_seed << 16) % 2**31
         state = bootstrap.from_maps(*maps, draw=draw + rows)
         options = {"stage": f"{stage}{rows}-rows", "num_steps": steps, "chunk": 5}
         return run.train(bootstrap.grouped_step, state, data, values, **options)
 
-    def groups(rows: int, total: int) -> int:
-        return max(1, min(total, smallest) // rows)
-
     # Of the two kinds of starts the one with the better matches is followed.
     found = [
-        loop(maps, rows, groups(rows, settings.step_rows), settings.steps, f"start-{number}-")
+        loop(maps, rows, settings.step_rows, settings.steps, f"start-{number}-")
         for number, maps in enumerate(_starts(data, run))
     ]
-    state = max(found, key=lambda state: state.best)
+    maps = max(found, key=lambda state: state.best)[:2]
     while 2 * rows <= min(settings.last_group_rows, smallest):
         rows *= 2
-        maps = state.source_map, state.target_map
-        state = loop(maps, rows, groups(rows, settings.step_rows), settings.steps, "")
-    maps = state.source_map, state.target_map
-    state = loop(maps, rows, groups(rows, smallest), settings.last_steps, "all-")
-    maps = state.source_map, state.target_map
+        maps = loop(maps, rows, settings.step_rows, settings.steps, "")[:2]
+    maps = loop(maps, rows, smallest, settings.last_steps, "all-")[:2]
     return Result(unit(problem.source_anchors @ maps[0] @ maps[1].T), maps)
 
 
-def _starts(
-    data: Data, run: Run
-) -> list[tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]]:
+def _starts(data: Data, run: Run) -> list[Maps]:
     """Maps of the first rows, matched by the centres of `starts.cluster_modes`."""
     count = run.settings.disjoint.start_rows
     settings = dataclasses.replace(run.settings.start, draw_rows=count)

@@ -6,6 +6,7 @@ halves alone; its map is judged on a third set of items, of which both vectors a
 Labels of the rows: `representation` is 'mapped', the method's own map.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,6 @@ from anchor_opt.methods import METHODS
 from anchor_opt.relative import Problem, Result, Run
 from common import report, space_pairs
 from common.data import paired_spaces
-from common.data.paired_spaces import PairedSpaces
 from common.linear import procrustes, unit
 from common.metrics import foscttm, precision_at_k
 from common.report import Row, joined, pivot, select
@@ -52,35 +52,37 @@ class Halves(NamedTuple):
 
 def halves(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """The experiment: a table of each pair of spaces."""
-    rows = []
-    for pair in config.pairs:
-        names = space_pairs.names(pair)
-        grid = runner.grid(config, source=names[0], target=names[1])
-        needed = 2 * config.num_rows + config.num_test
-        data = paired_spaces.load(
-            *names, num_words=needed, cache=cache, max_rows=max(needed, config.max_rows)
-        )
-
-        def drawn(random_seed: int, data: PairedSpaces = data) -> Halves:
-            return split(data.source, data.target, config.num_rows, random_seed)
-
-        def one(problem: Problem, role: str, run: Run, method: str, drawn=drawn) -> dict:
-            test = drawn(run.random_seed).test
-            return {"rows": _measured(METHODS[method](problem, run), test), "notes": {}}
-
-        def reference(random_seed: int, drawn=drawn) -> list[dict]:
-            return _measured(fitted_to_the_truth(drawn(random_seed)), drawn(random_seed).test)
-
-        prefix = f"{space_pairs.file_name(*names)}-"
-        found, _ = runner.collect(
-            grid, work, lambda role, seed, drawn=drawn: drawn(seed).problem, one, prefix
-        )
-        for seed in grid.random_seeds:
-            known = work.part(f"{prefix}run{seed}-{TRUTH}", lambda: reference(seed))  # noqa: B023
-            found += [row | {"method": TRUTH, "random_seed": seed} for row in known]
-        fields = {"dataset": " -> ".join(names), "num_items": config.num_rows, "num_pairs": 0}
-        rows += report.summarise(found, experiment=config.experiment, **fields)
+    rows = [row for pair in config.pairs for row in _pair(config, work, cache, pair)]
     return report.finish(work, rows, f"{joined(tables(rows))}\n\n{NOTES}")
+
+
+def _pair(config: ConfigDict, work: Workdir, cache: Path, pair: str) -> list[Row]:
+    """Every method and the reference on one pair of spaces."""
+    names = space_pairs.names(pair)
+    grid = runner.grid(config, source=names[0], target=names[1])
+    needed = 2 * config.num_rows + config.num_test
+    data = paired_spaces.load(
+        *names, num_words=needed, cache=cache, max_rows=max(needed, config.max_rows)
+    )
+
+    def drawn(random_seed: int) -> Halves:
+        return split(data.source, data.target, config.num_rows, random_seed)
+
+    def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
+        found = METHODS[method](problem, run)
+        return {"rows": _measured(found, drawn(run.random_seed).test), "notes": {}}
+
+    def reference(random_seed: int) -> list[dict]:
+        halves = drawn(random_seed)
+        return _measured(fitted_to_the_truth(halves), halves.test)
+
+    prefix = f"{space_pairs.file_name(*names)}-"
+    found, _ = runner.collect(grid, work, lambda role, seed: drawn(seed).problem, measure, prefix)
+    for seed in grid.random_seeds:
+        known = work.part(f"{prefix}run{seed}-{TRUTH}", partial(reference, seed))
+        found += [row | {"method": TRUTH, "random_seed": seed} for row in known]
+    fields = {"dataset": " -> ".join(names), "num_items": config.num_rows, "num_pairs": 0}
+    return report.summarise(found, experiment=config.experiment, **fields)
 
 
 def split(

@@ -25,6 +25,14 @@ def csls(x, y, neighbours):
     return 2 * s - rx[:, None] - ry
 
 
+def fitted_coordinates(x, y, rows, partners):
+    """Unit rows of both spaces in the common coordinates of the maps fitted to some pairs."""
+    left, values, right = np.linalg.svd(x[rows].T @ y[partners])
+    scale = np.sqrt(values / values[0])
+    both = x @ (left[:, : len(scale)] * scale), y @ (right[: len(scale)].T * scale)
+    return [z / np.linalg.norm(z, axis=1, keepdims=True) for z in both]
+
+
 @given(st.integers(0, 100), st.integers(4, 40), st.integers(4, 40), st.integers(1, 4))
 @settings(max_examples=8, deadline=None)  # each shape is compiled
 def test_matches_have_the_highest_csls_in_both_directions(seed, n, m, neighbours):
@@ -129,10 +137,7 @@ def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
     right = 0
     for part in (half, ~half):
         rows = mutual[part[mutual]]
-        left, values, transposed = np.linalg.svd(x[rows].T @ y[to_target[rows]])
-        scale = np.sqrt(values / values[0])
-        z, w = x @ (left[:, : len(scale)] * scale), y @ (transposed[: len(scale)].T * scale)
-        z, w = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (z, w))
+        z, w = fitted_coordinates(x, y, rows, to_target[rows])
         others = mutual[~part[mutual]]
         right += (csls(z, w, 10)[others].argmax(1) == to_target[others]).sum()
     expected = right / len(mutual)
@@ -153,11 +158,8 @@ def test_the_validation_leaves_out_the_pairs_that_are_to_be_found_again():
     right = 0
     for fold in folds:
         rows = np.setdiff1d(np.flatnonzero(chosen), fold)
-        left, values, transposed = np.linalg.svd(x[rows].T @ y[to_target[rows]])
-        scale = np.sqrt(values / values[0])
-        z, w = x[fold] @ (left[:, : len(scale)] * scale), y @ (transposed[: len(scale)].T * scale)
-        z, w = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (z, w))
-        right += ((csls(z, w, 10).argmax(1) == to_target[fold]) & chosen[fold]).sum()
+        z, w = fitted_coordinates(x, y, rows, to_target[rows])
+        right += ((csls(z[fold], w, 10).argmax(1) == to_target[fold]) & chosen[fold]).sum()
     expected = right / chosen[folds].sum()
     assert 0.3 < expected < 0.9
     found = bootstrap.validation(data, jnp.asarray(to_target), jnp.asarray(chosen), folds, LOOP)
