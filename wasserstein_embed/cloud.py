@@ -26,6 +26,7 @@ from jaxtyping import Array, Float, Int
 
 from common import ot
 from common.errors import UserError
+from common.ot import Potentials
 from common.parallel import map_rows
 
 BLOCK_ENTRIES = 1 << 17  # entries of the plans that are computed together; they fit in the cache
@@ -38,27 +39,40 @@ class Clouds(NamedTuple):
     weights: Float[Array, "n M"] | None = None  # sum to one per object; None if uniform
 
 
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["epsilon"],
+    meta_fields=["ground", "p", "iterations", "value", "implicit_diff"],
+)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Distance:
-    """How two clouds are compared; static under jit."""
+    """How two clouds are compared; static under jit but for epsilon."""
 
     ground: str  # distance d between points, 'euclidean' or 'manhattan'
     p: float  # exponent of the ground distance, at least 1
-    epsilon: float  # regularisation (lambda in the papers), in the unit of the cost
+    epsilon: Float[Array, ""] | float  # regularisation (lambda in the papers), in the cost's unit
     iterations: int  # of Sinkhorn
     value: str  # 'transport_cost', 'entropic_cost' or 'sinkhorn_divergence'
     # Whether gradients are those of the optimum, by the implicit function theorem; otherwise they
     # are propagated through the iterations.
     implicit_diff: bool
 
-    @property
-    def solver(self) -> dict[str, Any]:
-        """The options of `common.ot` for these values."""
-        options = {"epsilon": self.epsilon, "iterations": self.iterations}
-        return options | {"implicit": self.implicit_diff}
+
+class WarmStart(NamedTuple):
+    """Potentials of each pair, and of each cloud and itself."""
+
+    pairs: Potentials
+    selves: Potentials
+
+    @classmethod
+    def zeros(cls, num_pairs: int, num_clouds: int, num_points: int) -> "WarmStart":
+        """A cold start."""
+        return cls(
+            *(Potentials.zeros(problems, num_points) for problems in (num_pairs, num_clouds))
+        )
 
 
-@partial(jax.jit, static_argnames="distance")
+@jax.jit
 def pair_distances(
     clouds: Clouds, first: Int[Array, " b"], second: Int[Array, " b"], distance: Distance | None
 ) -> Float[Array, " b"]:
@@ -74,12 +88,33 @@ def pair_distances(
     if distance is None:
         flat = clouds.points.reshape(len(clouds.points), -1)
         return euclidean(flat[first], flat[second])
+    return _pair_distances(clouds, first, second, distance, None)[0]
+
+
+@jax.jit
+def continued_distances(
+    clouds: Clouds,
+    first: Int[Array, " b"],
+    second: Int[Array, " b"],
+    distance: Distance,
+    start: WarmStart,
+) -> tuple[Float[Array, " b"], WarmStart]:
+    """`pair_distances` whose iterations begin from the potentials of an earlier call.
+
+    Returns:
+      The distances, and the potentials from which a later call can continue.
+    """
+    return _pair_distances(clouds, first, second, distance, start)
+
+
+def _pair_distances(clouds, first, second, distance, start):
+    pairs, selves = (None, None) if start is None else start
     x, y = _rows(clouds, first), _rows(clouds, second)
-    values = _by_blocks(lambda pair: _values(*pair, distance), (x, y))
+    values, pairs = _by_blocks((x, y), distance, pairs)
     if distance.value == "sinkhorn_divergence":
-        selves = _self_transport(clouds, distance)
-        values -= (selves[first] + selves[second]) / 2
-    return values
+        own, selves = _by_blocks((clouds,), distance, selves)
+        values -= (own[first] + own[second]) / 2
+    return values, WarmStart(pairs, selves)
 
 
 def euclidean(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
@@ -87,7 +122,7 @@ def euclidean(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, 
     return ot.safe_sqrt(jnp.sum((x - y) ** 2, axis=-1))
 
 
-@partial(jax.jit, static_argnames=("distance", "k"))
+@partial(jax.jit, static_argnames="k")
 def nearest_neighbours(
     queries: Clouds, keys: Clouds, distance: Distance, k: int
 ) -> tuple[Float[Array, "n k"], Int[Array, "n k"]]:
@@ -97,13 +132,13 @@ def nearest_neighbours(
     first. Errors are those of `pair_distances`.
     """
     debiased = distance.value == "sinkhorn_divergence"
-    selves = [_self_transport(side, distance) if debiased else None for side in (queries, keys)]
+    selves = [_by_blocks((x,), distance, None)[0] if debiased else None for x in (queries, keys)]
     m, points, _ = keys.points.shape
 
     def block(rows, keys, key_selves):
         queries, query_selves = rows
         queries = jax.tree.map(lambda x: x[:, None], queries)
-        values = _values(queries, jax.tree.map(lambda x: x[None], keys), distance)
+        values = _solve(queries, jax.tree.map(lambda x: x[None], keys), distance).value
         if debiased:
             values -= (query_selves[:, None] + key_selves) / 2
         negative, index = lax.top_k(-values, k)
@@ -113,7 +148,7 @@ def nearest_neighbours(
     return map_rows(block, (queries, selves[0]), keys, selves[1], block=size)
 
 
-@partial(jax.jit, static_argnames="distance")
+@jax.jit
 def fraction_converged(
     clouds: Clouds,
     first: Int[Array, " b"],
@@ -122,56 +157,96 @@ def fraction_converged(
     tolerance: float = 0.05,
 ) -> Float[Array, ""]:
     """Fraction of pairs whose plan violates its marginals by at most `tolerance` in L1 norm."""
-    solved = _solve(_rows(clouds, first), _rows(clouds, second), distance)
-    return (solved.error <= tolerance).mean()
+    x, y = _rows(clouds, first), _rows(clouds, second)
+    return (_solve(x, y, distance).error <= tolerance).mean()
 
 
 def _rows(clouds: Clouds, rows: Int[Array, " b"]) -> Clouds:
-    return jax.tree.map(lambda x: x[rows], clouds)
+    return jax.tree.map(lambda array: array[rows], clouds)
 
 
-def _by_blocks(values: Callable, clouds: Any) -> Float[Array, " b"]:
-    """Applies `values` to blocks of problems whose plans fit in the cache together.
+@jax.custom_vjp
+def _by_blocks(sides, distance, start) -> tuple[Float[Array, " b"], Potentials]:
+    """Values and potentials of problems, block by block; their plans fit in the cache together.
 
-    The backward pass recomputes the iterations of a block: storing them would move every
-    iteration through main memory.
+    Args:
+      sides: (x, y), or (x,) for the transport of each cloud to itself.
+      distance: how they are compared.
+      start: potentials of an earlier call, or None.
+
+    The gradient of a block is computed with its values.
     """
-    n, points, _ = jax.tree.leaves(clouds)[0].shape
+    return _map_blocks(lambda sides, start: _block(sides, distance, start), sides, start)
+
+
+def _by_blocks_forward(sides, distance, start):
+    def with_gradient(sides, start):
+        def total(sides):
+            values, potentials = _block(sides, distance, start)
+            return values.sum(), (values, potentials)
+
+        return jax.grad(total, has_aux=True)(sides)
+
+    gradients, found = _map_blocks(with_gradient, sides, start)
+    return found, (gradients, distance, start)
+
+
+def _by_blocks_backward(residuals, cotangents):
+    gradients, *others = residuals
+    by_value = cotangents[0]
+
+    def scaled(gradient):
+        return by_value.reshape(-1, *[1] * (gradient.ndim - 1)) * gradient
+
+    return jax.tree.map(scaled, gradients), *jax.tree.map(jnp.zeros_like, others)
+
+
+_by_blocks.defvjp(_by_blocks_forward, _by_blocks_backward)
+
+
+def _map_blocks(function: Callable, sides: Any, start: Any) -> Any:
+    """Applies a function of (sides, start) to blocks of their rows."""
+    n, points, _ = jax.tree.leaves(sides)[0].shape
     blocks = -(-n * points**2 // BLOCK_ENTRIES)
     if blocks == 1:
-        return values(clouds)
+        return function(sides, start)
     size = -(-n // (blocks * 8)) * 8
 
     def split(x):
         padding = [(0, blocks * size - n)] + [(0, 0)] * (x.ndim - 1)
         return jnp.pad(x, padding, mode="edge").reshape(blocks, size, *x.shape[1:])
 
-    return lax.map(jax.checkpoint(values), jax.tree.map(split, clouds)).reshape(-1)[:n]
+    found = lax.map(lambda inputs: function(*inputs), jax.tree.map(split, (sides, start)))
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], found)
 
 
-def _self_transport(clouds: Clouds, distance: Distance) -> Float[Array, " n"]:
-    """The entropic cost W(x, x) of each object."""
-
-    def values(clouds):
-        cost = ot.ground_cost(clouds.points, clouds.points, distance.ground, distance.p)
-        return ot.self_transport(cost, clouds.weights, **distance.solver)
-
-    return _by_blocks(values, clouds)
+def _block(sides, distance, start):
+    found = _solve(sides[0], sides[-1], distance, start, symmetric=len(sides) == 1)
+    return found.value, found.potentials
 
 
-def _values(x: Clouds, y: Clouds, distance: Distance) -> Float[Array, "..."]:
-    solved = _solve(x, y, distance)
-    if distance.value == "transport_cost":
-        return solved.transport_cost
-    if distance.value in ("entropic_cost", "sinkhorn_divergence"):
-        return solved.entropic_cost
-    raise UserError(
-        f"There is no distance value '{distance.value}': choose transport_cost, entropic_cost or "
-        "sinkhorn_divergence."
-    )
-
-
-def _solve(x: Clouds, y: Clouds, distance: Distance) -> ot.BatchSolution:
+def _solve(
+    x: Clouds,
+    y: Clouds,
+    distance: Distance,
+    start: Potentials | None = None,
+    symmetric: bool = False,
+) -> ot.BatchSolution:
     """Solves the problems of clouds whose leading axes broadcast."""
-    cost = ot.ground_cost(x.points, y.points, distance.ground, distance.p)
-    return ot.solve_batch(cost, x.weights, y.weights, **distance.solver)
+    names = {"sinkhorn_divergence": "entropic_cost"} | {name: name for name in ot.VALUES}
+    if distance.value not in names:
+        raise UserError(
+            f"There is no distance value '{distance.value}': choose transport_cost, entropic_cost "
+            "or sinkhorn_divergence."
+        )
+    return ot.solve_batch(
+        ot.ground_cost(x.points, y.points, distance.ground, distance.p),
+        x.weights,
+        y.weights,
+        epsilon=distance.epsilon,
+        iterations=distance.iterations,
+        value=names[distance.value],
+        implicit=distance.implicit_diff,
+        start=start,
+        symmetric=symmetric,
+    )

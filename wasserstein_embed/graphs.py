@@ -104,9 +104,14 @@ def train_and_measure(
         work=work,
         part=part,
     )
-    value = "sinkhorn_divergence" if settings.debiased else "transport_cost"
-    solver = {"epsilon": settings.epsilon[1], "iterations": measure_iterations}
-    distance = cloud.Distance(ground="euclidean", p=1.0, value=value, implicit_diff=False, **solver)
+    distance = cloud.Distance(
+        ground="euclidean",
+        p=1.0,
+        epsilon=settings.epsilon[1],
+        iterations=measure_iterations,
+        value=settings.value,
+        implicit_diff=False,
+    )
     by_graph = Data(*(array.reshape(num_graphs, -1) for array in data))
     pairs = by_graph.first[0], by_graph.second[0]  # the same nodes within each graph
     measured = []

@@ -16,8 +16,8 @@ from jaxtyping import Array, Float, Int
 
 from common.errors import UserError
 from common.train import Metrics
-from wasserstein_embed import fixed_point
-from wasserstein_embed.cloud import euclidean
+from wasserstein_embed import cloud
+from wasserstein_embed.cloud import Clouds, Distance, WarmStart, euclidean
 
 UPDATES_PER_STEP = 10  # steps of Adam in one step of `common.train.run`, which logs one record
 MAX_NORM = 1 - 1e-5  # in the Poincare ball; closer to the boundary float32 has no resolution
@@ -39,13 +39,12 @@ class Settings:
     debiased: bool = False  # compares clouds by the Sinkhorn divergence, otherwise by <P, C>
     iterations: int = 20  # of Sinkhorn in each step
     warm_start: bool = False  # continues Sinkhorn from the potentials of the last step
+    implicit: bool = True  # gradients at the optimum; otherwise through the iterations
 
-
-class WarmStart(NamedTuple):
-    """Potentials of each pair, and of each cloud and itself, from the last step."""
-
-    pairs: fixed_point.Potentials
-    selves: Float[Array, "n M"]
+    @property
+    def value(self) -> str:
+        """That of `Distance`, for clouds."""
+        return "sinkhorn_divergence" if self.debiased else "transport_cost"
 
 
 class State(NamedTuple):
@@ -93,16 +92,17 @@ def pair_distances(
     """Distances of pairs of embedded objects as in training, and the next warm start."""
     if settings.geometry != "wasserstein":
         return VECTOR_DISTANCES[settings.geometry](x[first], x[second]), start
-    if not settings.warm_start:
-        start = jax.tree.map(jnp.zeros_like, start)
-    solver = {"epsilon": epsilon, "iterations": settings.iterations}
-    distance, pairs = fixed_point.transport(
-        x[first], x[second], start.pairs, **solver, entropic=settings.debiased
+    distance = Distance(
+        ground="euclidean",
+        p=1.0,
+        epsilon=epsilon,
+        iterations=settings.iterations,
+        value=settings.value,
+        implicit_diff=settings.implicit,
     )
-    if not settings.debiased:
-        return distance, WarmStart(pairs, start.selves)
-    values, selves = fixed_point.self_transport(x, start.selves, **solver)
-    return distance - (values[first] + values[second]) / 2, WarmStart(pairs, selves)
+    if start is None:
+        return cloud.pair_distances(Clouds(x), first, second, distance), None
+    return cloud.continued_distances(Clouds(x), first, second, distance, start)
 
 
 def distortion(
@@ -121,10 +121,9 @@ def init(settings: Settings, keys: Array, num_objects: int) -> State:
     if settings.geometry == "hyperbolic":
         x = _project_into_ball(x)
     start = None
-    if settings.geometry == "wasserstein":
+    if settings.geometry == "wasserstein" and settings.warm_start:
         num_pairs = len(keys) * num_objects * (num_objects - 1) // 2
-        pairs = fixed_point.Potentials.zeros(num_pairs, settings.shape[0])
-        start = WarmStart(pairs, jnp.zeros(x.shape[:2]))
+        start = WarmStart.zeros(num_pairs, len(x), settings.shape[0])
     return State(x, _optimiser(settings).init(x), start)
 
 

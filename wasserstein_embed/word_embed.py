@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.train import Metrics, State
-from wasserstein_embed import cloud, fixed_point
+from wasserstein_embed import cloud
 
 NEGATIVE_POWER = 0.75  # exponent of word frequencies in negative sampling (Mikolov et al. 2013)
 
@@ -140,9 +140,18 @@ def pair_distances(
     """<P, C> of entropic transport, or the Euclidean distance, between x_i and y_i."""
     if settings.geometry == "euclidean":
         return cloud.euclidean(x.reshape(len(x), -1), y.reshape(len(y), -1))
-    start = fixed_point.Potentials.zeros(len(x), settings.num_points)
-    solver = {"epsilon": settings.epsilon, "iterations": settings.iterations}
-    return fixed_point.transport(x, y, start, **solver, entropic=False)[0]
+    distance = cloud.Distance(
+        ground="euclidean",
+        p=1.0,
+        epsilon=settings.epsilon,
+        iterations=settings.iterations,
+        value="transport_cost",
+        implicit_diff=True,
+    )
+    row = jnp.arange(len(x))
+    start = cloud.WarmStart.zeros(len(x), 0, settings.num_points)  # always with the kernel
+    both = cloud.Clouds(jnp.concatenate([x, y]))
+    return cloud.continued_distances(both, row, row + len(x), distance, start)[0]
 
 
 def _masked_mean(values, mask):

@@ -3,12 +3,19 @@
 Three solvers of the entropic problem min_P <P, C> + epsilon KL(P | a b'), P 1 = a, P' 1 = b:
 
   transport         one problem with a given cost matrix, by ott-jax; differentiable
-  solve_batch       many small problems at once; differentiable
+  solve_batch       many small problems at once, by ott-jax; differentiable
   match             two large clouds; the plan is never held in memory
 """
 
 # ruff: noqa: F401
 from common.ot.assignment import assign
-from common.ot.batched import BatchSolution, ground_cost, safe_sqrt, self_transport, solve_batch
+from common.ot.batched import (
+    VALUES,
+    BatchSolution,
+    Potentials,
+    ground_cost,
+    safe_sqrt,
+    solve_batch,
+)
 from common.ot.dense import transport
 from common.ot.streamed import Matching, barycentric, match

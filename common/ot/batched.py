@@ -1,11 +1,17 @@
-"""Entropic transport of many small problems at once, differentiable.
+"""Entropic transport of many small problems at once, for training loops; differentiable.
 
-These are the log-domain iterations of ott-jax, with which the tests compare them. If all costs are
-moderate in units of epsilon, each iteration is a product with the kernel exp(-C / epsilon) instead,
-without an exponential or a logarithm, which is more than ten times as fast on CPUs.
+Potentials are computed by ott-jax, see `transport`. What is added here:
+
+- Gradients, either through the iterations or, by the implicit function theorem, at the optimum.
+  The implicit differentiation of ott 0.6.0 is not used: its linear solver can't be chosen and
+  returns NaN under vmap, because the system is singular (f + c, g - c is the same plan).
+- The gradient of a batch is computed with its values. Nothing is stored for the backward pass.
+- Warm starts: iterations continue from potentials of an earlier call. A step of training moves
+  clouds little, so that a few iterations suffice.
+- If all costs are moderate in units of epsilon, an iteration is a product with exp(-C / epsilon)
+  instead of a log-sum-exp, which is up to ten times as fast on CPUs.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -15,32 +21,58 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from common.errors import UserError
+from common.ot.dense import transport
 
-MIN_WEIGHT = 1e-30  # lower limit of a weight, so that its logarithm is finite
+MIN_WEIGHT = 1e-30  # lower limit of a weight or a sum, so that it has a logarithm and an inverse
 # Kernels are used up to this cost in units of epsilon, and down to this weight. Potentials are of
 # the size of the costs, so that all scalings exp(f) stay within e^60, inside the range of float32,
 # and entries lost by underflow, below e^-120, carry no mass.
 KERNEL_MAX_COST = 60.0
 KERNEL_MIN_WEIGHT = 1e-6
+# After a warm start the kernel's exponents are kept within these limits. Potentials that are wrong
+# by more, as at the start of a training, are corrected over several calls.
+EXPONENTS = (-69.0, 80.0)
+VALUES = ("transport_cost", "entropic_cost")
+
+
+class Potentials(NamedTuple):
+    """What a later call may continue from, in the unit of the cost."""
+
+    f: Float[Array, "... n"]  # dual potentials of the rows
+    g: Float[Array, "... m"]  # and of the columns
+    alpha: Float[Array, "... n"]  # solution of `_sensitivity` for the rows
+    beta: Float[Array, "... m"]  # and for the columns
+
+    @classmethod
+    def zeros(cls, problems: int, points: int) -> "Potentials":
+        """Potentials of a cold start."""
+        return cls(*(jnp.zeros((problems, points)) for _ in cls._fields))
 
 
 class BatchSolution(NamedTuple):
     """Solution of each problem.
 
-    In float32, `entropic_cost` and its gradient are right to five digits for epsilon down to a
-    millionth of the costs. The entries of the plan have a relative error of about 1e-7 C / epsilon,
-    the rounding error of the costs themselves. The same holds for `transport_cost` before
-    convergence: five digits for epsilon at a hundredth of the costs, one or two at a millionth.
+    In float32 the entropic cost is right to five digits for epsilon down to a millionth of the
+    costs; gradients and plans are as accurate as those of `transport`. The transport cost before
+    convergence has five digits for epsilon at a hundredth of the costs, one or two at a millionth.
 
     Attributes:
-      transport_cost: <P, C>.
-      entropic_cost: <P, C> + epsilon KL(P | a b'), computed from the dual potentials.
-      error: sum_j |sum_i P_ij - b_j|; the row sums are exact after each iteration.
+      value: the one asked for.
+      error: sum_j |sum_i P_ij - b_j|; the row sums are exact after each iteration. Not
+        differentiable.
+      potentials: not differentiable.
     """
 
-    transport_cost: Float[Array, "..."]
-    entropic_cost: Float[Array, "..."]
+    value: Float[Array, "..."]
     error: Float[Array, "..."]
+    potentials: Potentials
+
+
+class _Options(NamedTuple):
+    iterations: int
+    value: str
+    implicit: bool
+    symmetric: bool
 
 
 def safe_sqrt(squares: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -73,18 +105,23 @@ def ground_cost(
         raise UserError(f"There is no distance '{ground}': choose 'euclidean' or 'manhattan'.")
     if power == 1:
         return base
+    if power == 0.5:
+        return safe_sqrt(base)
     positive = base > 0
     return jnp.where(positive, jnp.where(positive, base, 1.0) ** power, 0.0)
 
 
 def solve_batch(
     cost: Float[Array, "... n m"],
-    a: Float[Array, "... n"] | None,
-    b: Float[Array, "... m"] | None,
+    a: Float[Array, "... n"] | None = None,
+    b: Float[Array, "... m"] | None = None,
     *,
-    epsilon: float,
+    epsilon: Float[Array, ""] | float,
     iterations: int,
+    value: str,
     implicit: bool = False,
+    start: Potentials | None = None,
+    symmetric: bool = False,
 ) -> BatchSolution:
     """Solves each problem by a fixed number of Sinkhorn iterations.
 
@@ -94,172 +131,146 @@ def solve_batch(
       b: weights of the columns, summing to one; None: uniform.
       epsilon: regularisation, in the unit of the cost.
       iterations: number of iterations; all of them are done.
-      implicit: whether gradients are those of the optimum, by the implicit function theorem, which
-        is right after convergence. Otherwise they are propagated through the iterations. The
-        implicit gradient of `entropic_cost` with respect to C is the plan (envelope theorem) and
-        needs no linear system.
+      value: 'transport_cost', which is <P, C>, or 'entropic_cost', <P, C> + epsilon KL(P | a b'),
+        computed from the dual potentials.
+      implicit: whether gradients are those of the optimum, which is right after convergence.
+        Otherwise they are propagated through the iterations. The gradient of the entropic cost by
+        C is the plan then (envelope theorem), and that of <P, C> is given by `_sensitivity`.
+      start: potentials that the iterations begin from; None: a cold start.
+      symmetric: as in `transport`.
+
+    Raises:
+      UserError: the value is unknown.
     """
+    if value not in VALUES:
+        raise UserError(
+            f"There is no value '{value}' of a transport: choose {' or '.join(VALUES)}."
+        )
     *problems, n, m = cost.shape
-    (a, log_a), (b, log_b) = (_weights(w, (*problems, s)) for w, s in ((a, n), (b, m)))
-    scaled = cost / epsilon  # potentials, too, are in units of epsilon from here on
-    f, g = differentiable = _potentials(_sinkhorn, iterations, scaled, log_a, log_b)
-    if implicit:
-        f, g = lax.stop_gradient((f, g))
-        differentiable = _with_implicit_gradient((f, g), scaled, a, b)
-    plan = _plan(*differentiable, scaled)
+    a, b = (_weights(w, (*problems, size)) for w, size in ((a, n), (b, m)))
+    options = _Options(iterations, value, implicit, symmetric)
+    if start is not None:
+        start = jax.tree.map(lambda x: x / epsilon, start)
+    found = _solve(options, cost / epsilon, a, b, start)
     return BatchSolution(
-        transport_cost=jnp.sum(plan * cost, axis=(-2, -1)),
-        entropic_cost=epsilon * _dual(f, g, scaled, a, b, log_a, log_b),
-        error=jnp.abs(plan.sum(axis=-2) - b).sum(axis=-1),
+        value=epsilon * found.value,
+        error=found.error,
+        potentials=jax.tree.map(lambda x: lax.stop_gradient(epsilon * x), found.potentials),
     )
-
-
-def self_transport(
-    cost: Float[Array, "... n n"],
-    a: Float[Array, "... n"] | None,
-    *,
-    epsilon: float,
-    iterations: int,
-    implicit: bool = False,
-) -> Float[Array, "..."]:
-    """The `entropic_cost` of each problem between a cloud and itself.
-
-    Both potentials are equal there. An iteration replaces the potential by the mean of itself and
-    its Sinkhorn update (Feydy et al. 2019, section 3.1): half of the work of `solve_batch`, and
-    the error at least halves each time.
-
-    Args:
-      cost: symmetric, 0 on the diagonal.
-      a: weights of both rows and columns; None: uniform.
-      epsilon: as in `solve_batch`.
-      iterations: as in `solve_batch`.
-      implicit: as in `solve_batch`.
-    """
-    a, log_a = _weights(a, cost.shape[:-1])
-    scaled = cost / epsilon
-    f, _ = _potentials(_averaged, iterations, scaled, log_a, log_a)
-    if implicit:
-        f = lax.stop_gradient(f)
-    return epsilon * _dual(f, f, scaled, a, a, log_a, log_a)
 
 
 def _weights(weights, shape):
-    """Weights of the full shape, and their logarithms."""
-    weights = jnp.broadcast_to(1 / shape[-1] if weights is None else weights, shape)
-    return weights, jnp.log(jnp.maximum(weights, MIN_WEIGHT))
+    return jnp.broadcast_to(1 / shape[-1] if weights is None else weights, shape)
 
 
-def _plan(f, g, scaled):
-    return jnp.exp(f[..., :, None] + g[..., None, :] - scaled)
+# From here on costs, potentials and values are in units of epsilon.
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _solve(options: _Options, scaled, a, b, start) -> BatchSolution:
+    return _by_domain(partial(_solution, options), scaled, a, b, start)
 
 
-def _dual(f, g, scaled, a, b, log_a, log_b):
-    """The dual objective in units of epsilon, for potentials that need not have converged."""
-    dual = jnp.sum(a * (f - log_a), axis=-1) + jnp.sum(b * (g - log_b), axis=-1)
-    return dual + 1 - _plan(f, g, scaled).sum(axis=(-2, -1))
+def _solve_forward(options, scaled, a, b, start):
+    def with_gradient(domain, start, *inputs):
+        def total(inputs):
+            found = _solution(options, domain, start, *inputs)
+            return found.value.sum(), found
+
+        return jax.grad(total, has_aux=True)(inputs)
+
+    gradients, found = _by_domain(with_gradient, scaled, a, b, start)
+    return found, (gradients, start)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _potentials(update: Callable, iterations: int, scaled, log_a, log_b):
-    """Dual potentials: kernel updates if max(cost) / epsilon is small, else log-domain updates."""
-    branches = (partial(_iterated, domain, update, iterations) for domain in (_kernel, _log_domain))
-    return lax.cond(_kernel_is_safe(scaled, log_a, log_b), *branches, scaled, log_a, log_b)
+def _solve_backward(options, residuals, cotangent):
+    del options
+    (by_cost, by_a, by_b), start = residuals
+    by_value = cotangent.value[..., None]
+    given = by_value[..., None] * by_cost, by_value * by_a, by_value * by_b
+    return *given, jax.tree.map(jnp.zeros_like, start)
 
 
-def _potentials_forward(update, iterations, *inputs):
-    return _potentials(update, iterations, *inputs), inputs
+_solve.defvjp(_solve_forward, _solve_backward)
 
 
-def _potentials_backward(update, iterations, inputs, cotangents):
-    # Each branch repeats its own iterations here. Differentiating through `cond` instead would
-    # store the residuals of both branches.
-    def gradient(domain):
-        run = partial(_iterated, domain, update, iterations)
-        return lambda inputs, cotangents: jax.vjp(run, *inputs)[1](cotangents)
-
-    branches = gradient(_kernel), gradient(_log_domain)
-    return lax.cond(_kernel_is_safe(*inputs), *branches, inputs, cotangents)
+def _by_domain(function, scaled, a, b, start):
+    """The function with kernel updates if they are right, and else in the log domain."""
+    if start is not None:
+        return function(False, start, scaled, a, b)
+    kernel, log = (partial(function, log_domain, None) for log_domain in (False, True))
+    return lax.cond(_kernel_is_safe(scaled, a, b), kernel, log, scaled, a, b)
 
 
-_potentials.defvjp(_potentials_forward, _potentials_backward)
+def _kernel_is_safe(scaled, a, b) -> Bool[Array, ""]:
+    return (scaled.max() < KERNEL_MAX_COST) & (jnp.minimum(a.min(), b.min()) > KERNEL_MIN_WEIGHT)
 
 
-def _kernel_is_safe(scaled, log_a, log_b) -> Bool[Array, ""]:
-    min_weight = jnp.minimum(log_a.min(), log_b.min())
-    return (scaled.max() < KERNEL_MAX_COST) & (min_weight > jnp.log(KERNEL_MIN_WEIGHT))
+def _solution(options, log_domain, start, scaled, a, b) -> BatchSolution:
+    shifted = scaled
+    if start is not None:
+        shifted = -jnp.clip(start.f[..., :, None] + start.g[..., None, :] - scaled, *EXPONENTS)
+    f, g = _potentials(options, log_domain, shifted, a, b)
+    if start is not None:
+        f, g = f + start.f, g + start.g
+    if options.implicit:
+        f, g = lax.stop_gradient((f, g))
+    plan = jnp.exp(f[..., :, None] + g[..., None, :] - scaled)
+    potentials = Potentials(f, g, jnp.zeros_like(f), jnp.zeros_like(g))
+    if options.value == "entropic_cost":
+        # The dual objective, for potentials that need not have converged.
+        log_a, log_b = (jnp.log(jnp.maximum(w, MIN_WEIGHT)) for w in (a, b))
+        value = jnp.sum(a * (f - log_a), axis=-1) + jnp.sum(b * (g - log_b), axis=-1)
+        value += 1 - plan.sum(axis=(-2, -1))
+    else:
+        value = jnp.sum(plan * scaled, axis=(-2, -1))
+        if options.implicit:
+            matrix, costs, old = lax.stop_gradient((plan, scaled, start or potentials))
+            alpha, beta = _sensitivity(matrix, costs, old.alpha, old.beta, options.iterations)
+            potentials = potentials._replace(alpha=alpha, beta=beta)
+            rows, columns = a - plan.sum(-1), b - plan.sum(-2)
+            missing = jnp.sum(alpha * rows, axis=-1) + jnp.sum(beta * columns, axis=-1)
+            value += missing - lax.stop_gradient(missing)
+    error = jnp.abs(plan.sum(axis=-2) - b).sum(axis=-1)
+    return BatchSolution(value, error, potentials)
 
 
-def _iterated(domain, update, iterations, scaled, log_a, log_b):
-    start, to_columns, to_rows, end = domain(scaled, log_a, log_b)
+def _potentials(options, log_domain, scaled, a, b):
+    """Those of ott for each problem."""
 
-    def iterate(state, _):
-        return update(state, to_columns, to_rows, domain is _kernel), None
+    def solve(scaled, a, b):
+        solved = transport(
+            scaled,
+            *(jnp.maximum(w, MIN_WEIGHT) for w in (a, b)),
+            epsilon=1.0,
+            iterations=options.iterations,
+            log_domain=log_domain,
+            symmetric=options.symmetric,
+        )
+        return solved.f, solved.g
 
-    f, g = lax.scan(iterate, start, length=iterations)[0]
-    return end(f), end(g)
-
-
-def _sinkhorn(potentials, to_columns, to_rows, multiplicative):
-    """One iteration of Sinkhorn."""
-    del multiplicative
-    g = to_columns(potentials[0])
-    return to_rows(g), g
-
-
-def _averaged(potentials, to_columns, to_rows, multiplicative):
-    """The mean of a potential and its Sinkhorn update: the geometric mean of scalings exp(f)."""
-    del to_rows
-    f = potentials[0]
-    f = jnp.sqrt(f * to_columns(f)) if multiplicative else (f + to_columns(f)) / 2
-    return f, f
+    for _ in range(scaled.ndim - 2):
+        solve = jax.vmap(solve)
+    return solve(scaled, a, b)
 
 
-def _kernel(scaled, log_a, log_b):
-    """Initial scalings u = exp(f) and v = exp(g), their two updates, and the map to f and g."""
-    kernel, a, b = jnp.exp(-scaled), jnp.exp(log_a), jnp.exp(log_b)
-    return (
-        (jnp.ones_like(a), jnp.ones_like(b)),
-        lambda u: b / jnp.einsum("...nm,...n->...m", kernel, u),
-        lambda v: a / jnp.einsum("...nm,...m->...n", kernel, v),
-        jnp.log,
-    )
+def _sensitivity(plan, scaled, alpha, beta, iterations):
+    """The solution of the linear system by which <P, C> at Sinkhorn's fixed point is derived.
 
-
-def _log_domain(scaled, log_a, log_b):
-    """As `_kernel`, for f and g. The problems are the last axis: CPUs vectorise over it."""
-    scaled = jnp.moveaxis(scaled, (-2, -1), (0, 1))
-    log_a, log_b = (jnp.moveaxis(weights, -1, 0) for weights in (log_a, log_b))
-
-    def log_sum_exp(x, axis):
-        largest = lax.stop_gradient(x.max(axis=axis, keepdims=True))
-        return jnp.log(jnp.exp(x - largest).sum(axis=axis)) + largest.squeeze(axis)
-
-    return (
-        (jnp.zeros_like(log_a), jnp.zeros_like(log_b)),
-        lambda f: log_b - log_sum_exp(f[:, None] - scaled, 0),
-        lambda g: log_a - log_sum_exp(g - scaled, 1),
-        lambda potential: jnp.moveaxis(potential, 0, -1),
-    )
-
-
-def _with_implicit_gradient(potentials, scaled, a, b):
-    """The same potentials z with the gradient of the optimum, dz = -H^-1 dF where F(z) = 0.
-
-    F are the errors of both marginals and H = dF/dz. ott's ImplicitDiff is not used: the linear
-    solver of 0.6.0 can't be chosen and returns NaN under vmap, because H is singular (f + c, g - c
-    is the same plan).
+    The marginals a, b of P stay fixed as C changes. With r and s the row and column sums of the
+    entrywise product of P and C, solving a_i alpha_i + (P beta)_i = r_i and
+    (P' alpha)_j + b_j beta_j = s_j gives the derivative P_ij (1 + (alpha_i + beta_j - C_ij) /
+    epsilon) by C, alpha by a and beta by b. The system is solved by Gauss-Seidel, which converges
+    at the rate of Sinkhorn.
     """
-    f, g = potentials
-    plan = _plan(f, g, scaled)
-    error = jnp.concatenate([plan.sum(-1) - a, plan.sum(-2) - b], axis=-1)
-    error = error - lax.stop_gradient(error)  # value 0, gradient dF
-    plan = lax.stop_gradient(plan)
-    n, m = plan.shape[-2:]
-    marginals = jnp.concatenate([plan.sum(-1), plan.sum(-2)], axis=-1)
-    shift = jnp.concatenate([jnp.ones(n), -jnp.ones(m)]) / (n + m)
-    # shift shift' removes the null space of H. The factor 1.000001 keeps H invertible when the plan
-    # splits into blocks, each of which has a null space like that.
-    hessian = 1.000001 * marginals[..., None] * jnp.eye(n + m) + jnp.outer(shift, shift)
-    hessian = hessian.at[..., :n, n:].add(plan).at[..., n:, :n].add(plan.mT)
-    step = jnp.linalg.solve(hessian, error[..., None])[..., 0]
-    return f - step[..., :n], g - step[..., n:]
+    weighted = plan * scaled
+    # Matrix products: on CPUs sums over the short last axis take several times as long.
+    times = partial(jnp.einsum, "...nm,...m->...n")
+    transposed = partial(jnp.einsum, "...nm,...n->...m")
+    ones, other = jnp.ones_like(alpha), jnp.ones_like(beta)
+    r, s = times(weighted, other), transposed(weighted, ones)
+    a, b = (jnp.maximum(sums, MIN_WEIGHT) for sums in (times(plan, other), transposed(plan, ones)))
+
+    def iterate(_, pair):
+        alpha = (r - times(plan, pair[1])) / a
+        return alpha, (s - transposed(plan, alpha)) / b
+
+    return lax.fori_loop(0, iterations, iterate, (alpha, beta))

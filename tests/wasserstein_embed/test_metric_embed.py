@@ -8,8 +8,8 @@ from scipy.special import softmax
 from scipy.stats import entropy
 
 from wasserstein_embed import metric_embed
-from wasserstein_embed.fixed_point import Potentials
-from wasserstein_embed.metric_embed import Data, Settings, WarmStart
+from wasserstein_embed.cloud import WarmStart
+from wasserstein_embed.metric_embed import Data, Settings
 
 RNG = np.random.default_rng(0)
 TRAINING = {"init_range": (0.0, 1.0), "steps": 3, "learning_rate": 0.1}
@@ -56,9 +56,9 @@ def test_a_path_on_a_line_has_no_distortion():
     # The divergence between clouds of coinciding points is the distance between the points.
     x = jnp.repeat(jnp.stack([line, jnp.zeros(nodes)], axis=1)[:, None], 4, axis=1)
     settings = Settings(geometry="wasserstein", shape=(4, 2), debiased=True, **TRAINING)
-    start = WarmStart(Potentials.zeros(len(data.distance), 4), jnp.zeros((nodes, 4)))
-    found, _ = metric_embed.pair_distances(x, data.first, data.second, start, 0.1, settings)
-    assert metric_embed.distortion(found, data.distance) < 1e-4
+    for start in (None, WarmStart.zeros(len(data.distance), nodes, 4)):
+        found, _ = metric_embed.pair_distances(x, data.first, data.second, start, 0.1, settings)
+        assert metric_embed.distortion(found, data.distance) < 1e-4
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,12 @@ def test_kernel_updates_and_log_domain_updates_are_equal(weighted, monkeypatch):
 
     def values(x):
         cost = ot.ground_cost(x, y, "euclidean", 2)
-        found = ot.solve_batch(cost, a, b, epsilon=0.1, iterations=7)
+        options = {"epsilon": 0.1, "iterations": 7}
+        found = [ot.solve_batch(cost, a, b, value=value, **options) for value in ot.VALUES]
         own = ot.ground_cost(x, x, "euclidean", 2)
-        own = ot.self_transport(own, a, epsilon=0.1, iterations=7)
-        return found.transport_cost.sum() + found.entropic_cost.sum() - own.sum(), (found, own)
+        options |= {"value": "entropic_cost", "symmetric": True}
+        found.append(ot.solve_batch(own, a, a, **options))
+        return sum(one.value.sum() for one in found), found
 
     results = []
     for max_cost in (batched.KERNEL_MAX_COST, -1.0):  # -1: kernel updates are never chosen
@@ -39,9 +41,9 @@ def test_the_debiased_value_is_the_sinkhorn_divergence_of_ott():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 9, 5))
     costs = [ot.ground_cost(p, q, "euclidean", 2) for p, q in ((x, y), (x, x), (y, y))]
-    options = {"epsilon": 1.0, "iterations": 300}
-    value = ot.solve_batch(costs[0], None, None, **options).entropic_cost
-    own = [ot.self_transport(cost, None, **options) for cost in costs[1:]]
+    options = {"epsilon": 1.0, "iterations": 300, "value": "entropic_cost"}
+    value = ot.solve_batch(costs[0], **options).value
+    own = [ot.solve_batch(cost, **options, symmetric=True).value for cost in costs[1:]]
     expected, _ = sinkhorn_divergence(
         geometry.Geometry,
         cost_matrix=tuple(costs),
@@ -54,10 +56,15 @@ def test_the_debiased_value_is_the_sinkhorn_divergence_of_ott():
 def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
     cost = jnp.array([[0.0, 1.0], [1.0, 0.0]])
     b = jnp.array([1.0, 0.0])
-    found = ot.solve_batch(cost, None, b, epsilon=1e-3, iterations=50)
-    np.testing.assert_allclose(found.transport_cost, 0.5, rtol=1e-3)
+    found = ot.solve_batch(cost, b=b, epsilon=1e-3, iterations=50, value="transport_cost")
+    np.testing.assert_allclose(found.value, 0.5, rtol=1e-3)
 
 
 def test_an_unknown_ground_distance_is_refused():
     with pytest.raises(UserError, match="'cosine': choose 'euclidean' or 'manhattan'"):
         ot.ground_cost(np.zeros((2, 3)), np.zeros((2, 3)), "cosine", 1.0)
+
+
+def test_an_unknown_value_is_refused():
+    with pytest.raises(UserError, match="'cost' of a transport: choose transport_cost or"):
+        ot.solve_batch(np.zeros((2, 3, 3)), epsilon=1.0, iterations=1, value="cost")
