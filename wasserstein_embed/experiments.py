@@ -34,7 +34,7 @@ def graph_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
     del cache  # the graphs are drawn at random
     _check("graph", [config.graph], graphs.GENERATORS)
     _check("geometry", config.methods, [*metric_embed.VECTOR_DISTANCES, "wasserstein"])
-    _check("recipe", config.recipes, ["reference", "tuned"])
+    _check("recipe", config.recipes, ["published", "tuned"])
     options = config.graph_options[config.graph].to_dict()
     random_seeds = range(config.num_graphs)
     drawn = [graphs.draw(config.graph, config.num_nodes, options, s) for s in random_seeds]
@@ -51,7 +51,7 @@ def graph_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
         shared = {
             "method": name,
             "dim": int(np.prod(values.shape)),
-            "paper_value": reference(name, size) if recipe == "reference" else None,
+            "paper_value": reference(name, size) if recipe == "published" else None,
             "labels": {"recipe": recipe, "size": size},
         }
         for random_seed, value in enumerate(work.part(part, compute)):

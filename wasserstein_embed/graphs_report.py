@@ -4,7 +4,7 @@ The reference is the public code of the experiment of Frogner et al. 2019: means
 Barabasi-Albert graphs (n = 64, m = 2), which are other draws of the generator than ours. It does
 not state its number of steps.
 
-Labels of the rows: `recipe`, `reference` or `tuned`; `size`, the support points of a cloud or the
+Labels of the rows: `recipe`, `published` or `tuned`; `size`, the support points of a cloud or the
 dimensions of a vector.
 """
 
@@ -37,7 +37,7 @@ def describe(rows: Sequence[Row]) -> str:
     return (
         "Distortion, the mean of |embedded - path| / path over all pairs of nodes, of "
         f"{rows[0].dataset}: mean ± std over {rows[0].num_runs} graphs and random starts. The "
-        "recipe `reference` has the settings of the published code, `tuned` has ours. The paper's "
+        "recipe `published` has the settings of the public code, `tuned` has ours. The paper's "
         "numbers are means over ten other graphs of the same generator."
     )
 

@@ -62,7 +62,7 @@ def test_a_run_writes_rows_tables_and_a_figure(whole):
     rows = json.loads((path / "results.json").read_text())
     assert [(r["method"], r["labels"], r["dim"]) for r in rows] == [
         (method, {"recipe": recipe, "size": size}, 4)
-        for recipe in ("reference", "tuned")
+        for recipe in ("published", "tuned")
         for method, size in (("euclidean", 4), ("wasserstein_r2", 2))
     ]
     for row in rows:
