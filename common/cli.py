@@ -67,6 +67,7 @@ def run(main: Callable[[list[str]], None]) -> None:
         logging.set_verbosity(logging.INFO)
         logging.use_absl_handler()
         logging.get_absl_handler().addFilter(_worth_showing)
+        _keep_compiled_programs()
         try:
             main(argv)
         except UserError as error:
@@ -83,6 +84,17 @@ def run(main: Callable[[list[str]], None]) -> None:
             _exit("Interrupted: run the same command again to resume.")
 
     app.run(guarded, flags_parser=_parse)
+
+
+def _keep_compiled_programs() -> None:
+    """Stores compiled programs in the cache folder, so that a second run starts at once.
+
+    The variables of JAX, such as JAX_COMPILATION_CACHE_DIR, come first. JAX names each program by
+    its code, its own version and the processor.
+    """
+    if not jax.config.jax_compilation_cache_dir:
+        jax.config.update("jax_compilation_cache_dir", str(cache_dir() / "programs"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
 def _worth_showing(record: py_logging.LogRecord) -> bool:

@@ -16,8 +16,10 @@ from common import cli
 from common.errors import UserError
 
 MAIN = '''"""The experiment of this test."""
+import jax
 from common import cli
-cli.launch({"one": lambda config, work, cache: f"{config.steps} steps"})
+cli.launch({"one": lambda config, work, cache: f"{config.steps} steps",
+            "two": lambda config, work, cache: f"{jax.jit(lambda x: x + 1)(1)} is computed"})
 '''
 CONFIG = """
 from ml_collections import ConfigDict
@@ -26,14 +28,14 @@ def get_config():
 """
 
 
-def launch(folder, *arguments):
+def launch(folder, *arguments, **variables):
     (folder / "main.py").write_text(MAIN)
     (folder / "config.py").write_text(CONFIG)
     paths = os.pathsep.join(sys.path)
     return subprocess.run(
         [sys.executable, "main.py", *arguments],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": paths},
+        env=os.environ | {"PYTHONPATH": paths} | variables,
         capture_output=True,
         text=True,
         check=False,
@@ -45,6 +47,17 @@ def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(tmp_p
     assert (done.returncode, done.stdout) == (0, "5 steps\n"), done.stderr
     config = json.loads((tmp_path / "run/config.json").read_text())
     assert config == {"experiment": "one", "steps": 5, "rates": {"first": 0.5}}
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_compiled_programs_are_kept(tmp_path, named):
+    places = {"ISTHMUS_CACHE": str(tmp_path / "cache")}
+    places["JAX_COMPILATION_CACHE_DIR"] = str(tmp_path / "elsewhere") if named else ""
+    places["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    config = "--config=config.py", "--config.experiment=two", "--workdir=run"
+    done = launch(tmp_path, *config, **places)
+    assert done.stdout == "2 is computed\n", done.stderr
+    assert any((tmp_path / ("elsewhere" if named else "cache/programs")).iterdir())
 
 
 def test_help_shows_the_docstring_and_the_flags(tmp_path):
@@ -60,7 +73,7 @@ def test_help_shows_the_docstring_and_the_flags(tmp_path):
         (["--config=config.py", "--config.rates.frist=1.0"], "no value 'frist'"),
         (["--config=config.py", "--config.steps=many"], "steps"),
         (["--config=none.py"], "no such file: --config=none.py; give --config=configs/"),
-        (["--config=config.py", "--config.experiment=two"], "no experiment 'two': choose one of"),
+        (["--config=config.py", "--config.experiment=three"], "no experiment 'three': choose one"),
         (["--config=config.py", "steps=5"], "'steps=5' is not a flag"),
         ([], "--config"),
     ],
