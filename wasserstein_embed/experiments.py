@@ -217,6 +217,7 @@ EXPERIMENTS = {
     "images": image_embeddings,
     "words": word_embeddings,
     "sweep_points": image_sweep,
+    "sweep_loss": image_sweep,
     "sweep_dimensions": image_sweep,
     "sweep_epsilon": image_sweep,
 }

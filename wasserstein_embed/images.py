@@ -122,7 +122,7 @@ def embed(network: siamese.Network, images: UInt8[Array, "n h w c"], parameters)
 def _measure_pairs(clouds: Clouds, first, second, same, training: siamese.Training) -> dict:
     distance = cloud.pair_distances(clouds, first, second, training.distance)
     means = siamese.mean_distances(distance, same)
-    loss = siamese.contrastive_loss(distance, same, training.margin)
+    loss = siamese.contrastive_loss(distance, same, training.margin, training.loss_power)
     return {"test_loss": loss} | {f"test_{name}": value for name, value in means.items()}
 
 

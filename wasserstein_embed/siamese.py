@@ -44,6 +44,7 @@ class Training:
     network: Network
     distance: Distance | None  # None for the Euclidean distance of the M k numbers of a cloud
     margin: float  # distance beyond which pairs of two classes have no loss
+    loss_power: float  # p of `contrastive_loss`
     batch_size: int  # number of pairs, even
     steps: int
     learning_rate: float  # of Adam
@@ -130,14 +131,15 @@ def embed(network: Network, images: UInt8[Array, "b h w c"], parameters: nnx.Sta
 
 
 def contrastive_loss(
-    distance: Float[Array, " b"], same: Bool[Array, " b"], margin: float
+    distance: Float[Array, " b"], same: Bool[Array, " b"], margin: float, power: float
 ) -> Float[Array, ""]:
-    """Mean of [r d^2 + (1 - r) max(0, margin - d)^2] / 2 (section 3 of the report).
+    """Mean of [r d^p + (1 - r) max(0, margin - d)^p] / p.
 
-    d is the distance of a pair, and r is 1 if both images are of one class and 0 otherwise.
+    d is the distance of a pair, and r is 1 if both images are of one class and 0 otherwise. The
+    power p is 2 in section 3 of the report and in its code, and 1 in section 4.1.
     """
     apart = jnp.maximum(0.0, margin - distance)
-    return jnp.mean(jnp.where(same, distance, apart) ** 2) / 2
+    return jnp.mean(jnp.where(same, distance, apart) ** power) / power
 
 
 def group_by_class(labels: Int[np.ndarray, " n"]) -> Classes:
@@ -194,7 +196,7 @@ def step(state: State, index, data: Data, settings: Training) -> tuple[State, di
             clouds = embed(settings.network, jnp.concatenate([first, second]), parameters)
             row = jnp.arange(len(same))
             distance = cloud.pair_distances(clouds, row, row + len(same), settings.distance)
-            value = contrastive_loss(distance, same, settings.margin)
+            value = contrastive_loss(distance, same, settings.margin, settings.loss_power)
             return value, mean_distances(distance, same)
 
         return jax.value_and_grad(loss, has_aux=True)(parameters)

@@ -44,6 +44,9 @@ def get_config() -> ConfigDict:
 
     # Training
     config.margin = 0.6  # code
+    config.loss_power = (
+        2.0  # of distances in the contrastive loss; code; 1: section 4.1 of the report
+    )
     config.batch_size = 128  # pairs, half of them of one class; code
     config.steps = 4_690  # 10 epochs of 60,000 images; code
     config.learning_rate = 1e-3  # of Adam; code

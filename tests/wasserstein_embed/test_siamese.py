@@ -71,10 +71,12 @@ def test_pairs_are_balanced_and_uniform_within_and_between_classes():
     np.testing.assert_allclose(fractions, 1 / 3, atol=0.06)
 
 
-def test_the_contrastive_loss_is_the_mean_of_half_squares():
+def test_the_contrastive_loss_is_the_mean_of_powers():
     distance, same = jnp.array([0.2, 0.5, 0.9]), jnp.array([True, False, False])
-    found = siamese.contrastive_loss(distance, same, 0.6)
+    found = siamese.contrastive_loss(distance, same, 0.6, 2.0)
     np.testing.assert_allclose(found, (0.2**2 + (0.6 - 0.5) ** 2 + 0) / 2 / 3, rtol=1e-6)
+    found = siamese.contrastive_loss(distance, same, 0.6, 1.0)
+    np.testing.assert_allclose(found, (0.2 + (0.6 - 0.5) + 0) / 3, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +103,8 @@ images = rng.integers(0, 256, (30, 16, 16, 1), dtype=np.uint8)
 data = siamese.Data(images, siamese.group_by_class(np.arange(30) % 3), jax.random.key(0))
 distance = cloud.Distance(ground="euclidean", p=2.0, epsilon=1.0, iterations=5,
     value="transport_cost", implicit_diff=False)
-settings = siamese.Training(network=network, distance=distance, margin=0.6, batch_size=16, steps=3,
-    learning_rate=1e-3, decay_after=0.8)
+settings = siamese.Training(network=network, distance=distance, margin=0.6, loss_power=2.0,
+    batch_size=16, steps=3, learning_rate=1e-3, decay_after=0.8)
 state = siamese.init(settings, data.key)
 step = jax.jit(siamese.step, static_argnums=3)
 losses = []
