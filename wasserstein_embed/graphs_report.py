@@ -22,7 +22,12 @@ REFERENCE = {
     "wasserstein_r2": (0.138, 0.101, 0.106, 0.105, 0.103, 0.103),
     "wasserstein_r3": (0.109, 0.099, 0.100, 0.100, 0.100, 0.098),
 }
-NAMES = {"euclidean": "Euclidean", "hyperbolic": "Hyperbolic", "kl": "KL"}
+NAMES = {
+    "euclidean": "Euclidean",
+    "hyperbolic": "Hyperbolic",
+    "polar_hyperbolic": "Hyperbolic, polar coordinates",
+    "kl": "KL",
+}
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # of the distortion
 NAMES |= {f"wasserstein_r{k}": f"Wasserstein R^{k}" for k in range(1, 10)}
 

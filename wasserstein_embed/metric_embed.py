@@ -1,8 +1,9 @@
 """Embeddings whose pairwise distances are fitted to given ones (Frogner et al. 2019, section 4.1).
 
-An object is a vector (Euclidean space, the Poincare ball, or the logits of a distribution under
-the KL divergence) or a cloud of M points in R^k with uniform weights, compared by entropic
-transport with the Euclidean cost (p = 1). Every step of Adam uses all pairs of all graphs.
+An object is a vector (Euclidean space; hyperbolic space in the Poincare ball or in polar
+coordinates; or the logits of a distribution under the KL divergence) or a cloud of M points in R^k
+with uniform weights, compared by entropic transport with the Euclidean cost (p = 1). Every step of
+Adam uses all pairs of all graphs.
 """
 
 import dataclasses
@@ -15,11 +16,13 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.errors import UserError
+from common.ot import safe_sqrt
 from common.train import Metrics
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance, WarmStart, euclidean
 
 UPDATES_PER_STEP = 10  # steps of Adam in one step of `common.train.run`, which logs one record
+MIN_SQUARE = 1e-12  # added to squared norms, whose root has no gradient at 0
 MAX_NORM = 1 - 1e-5  # in the Poincare ball; closer to the boundary float32 has no resolution
 
 
@@ -72,13 +75,34 @@ def hyperbolic(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array,
     return 2 * jnp.arcsinh(euclidean(x, y) / jnp.sqrt(conformal))
 
 
+def polar_hyperbolic(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
+    """The same distance between points at distance |x| from the origin in direction x, and |y|.
+
+    The law of cosines without cancellation: with r = |x|, s = |y| and the angle t between them
+
+      sinh(d / 2)^2 = sinh((r - s) / 2)^2 + sinh(r) sinh(s) (1 - cos t) / 2.
+
+    These coordinates are those of the tangent space at the origin. They have no boundary, and Adam
+    moves points far out in them, which in the ball it does not.
+    """
+    r, s = (jnp.sqrt(jnp.sum(z**2, axis=-1) + MIN_SQUARE) for z in (x, y))
+    apart = jnp.sum((x / r[..., None] - y / s[..., None]) ** 2, axis=-1) / 2  # 1 - cos t
+    squares = jnp.sinh((r - s) / 2) ** 2 + jnp.sinh(r) * jnp.sinh(s) * apart / 2
+    return 2 * jnp.arcsinh(safe_sqrt(squares))
+
+
 def kl(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
     """KL(softmax x | softmax y), in nats; not symmetric."""
     x, y = jax.nn.log_softmax(x), jax.nn.log_softmax(y)
     return jnp.sum(jnp.exp(x) * (x - y), axis=-1)
 
 
-VECTOR_DISTANCES = {"euclidean": euclidean, "hyperbolic": hyperbolic, "kl": kl}
+VECTOR_DISTANCES = {
+    "euclidean": euclidean,
+    "hyperbolic": hyperbolic,
+    "polar_hyperbolic": polar_hyperbolic,
+    "kl": kl,
+}
 
 
 def pair_distances(

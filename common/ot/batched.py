@@ -5,7 +5,7 @@ Potentials are computed by ott-jax, see `transport`. What is added here:
 - Gradients, either through the iterations or, by the implicit function theorem, at the optimum.
   The implicit differentiation of ott 0.6.0 is not used: its linear solver can't be chosen and
   returns NaN under vmap, because the system is singular (f + c, g - c is the same plan).
-- The gradient of a batch is computed with its values. Nothing is stored for the backward pass.
+- The gradient of a batch is computed with its values. Nothing else is stored for the backward pass.
 - Warm starts: iterations continue from potentials of an earlier call. A step of training moves
   clouds little, so that a few iterations suffice.
 - If all costs are moderate in units of epsilon, an iteration is a product with exp(-C / epsilon)
@@ -170,9 +170,9 @@ def _solve(options: _Options, scaled, a, b, start) -> BatchSolution:
 
 
 def _solve_forward(options, scaled, a, b, start):
-    def with_gradient(domain, start, *inputs):
+    def with_gradient(log_domain, start, *inputs):
         def total(inputs):
-            found = _solution(options, domain, start, *inputs)
+            found = _solution(options, log_domain, start, *inputs)
             return found.value.sum(), found
 
         return jax.grad(total, has_aux=True)(inputs)

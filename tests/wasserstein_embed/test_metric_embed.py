@@ -36,6 +36,26 @@ def test_hyperbolic_distance_equals_the_formula_by_arcosh():
     np.testing.assert_allclose(near, 2e-6 * 2**0.5, rtol=1e-4)
 
 
+def test_polar_coordinates_have_the_distances_of_the_ball():
+    x, y = RNG.normal(size=(2, 20, 3))
+    x[0], y[1] = 0, x[1]
+    ball = [
+        np.tanh(np.linalg.norm(z, axis=1) / 2) / np.linalg.norm(z, axis=1) for z in (x + 1e-9, y)
+    ]
+    expected = metric_embed.hyperbolic(
+        *(jnp.asarray(s[:, None] * z) for s, z in zip(ball, (x, y), strict=True))
+    )
+    found = metric_embed.polar_hyperbolic(jnp.asarray(x), jnp.asarray(y))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    far, opposite = jnp.array([[20.0, 0.0]]), jnp.array([[20.0, 1e-3]])
+    np.testing.assert_allclose(metric_embed.polar_hyperbolic(far, -far), 40, rtol=1e-6)
+    # cosh d - 1 = sinh(20)^2 (1 - cos t), with t about 5e-5
+    expected = np.arccosh(1 + np.sinh(20.0) ** 2 * (1 - np.cos(5e-5)))
+    np.testing.assert_allclose(metric_embed.polar_hyperbolic(far, opposite), expected, rtol=1e-4)
+    total = jax.grad(lambda z: metric_embed.polar_hyperbolic(z, far).sum())
+    assert jnp.isfinite(total(jnp.zeros((1, 2)))).all() and jnp.isfinite(total(far)).all()
+
+
 def test_kl_equals_relative_entropy_of_scipy():
     x, y = RNG.normal(size=(2, 10, 4))
     found = metric_embed.kl(jnp.asarray(x), jnp.asarray(y))
@@ -63,7 +83,12 @@ def test_a_path_on_a_line_has_no_distortion():
 
 @pytest.mark.parametrize(
     ("geometry", "shape", "bound"),
-    [("euclidean", (2,), 0.02), ("hyperbolic", (2,), 0.1), ("wasserstein", (2, 2), 0.03)],
+    [
+        ("euclidean", (2,), 0.02),
+        ("hyperbolic", (2,), 0.1),
+        ("polar_hyperbolic", (2,), 0.1),
+        ("wasserstein", (2, 2), 0.03),
+    ],
 )
 def test_training_embeds_a_path(geometry, shape, bound):
     data, nodes = path_graph(5), 5
