@@ -28,6 +28,7 @@ NAMES = {
     "polar_hyperbolic": "Hyperbolic, polar coordinates",
     "kl": "KL",
 }
+MIN_SHOWN = 0.004  # distortion at which the figure ends; that of KL falls on
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # of the distortion
 NAMES |= {f"wasserstein_r{k}": f"Wasserstein R^{k}" for k in range(1, 10)}
 
@@ -75,12 +76,16 @@ def figure(rows: Sequence[Row]) -> Figure:
     for recipe in dict.fromkeys(row.get("recipe") for row in rows):
         panel = panels.setdefault(f"distortion, {recipe} recipe", {})
         for row in rows:
-            points = panel.setdefault(NAMES.get(row.method, row.method), [])
+            name, *_ = NAMES.get(row.method, row.method).split(",")  # one line for hyperbolic space
+            points = panel.setdefault(name, [])
             if row.get("recipe") == recipe:
                 points.append((row.dim, row.mean, row.std))
     drawn = error_bars(panels, "coordinates of a node", f"Shortest paths of {rows[0].dataset}")
+    sizes = sorted({row.dim for row in rows})
     for axis in drawn.axes:
         axis.set_yscale("log")
+        axis.set_ylim(bottom=max(MIN_SHOWN, axis.get_ylim()[0]))
         axis.set_yticks(TICKS, map(str, TICKS))
+        axis.set_xticks(sizes, map(str, sizes))
         axis.minorticks_off()
     return drawn
