@@ -39,6 +39,7 @@ class Settings(bootstrap.Loop):
     search_rows: int = 4_000
     search_steps: int = 100  # at most, of each search
     min_gain: float = 0.3  # smallest gain of a search that succeeds, see `_search`; measured
+    sure_gain: float = 0.5  # gain from which no further start is tried; measured
 
     # Starts from the geometry, if the search from the known pairs fails
     group_rows: int = 300  # rows of a group at first, see `bootstrap.grouped_step`; measured
@@ -174,8 +175,8 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
 
     of `bootstrap.agreement`. The null agreement is that of the same loop from wrong pairs, with as
     many steps as the search took: the fewer dimensions there are, the better maps fit wrong
-    matches. If no start succeeds, the search has failed, and the result of the highest agreement
-    is returned.
+    matches. The first start with `sure_gain` is taken. If there is none, the result of the highest
+    agreement is, and has failed if its gain is below `min_gain`.
 
     Returns:
       The state and the notes: agreement, null_agreement, gain, probability (of success, see
@@ -206,7 +207,7 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
             null, _, _ = search(bootstrap.from_pairs(wrong), wrong, most, stage="null")
         best, name, state = max(found, key=lambda one: one[0])
         gain = (best - null) / max(1 - null, 1e-6)
-        if gain >= settings.min_gain:
+        if gain >= settings.sure_gain:
             break
     failed = gain < settings.min_gain
     if failed:

@@ -29,7 +29,8 @@ SMALL = (
     "--config.optimise=target",
     "--config.algorithm1.steps=50",
     "--config.bootstrap.search_steps=10",
-    "--config.bootstrap.min_gain=-1.0",  # the first start is accepted
+    "--config.bootstrap.min_gain=-1.0",
+    "--config.bootstrap.sure_gain=-1.0",  # the first start is accepted
 )
 METHODS = "gt,seed,algorithm1,bootstrap,lstsq_truth,procrustes,iterated_procrustes"
 WHOLE = (*SMALL, f"--config.methods={METHODS}")

@@ -29,7 +29,7 @@ def config(**changes):
     made = stitching_config.get_config()
     made.update(SMALL | changes)
     made.bootstrap.search_steps = 4
-    made.bootstrap.min_gain = -1.0  # the first start succeeds
+    made.bootstrap.min_gain = made.bootstrap.sure_gain = -1.0  # the first start succeeds
     return made
 
 
