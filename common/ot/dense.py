@@ -24,7 +24,9 @@ class Kernel(geometry.Geometry):
         """K, as given."""
         return self._kernel_matrix
 
-    def apply_kernel(self, vec: Array, eps: float | None = None, axis: int = 0) -> Array:
+    def apply_kernel(
+        self, vec: Float[Array, " s"], eps: float | None = None, axis: int = 0
+    ) -> Float[Array, " t"]:
         """K vec for axis 1, K' vec for axis 0."""
         del eps
         return self._kernel_matrix @ vec if axis == 1 else vec @ self._kernel_matrix
