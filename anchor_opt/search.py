@@ -167,7 +167,7 @@ def rejected_pairs(
 
 
 def _search(problem: Problem, run: Run) -> tuple[State, dict]:
-    """The loop on the most frequent rows, from one start after the other until one succeeds.
+    """The loop on the most frequent rows, from one start after the other until one is sure.
 
     Whether a search has succeeded is decided without labels, by its gain
 

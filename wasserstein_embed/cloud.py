@@ -88,7 +88,7 @@ def pair_distances(
     if distance is None:
         flat = clouds.points.reshape(len(clouds.points), -1)
         return euclidean(flat[first], flat[second])
-    return _pair_distances(clouds, first, second, distance, None)[0]
+    return continued_distances(clouds, first, second, distance, None)[0]
 
 
 @jax.jit
@@ -97,17 +97,13 @@ def continued_distances(
     first: Int[Array, " b"],
     second: Int[Array, " b"],
     distance: Distance,
-    start: WarmStart,
+    start: WarmStart | None,
 ) -> tuple[Float[Array, " b"], WarmStart]:
-    """`pair_distances` whose iterations begin from the potentials of an earlier call.
+    """`pair_distances` whose iterations begin from the potentials of an earlier call, if any.
 
     Returns:
       The distances, and the potentials from which a later call can continue.
     """
-    return _pair_distances(clouds, first, second, distance, start)
-
-
-def _pair_distances(clouds, first, second, distance, start):
     pairs, selves = (None, None) if start is None else start
     x, y = _rows(clouds, first), _rows(clouds, second)
     values, pairs = _by_blocks((x, y), distance, pairs)

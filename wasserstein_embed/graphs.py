@@ -104,14 +104,7 @@ def train_and_measure(
         work=work,
         part=part,
     )
-    distance = cloud.Distance(
-        ground="euclidean",
-        p=1.0,
-        epsilon=settings.epsilon[1],
-        iterations=measure_iterations,
-        value=settings.value,
-        implicit_diff=False,
-    )
+    distance = settings.distance(settings.epsilon[1], measure_iterations, implicit=False)
     by_graph = Data(*(array.reshape(num_graphs, -1) for array in data))
     pairs = by_graph.first[0], by_graph.second[0]  # the same nodes within each graph
     measured = []

@@ -44,10 +44,18 @@ class Settings:
     warm_start: bool = False  # continues Sinkhorn from the potentials of the last step
     implicit: bool = True  # gradients at the optimum; otherwise through the iterations
 
-    @property
-    def value(self) -> str:
-        """That of `Distance`, for clouds."""
-        return "sinkhorn_divergence" if self.debiased else "transport_cost"
+    def distance(
+        self, epsilon: Float[Array, ""] | float, iterations: int, implicit: bool
+    ) -> Distance:
+        """How clouds are compared."""
+        return Distance(
+            ground="euclidean",
+            p=1.0,
+            epsilon=epsilon,
+            iterations=iterations,
+            value="sinkhorn_divergence" if self.debiased else "transport_cost",
+            implicit_diff=implicit,
+        )
 
 
 class State(NamedTuple):
@@ -116,14 +124,7 @@ def pair_distances(
     """Distances of pairs of embedded objects as in training, and the next warm start."""
     if settings.geometry != "wasserstein":
         return VECTOR_DISTANCES[settings.geometry](x[first], x[second]), start
-    distance = Distance(
-        ground="euclidean",
-        p=1.0,
-        epsilon=epsilon,
-        iterations=settings.iterations,
-        value=settings.value,
-        implicit_diff=settings.implicit,
-    )
+    distance = settings.distance(epsilon, settings.iterations, settings.implicit)
     if start is None:
         return cloud.pair_distances(Clouds(x), first, second, distance), None
     return cloud.continued_distances(Clouds(x), first, second, distance, start)
