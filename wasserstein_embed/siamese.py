@@ -22,7 +22,9 @@ from common.train import State
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance
 
-BLOCK_IMAGES = 32  # on a CPU, whose cache then holds their patches: 1.3 times as fast
+# Images of one block on a CPU. The cache holds their patches, and a gradient computes them again
+# rather than storing those of the whole batch: 1.8 times as fast as one block of 256.
+BLOCK_IMAGES = 16
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,14 +94,6 @@ class Siamese(nnx.Module):
         self.prelus = nnx.List([nnx.PReLU(0.25) for _ in range(4)])
 
     def __call__(self, images: UInt8[Array, "b h w c"]) -> Clouds:
-        if jax.default_backend() != "cpu":
-            return self._clouds(images)
-        n, size = len(images), min(BLOCK_IMAGES, len(images))
-        images = jnp.pad(images, ((0, -n % size), (0, 0), (0, 0), (0, 0)))
-        clouds = lax.map(self._clouds, images.reshape(-1, size, *images.shape[1:]))
-        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], clouds)
-
-    def _clouds(self, images: UInt8[Array, "b h w c"]) -> Clouds:
         network = self.network
         x = (images / 255.0 - network.pixel_mean) / network.pixel_std
         x = _max_pool(self.prelus[0](self.conv1(x)))
@@ -127,7 +121,16 @@ def optimiser(settings: Training) -> optax.GradientTransformation:
 def embed(network: Network, images: UInt8[Array, "b h w c"], parameters: nnx.State) -> Clouds:
     """The clouds of images with pixel values from 0 to 255."""
     graph = nnx.graphdef(nnx.eval_shape(lambda: Siamese(network, nnx.Rngs(0))))
-    return nnx.merge(graph, parameters)(images)
+
+    def clouds(images):
+        return nnx.merge(graph, parameters)(images)
+
+    if jax.default_backend() != "cpu":
+        return clouds(images)
+    n, size = len(images), min(BLOCK_IMAGES, len(images))
+    images = jnp.pad(images, ((0, -n % size), (0, 0), (0, 0), (0, 0)))
+    blocks = lax.map(jax.checkpoint(clouds), images.reshape(-1, size, *images.shape[1:]))
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], blocks)
 
 
 def contrastive_loss(
