@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from anchor_opt import (
     bootstrap,
+    bridge,
     comparison,
     halves,
     overlap,
@@ -248,4 +249,5 @@ EXPERIMENTS = {
     "spaces": describe_spaces,
     "overlap": overlap.overlap,
     "halves": halves.halves,
+    "bridge": bridge.bridge,
 }

@@ -1,6 +1,7 @@
 """What the documentation shows of the kept runs (`python -m docs.render`)."""
 
 from anchor_opt import (
+    bridge,
     comparison_report,
     halves,
     overlap,
@@ -85,6 +86,8 @@ def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown of a kept run."""
     if record.config["experiment"] == "overlap":
         return overlap.tables(record.rows) | runner.failures(record.failed)
+    if record.config["experiment"] == "bridge":
+        return bridge.tables(record.rows) | runner.failures(record.failed)
     if record.config["experiment"] == "halves":
         return halves.tables(record.rows)
     if record.config["experiment"] == "spaces":

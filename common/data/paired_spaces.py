@@ -4,7 +4,7 @@
 images; two spaces are paired by equality of their items' names.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -95,8 +95,7 @@ def load(
         load_space(name, cache, word_list=word_list, max_rows=max_rows)
         for name, word_list in ((source, source_words), (target, target_words))
     ]
-    rows = [{word: row for row, word in enumerate(space.words)} for space in spaces]
-    shared = [word for word in spaces[0].words if word in rows[1]]
+    shared, rows = shared_items(spaces)
     if min_letters > 1:
         shared = [word for word in shared if len(word) >= min_letters and word.isalpha()]
     shared = shared[drop_first:][:num_words]
@@ -109,6 +108,12 @@ def load(
     vectors = [space.vectors[place] for space, place in zip(spaces, places, strict=True)]
     ranks = None if {source, target} & ENCODED.keys() else places
     return PairedSpaces(names=shared, source=vectors[0], target=vectors[1], ranks=ranks)
+
+
+def shared_items(spaces: Sequence[Space]) -> tuple[list[str], list[dict[str, int]]]:
+    """The names that all spaces have, in the order of the first one, and the row of each name."""
+    rows = [{word: row for row, word in enumerate(space.words)} for space in spaces]
+    return [word for word in spaces[0].words if all(word in found for found in rows)], rows
 
 
 def load_space(

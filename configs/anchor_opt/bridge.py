@@ -1,0 +1,35 @@
+"""Five spaces of words at once, in unknown order, without a single known pair.
+
+  python -m anchor_opt.main --config=configs/anchor_opt/bridge.py --workdir=runs/bridge
+
+Each pair of spaces is searched directly; pairs that are not found are searched again from the
+matches that lead through the other spaces. Searches that fail take about two minutes on one core.
+"""
+
+import dataclasses
+
+from ml_collections import ConfigDict
+
+from anchor_opt import search, starts
+
+
+def get_config() -> ConfigDict:
+    """Every value of the experiment."""
+    config = ConfigDict()
+    config.experiment = "bridge"  # the function of anchor_opt/experiments.py
+    config.spaces = ("glove", "glove100", "word2vec", "minilm_input", "minilm")  # three or more
+    config.num_rows = 2_500  # the most frequent items that all spaces have
+    config.num_anchors = config.num_pairs = 0
+    config.random_seeds = (0, 1, 2, 3, 4)  # of the orders and the searches
+    config.methods = ()
+    config.k = 10  # neighbours of CSLS
+
+    config.bootstrap = ConfigDict(dataclasses.asdict(search.Settings()))
+    config.start = ConfigDict(dataclasses.asdict(starts.Settings()))
+
+    config.quick = False  # these values replace those above in a quick run
+    config.when_quick = ConfigDict()
+    config.when_quick.spaces = ("glove", "glove100", "word2vec")
+    config.when_quick.num_rows = 500
+    config.when_quick.random_seeds = (0,)
+    return config

@@ -1,0 +1,83 @@
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anchor_opt import bridge
+from common.data.packages import cache_dir
+from common.errors import UserError
+from common.settings import apply_quick
+from common.workdir import Workdir
+from configs.anchor_opt.bridge import get_config
+
+
+def test_the_route_is_the_most_probable_path():
+    probability = {("a", "b"): 0.9, ("b", "c"): 0.9, ("a", "c"): 0.8, ("d", "c"): 1.0}
+    assert bridge.route(probability, ("a", "c")) == ["a", "b", "c"]  # .81 against .8
+    assert bridge.route(probability | {("a", "b"): 0.8}, ("a", "c")) == ["a", "c"]
+    assert bridge.route(probability, ("d", "a")) == ["d", "c", "b", "a"]
+    assert bridge.route(probability, ("a", "e")) == []
+    assert bridge.route({}, ("a", "b")) == []
+
+
+@given(st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_composed_true_matches_are_true_whatever_the_direction_of_the_links(spaces, random_seed):
+    rng = np.random.default_rng(random_seed)
+    names = [str(i) for i in range(spaces)]
+    rows = {name: rng.permutation(20) for name in names}  # of each item
+    pairs, items = {}, np.arange(20)
+    for one, two in itertools.pairwise(names):
+        known = rng.random(20) < 0.8
+        items = items[known[items]]
+        link = (one, two) if rng.random() < 0.5 else (two, one)
+        pairs[link] = np.stack([rows[name][known] for name in link], axis=1)
+    found = bridge.compose(pairs, names)
+    expected = np.stack([rows[names[0]][items], rows[names[-1]][items]], axis=1)
+    np.testing.assert_array_equal(found, expected[np.argsort(expected[:, 0])])
+
+
+def test_without_a_path_nothing_is_composed():
+    assert bridge.compose({}, []).shape == (0, 2)
+
+
+def test_the_round_trip_counts_the_rows_that_both_match():
+    direct = np.array([[0, 5], [1, 6], [2, 7]])
+    composed = np.array([[0, 5], [1, 7], [3, 8]])
+    assert bridge.round_trip(direct, composed) == 0.5
+    assert bridge.round_trip(direct, composed[2:]) == 0.0
+
+
+def test_a_failed_search_is_repeated_through_the_other_spaces(tmp_path, monkeypatch):
+    config = get_config()
+    config.quick = True
+    apply_quick(config)
+    converge = bridge.search.converge
+
+    def failing(problem, run):
+        found = converge(problem, run)
+        if run.part == "glove-word2vec-run0-direct":  # as if its matches were wrong
+            return found._replace(
+                maps=tuple(m[::-1] for m in found.maps), notes=found.notes | {"failed": True}
+            )
+        return found
+
+    monkeypatch.setattr(bridge.search, "converge", failing)
+    table = bridge.bridge(config, Workdir(tmp_path, {}), cache_dir())
+    assert "glove-word2vec-direct (1 random runs)" in table
+    rows = json.loads((tmp_path / "results.json").read_text())
+    found = {
+        row["method"]: row["mean"]
+        for row in rows
+        if row["dataset"] == "glove -> word2vec" and row["metric"] == "p_at_1"
+    }
+    assert found["direct"] < 0.05 and found["bridge"] > 0.95
+
+
+def test_too_few_spaces_or_items_are_a_users_error(tmp_path):
+    with pytest.raises(UserError, match="three or more"):
+        bridge.load(("glove", "word2vec"), 10, cache_dir())
+    with pytest.raises(UserError, match="fewer than num_rows=100000"):
+        bridge.load(("glove", "glove100", "word2vec"), 100_000, cache_dir())
