@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import bootstrap, overlap, runner, search
+from anchor_opt import bootstrap, runner, search
 from anchor_opt.relative import Problem, Result, Run
 from common import report, space_pairs, train
 from common.data import paired_spaces
@@ -137,7 +137,7 @@ def _measured(problem: Problem, run: Run) -> dict:
     matches = bootstrap.csls_matches(*both, neighbours=run.settings.k)
     right = float(np.mean(matches.to_target == problem.truth))
     rows = [{"metric": "p_at_1", "value": right, "labels": {"representation": "mapped"}}]
-    for row in overlap.search_report(problem, notes, right, run.settings.k):
+    for row in runner.search_report(problem, notes, right, run.settings.k):
         rows.append({name: row[name] for name in ("metric", "value", "labels")})
     picked = np.flatnonzero(chosen)
     pairs = np.stack([picked, np.asarray(to_target)[picked]], axis=1)

@@ -183,7 +183,7 @@ def _collect(
             if "failed" in result.notes:
                 roles = {"source": other(role), "target": role}
                 right = np.mean(found.to_target == problem.truth)
-                reported = overlap.search_report(problem, result.notes, right, k)
+                reported = runner.search_report(problem, result.notes, right, k)
                 rows += [row | roles for row in reported]
         notes = dict(result.notes)
         if "rejected_pairs" in notes:

@@ -10,7 +10,7 @@ report of a search); `sweep_over` is 'shared', the fraction of the items that bo
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -28,14 +28,13 @@ from anchor_opt.runner import METHOD_TITLES, rates
 from anchor_opt.search import success_probability
 from common import report, space_pairs
 from common.data import paired_spaces
-from common.linear import preprocess, procrustes, unit
+from common.linear import preprocess
 from common.metrics import mrr
 from common.report import COLOURS, Row, joined, pivot, select, small_multiples
 from common.retrieval import top_k
 from common.workdir import Workdir
 
 Spaces = tuple[Float[Array, "N d_source"], Float[Array, "N d_target"]]  # row i is the same item
-SUCCESS = 0.5  # P@1 of a successful search, divided by that of the map fitted to all true pairs
 NOTES = (
     "MRR of the shared items, whose partners are sought among all rows of the target. lstsq_truth: "
     "least squares on the true pairs. A search has succeeded in truth if by its own map it finds "
@@ -144,37 +143,8 @@ def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
         right = np.asarray(matches.to_target)[shared] == known[shared]
         rows.append(_row("p_at_1", right.mean(), "mapped"))
         if "failed" in result.notes:
-            rows += search_report(problem, result.notes, right.mean(), run.settings.k)
+            rows += runner.search_report(problem, result.notes, right.mean(), run.settings.k)
     return {"rows": rows, "notes": dict(result.notes)}
-
-
-def search_report(problem: Problem, notes: Mapping, reached: float, k: int) -> list[dict]:
-    """What a search of the bootstrap says about itself beside what is true: fields of `Row`.
-
-    Args:
-      problem: with the truth.
-      notes: of the search.
-      reached: P@1 of the search's own map (CSLS, shared items).
-      k: number of neighbours of CSLS.
-
-    Returns:
-      `relative_p_at_1`: `reached` divided by P@1 of the orthogonal map of all true pairs; `gain` of
-      the search; `false_success` and `false_failure`, each 0 or 1.
-    """
-    shared = np.flatnonzero(problem.truth >= 0)
-    true = problem.truth[shared]
-    rotation = procrustes(problem.source[shared], problem.target[true])
-    mapped = unit(problem.source @ rotation)
-    best = bootstrap.csls_matches(mapped, problem.target, neighbours=k).to_target
-    reference = np.mean(np.asarray(best)[shared] == true)
-    succeeded, failed = reached >= SUCCESS * reference, notes["failed"]
-    values = {
-        "relative_p_at_1": reached / max(reference, 1 / len(shared)),
-        "gain": notes["gain"],
-        "false_success": not succeeded and not failed,
-        "false_failure": succeeded and failed,
-    }
-    return [_row(metric, value, "search") for metric, value in values.items()]
 
 
 def _row(metric: str, value, representation: str) -> dict:
@@ -209,7 +179,7 @@ def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
     """Each search: what it finds, relative to the truth, over its gain; and the ROC of the gain.
 
     Args:
-      measured: rows of `search_report`, with `dataset`.
+      measured: rows of `runner.search_report`, with `dataset`.
       min_gain: threshold of the search.
     """
     figure = Figure(figsize=(12, 4.4), layout="constrained")
@@ -225,7 +195,7 @@ def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
     axis.axvline(min_gain, color="0.4", ls="--", lw=1, label="threshold of the search")
     x = np.linspace(0, 1, 200)
     axis.plot(x, success_probability(x, min_gain), color="0.7", lw=1, label="its probability")
-    axis.axhline(SUCCESS, color="0.4", ls=":", lw=1, label="success in truth")
+    axis.axhline(runner.SUCCESS, color="0.4", ls=":", lw=1, label="success in truth")
     axis.set(
         xlabel="gain: from wrong pairs (0) to full agreement (1)",
         ylabel="P@1, relative to the true orthogonal map",
@@ -234,7 +204,7 @@ def detector_figure(measured: Sequence[dict], min_gain: float) -> Figure:
         np.concatenate([both[name] for both in points.values()])
         for name in ("gain", "relative_p_at_1")
     )
-    succeeded = reached >= SUCCESS
+    succeeded = reached >= runner.SUCCESS
     title = f"{succeeded.sum()} of {len(succeeded)} searches succeed"
     if 0 < succeeded.sum() < len(succeeded):
         false, true, _ = roc_curve(succeeded, gains)

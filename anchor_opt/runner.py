@@ -15,11 +15,12 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import algorithm1, methods
+from anchor_opt import algorithm1, bootstrap, methods
 from anchor_opt.methods import METHODS, NEED_PAIRS
 from anchor_opt.relative import Problem, Result, Run, unit_relative
 from common import train
 from common.errors import UserError
+from common.linear import procrustes, unit
 from common.report import Row, markdown, select
 from common.settings import settings
 from common.workdir import Workdir, read_arrays, write_arrays
@@ -36,6 +37,7 @@ METHOD_TITLES = {
 PUBLISHED_METHOD = ("algorithm1_printed", "algorithm1", "bootstrap")
 NEIGHBOURS = 15  # rows of one colour in a scatter
 REPORTS = ("false_success", "false_failure")  # metrics of what searches report
+SUCCESS = 0.5  # P@1 of a successful search, divided by that of the map fitted to all true pairs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -204,6 +206,36 @@ def rates(rows: Sequence[Row]) -> dict[str, str]:
             body.append([dataset or "all", *(f"{x:.0f}" for x in (searches, *counts))])
     table = markdown(("Spaces", "Searches", "False success", "False failure"), body)
     return {"Searches that report wrongly": table} if body else {}
+
+
+def search_report(problem: Problem, notes: Mapping, reached: float, k: int) -> list[dict]:
+    """What a search of the bootstrap says about itself beside what is true: fields of `Row`.
+
+    Args:
+      problem: with the truth.
+      notes: of the search.
+      reached: P@1 of the search's own map (CSLS, shared items).
+      k: number of neighbours of CSLS.
+
+    Returns:
+      `relative_p_at_1`: `reached` divided by P@1 of the orthogonal map of all true pairs; `gain` of
+      the search; `false_success` and `false_failure`, each 0 or 1.
+    """
+    shared = np.flatnonzero(problem.truth >= 0)
+    true = problem.truth[shared]
+    rotation = procrustes(problem.source[shared], problem.target[true])
+    mapped = unit(problem.source @ rotation)
+    best = bootstrap.csls_matches(mapped, problem.target, neighbours=k).to_target
+    reference = np.mean(np.asarray(best)[shared] == true)
+    succeeded, failed = reached >= SUCCESS * reference, notes["failed"]
+    values = {
+        "relative_p_at_1": reached / max(reference, 1 / len(shared)),
+        "gain": notes["gain"],
+        "false_success": not succeeded and not failed,
+        "false_failure": succeeded and failed,
+    }
+    roles = dict(zip(ROLES, ROLES, strict=True)) | {"labels": {"representation": "search"}}
+    return [roles | {"metric": name, "value": float(x)} for name, x in values.items()]
 
 
 def _anchors_file(part: str) -> str:

@@ -49,7 +49,7 @@ def test_the_report_of_a_search_is_compared_with_what_it_found():
         found = np.asarray(csls_matches(*coordinates, neighbours=5).to_target)
         shared = problem.truth >= 0
         right = np.mean(found[shared] == problem.truth[shared])
-        rows = overlap.search_report(problem, notes | {"failed": failed}, right, 5)
+        rows = runner.search_report(problem, notes | {"failed": failed}, right, 5)
         return {row["metric"]: row["value"] for row in rows}
 
     for coordinates, failed, expected in [
