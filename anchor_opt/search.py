@@ -38,8 +38,8 @@ class Settings(bootstrap.Loop):
     # Search, on the most frequent rows; all rows if they have no ranks
     search_rows: int = 4_000
     search_steps: int = 100  # at most, of each search
-    min_gain: float = 0.3  # smallest gain of a search that succeeds, see `_search`; measured
-    sure_gain: float = 0.5  # gain from which no further start is tried; measured
+    sure_gain: float = 0.5  # of a search, from which no further start is tried; measured
+    min_gain: float = 0.3  # smallest gain of a success, see `converge`; measured
 
     # Starts from the geometry, if the search from the known pairs fails
     group_rows: int = 300  # rows of a group at first, see `bootstrap.grouped_step`; measured
@@ -64,7 +64,7 @@ class Converged(NamedTuple):
       maps: of the problem's rows into the common coordinates, up to the length of rows.
       to_target: the target row that is matched with each source row.
       chosen: whether they are one of the pairs to which the maps are fitted.
-      notes: agreement, null_agreement, gain, probability, failed, and start, see `_search`.
+      notes: agreement, null_agreement, gain, probability, failed, and start, see `converge`.
     """
 
     maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]
@@ -87,14 +87,43 @@ def run(problem: Problem, run: Run) -> Result:
 
 
 def converge(problem: Problem, run: Run) -> Converged:
-    """Search, refinement and fit; the truth may be unknown and the sizes of the spaces differ."""
-    state, notes = _search(problem, run)
-    data = all_rows(problem)
-    maps = _refined(problem, run, data, state)
-    return Converged(*_fitted(data, maps, run.settings.bootstrap), notes)
+    """Search, refinement and fit; the truth may be unknown and the sizes of the spaces differ.
+
+    Whether the result is right is decided without labels, by the gain
+
+        (agreement - null agreement) / (1 - null agreement)
+
+    The null agreement is that of a search from wrong pairs: the fewer dimensions there are, the
+    better maps fit wrong matches. A search whose gain reaches `sure_gain` has succeeded. Any other
+    is judged once more after the refinement and the fit, which may find many items that the search
+    has not: by the cross-validation of the last fit, beside that of the search from wrong pairs,
+    refined and fitted alike. It has failed if this gain is below `min_gain`.
+    """
+    found = _search(problem, run)
+    data, settings = all_rows(problem), run.settings.bootstrap
+    *converged, agreement = _fitted(data, _refined(problem, run, data, found.state), settings)
+    gain, null_agreement = found.gain, found.null_agreement
+    if gain >= settings.sure_gain:
+        agreement = found.agreement
+    else:
+        wrong = _refined(problem, run, data, found.null, stage="refine-null")
+        null_agreement = _fitted(data, wrong, settings)[-1]
+        gain = _gain(agreement, null_agreement)
+    failed = gain < settings.min_gain
+    if failed:
+        logging.warning(
+            f"{run.part} has failed: maps fitted to some of its matches find {agreement:.0%} of "
+            f"the others, where a search from wrong pairs has {null_agreement:.0%}; use more known "
+            "pairs or more similar spaces."
+        )
+    notes = {"agreement": agreement, "null_agreement": null_agreement, "gain": gain}
+    notes["probability"] = float(success_probability(gain, settings.min_gain))
+    return Converged(*converged, notes | {"failed": failed, "start": found.start})
 
 
-def _refined(problem: Problem, run: Run, data: Data, state: State) -> tuple[Array, Array]:
+def _refined(
+    problem: Problem, run: Run, data: Data, state: State, stage: str = "refine"
+) -> tuple[Array, Array]:
     """The loop on all rows, partly whitened, so that minor directions count."""
     settings = run.settings.bootstrap
     power = settings.refine_whiten
@@ -111,7 +140,7 @@ def _refined(problem: Problem, run: Run, data: Data, state: State) -> tuple[Arra
             patience=1,
             tolerance=settings.refine_tolerance,
         ),
-        stage="refine",
+        stage=stage,
         num_steps=settings.refine_steps,
         chunk=2,
         evaluate=_fitted_curve(problem, run, whitened, data.source, data.target),
@@ -121,12 +150,15 @@ def _refined(problem: Problem, run: Run, data: Data, state: State) -> tuple[Arra
 
 def _fitted(
     data: Data, maps: tuple[Array, Array], settings: Settings
-) -> tuple[tuple[Array, Array], Int[ArrayLike, " n"], Bool[ArrayLike, " n"]]:
-    """Matches all rows and fits maps to the pairs, in turn: fields of `Converged`.
+) -> tuple[tuple[Array, Array], Int[ArrayLike, " n"], Bool[ArrayLike, " n"], float]:
+    """Matches all rows and fits maps to the pairs, in turn.
 
     Rows are matched one to one if there are not too many, and otherwise with their mutual nearest
     rows. How much whitening before the fit is good depends on the number of rows for the
     dimensions; it is chosen by cross-validation on the pairs.
+
+    Returns:
+      Maps, to_target and chosen of `Converged`, and the result of the last cross-validation.
     """
     size = min(settings.fold_rows, len(data.source) // settings.folds)
     rows = np.random.default_rng(0).permutation(len(data.source))
@@ -141,7 +173,7 @@ def _fitted(
                 partners = jnp.where(chosen[:, None], whitened.target[to_target], 0.0)
                 fitted = bootstrap.common_maps(whitened.source.T @ partners, settings.reweight)
                 best, maps = found_again, tuple(map(jnp.matmul, whiten, fitted))
-    return maps, to_target, chosen
+    return maps, to_target, chosen, float(best)
 
 
 def _pairs(
@@ -166,22 +198,28 @@ def rejected_pairs(
     return np.flatnonzero(~agreed).tolist()
 
 
-def _search(problem: Problem, run: Run) -> tuple[State, dict]:
-    """The loop on the most frequent rows, from one start after the other until one is sure.
+class Found(NamedTuple):
+    """The result of the search, and of the same from wrong pairs.
 
-    Whether a search has succeeded is decided without labels, by its gain
-
-        (agreement - null agreement) / (1 - null agreement)
-
-    of `bootstrap.agreement`. The null agreement is that of the same loop from wrong pairs, with as
-    many steps as the search took: the fewer dimensions there are, the better maps fit wrong
-    matches. The first start with `sure_gain` is taken. If there is none, the result of the highest
-    agreement is, and has failed if its gain is below `min_gain`.
-
-    Returns:
-      The state and the notes: agreement, null_agreement, gain, probability (of success, see
-      `success_probability`), failed, start.
+    Attributes:
+      state: of the start with the highest agreement.
+      start: its name.
+      agreement: see `bootstrap.agreement`.
+      null: the state of the search from wrong pairs, which takes as many steps.
+      null_agreement: its agreement.
+      gain: see `converge`.
     """
+
+    state: State
+    start: str
+    agreement: float
+    null: State
+    null_agreement: float
+    gain: float
+
+
+def _search(problem: Problem, run: Run) -> Found:
+    """The loop on the most frequent rows, from one start after the other until one is sure."""
     settings = run.settings.bootstrap
     ranked = problem.ranks is not None
     data = _most_frequent(problem, settings.search_rows if ranked else UNRANKED_ROWS)
@@ -204,21 +242,16 @@ def _search(problem: Problem, run: Run) -> tuple[State, dict]:
         found.append((agreement, name, state))
         if steps > most:  # the null search is continued
             most = steps
-            null, _, _ = search(bootstrap.from_pairs(wrong), wrong, most, stage="null")
+            null, wrong_state, _ = search(bootstrap.from_pairs(wrong), wrong, most, stage="null")
         best, name, state = max(found, key=lambda one: one[0])
-        gain = (best - null) / max(1 - null, 1e-6)
+        gain = _gain(best, null)
         if gain >= settings.sure_gain:
             break
-    failed = gain < settings.min_gain
-    if failed:
-        logging.warning(
-            f"{run.part} has failed: maps fitted to half of its matches find {best:.0%} of the "
-            f"other half, where a search from wrong pairs has {null:.0%}; use more known pairs or "
-            "more similar spaces."
-        )
-    notes = {"agreement": best, "null_agreement": null, "gain": gain}
-    notes["probability"] = float(success_probability(gain, settings.min_gain))
-    return state, notes | {"failed": failed, "start": name}
+    return Found(state, name, best, wrong_state, null, gain)
+
+
+def _gain(agreement: float, null_agreement: float) -> float:
+    return (agreement - null_agreement) / max(1 - null_agreement, 1e-6)
 
 
 def success_probability(gain: Float[ArrayLike, "..."], min_gain: float) -> Float[Array, "..."]:

@@ -39,9 +39,9 @@ class Alignment(NamedTuple):
       confidence: of each of these pairs, from 0 to 1, see `csls_dictionary`.
       dictionary: the best target row of every source row, and the reverse.
       maps: normalised source and target into common coordinates, up to length.
-      agreement: fraction of the mutual matches of the search that maps fitted to other matches find
-        again, see `bootstrap.agreement`.
-      null_agreement: the agreement of the same search started from wrong pairs.
+      agreement: fraction of matches that maps fitted to other matches find again, see
+        `search.converge`.
+      null_agreement: the agreement of a search from wrong pairs.
       gain: (agreement - null_agreement) / (1 - null_agreement).
       probability: that the map finds at least half of the items that a map fitted to all true pairs
         would find, by a logistic regression on the gain of searches between other spaces.

@@ -42,8 +42,8 @@ def warnings(source: Space, found: Alignment, ranks: np.ndarray | None) -> list[
     sentences = []
     if found.failed:
         sentences.append(
-            f"The alignment of '{source.name}' has failed: maps fitted to half of its matches "
-            f"find {found.agreement:.0%} of the other half, where a search from wrong pairs has "
+            f"The alignment of '{source.name}' has failed: maps fitted to some of its matches "
+            f"find {found.agreement:.0%} of the others, where a search from wrong pairs has "
             f"{found.null_agreement:.0%}; do not use these results, give more known pairs or "
             "closer spaces."
         )

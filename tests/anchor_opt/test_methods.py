@@ -132,6 +132,18 @@ def test_more_known_pairs_than_dimensions(tmp_path):
     assert found.notes["failed"] is False and found.notes["start"] == "pairs"
 
 
+def test_a_search_that_is_not_sure_is_judged_by_its_last_fit(tmp_path):
+    problem = rotated_copy(8, 8)
+    found = run_method("bootstrap", problem, tmp_path, sure_gain=1.1)  # no gain is so large
+    records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
+    assert any(record["part"].endswith("/refine-null") for record in records)
+    assert found.notes["failed"] is False and found.notes["agreement"] > 0.95
+    expected = (found.notes["agreement"] - found.notes["null_agreement"]) / (
+        1 - found.notes["null_agreement"]
+    )
+    assert np.isclose(found.notes["gain"], expected)
+
+
 def test_no_known_pairs(problem, tmp_path):
     none = problem._replace(target_pairs=problem.target_pairs[:0])
     found = run_method("bootstrap", none, tmp_path)
