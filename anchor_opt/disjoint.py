@@ -24,7 +24,7 @@ Maps = tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]  # as the f
 class Settings:
     """Values of the method."""
 
-    start_rows: int = 10_000  # rows of each space that are matched at first, and of a draw
+    start_rows: int = 10_000  # rows of each space that are matched at first
     group_rows: int = 500  # rows of a group at first; they are doubled
     last_group_rows: int = 8_000  # at most
     step_rows: int = 8_000  # rows of each space in a step
@@ -74,10 +74,9 @@ def run(problem: Problem, run: Run) -> Result:
 def _starts(data: Data, run: Run) -> list[Maps]:
     """Maps of the first rows, matched by the centres of `starts.cluster_modes`."""
     count = run.settings.disjoint.start_rows
-    settings = dataclasses.replace(run.settings.start, draw_rows=count)
     key = jax.random.key(run.random_seed)
     rows = data.source[:count], data.target[:count]
     return [
         bootstrap.common_maps(starts.centre_covariance(rows, centres), 0.0)
-        for centres in starts.cluster_modes(key, data.source, data.target, settings)
+        for centres in starts.cluster_modes(key, data.source, data.target, run.settings.start)
     ]

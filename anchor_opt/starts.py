@@ -34,7 +34,7 @@ class Settings:
 
     num_clusters: int = 20
     num_draws: int = 60  # of rows that are clustered; ours
-    draw_rows: int = 1_700  # rows in a draw, two thirds of them if there are fewer; ours
+    draw_rows: int = 10_000  # rows in a draw, all rows if there are fewer
     num_restarts: int = 100  # of each quadratic assignment; ours
     swaps: int = 60  # at most, of a restart; ours
 
@@ -132,7 +132,7 @@ def cluster_modes(
         (source, target),
         num_clusters=settings.num_clusters,
         num_draws=settings.num_draws,
-        rows=[min(settings.draw_rows, 2 * len(x) // 3) for x in (source, target)],
+        rows=[min(settings.draw_rows, len(x)) for x in (source, target)],
         restarts=settings.num_restarts,
         swaps=settings.swaps,
     )
