@@ -3,10 +3,11 @@ r"""Aligns files of vectors: from a few known pairs, or none, to all correspondi
   python -m anchor_opt.align --source=a.vec --target=b.npz --pairs=pairs.txt --out=DIR
 
 Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz (`vectors`, and `words` if there are
-any), .npy. The most frequent rows come first; give --noordered if there is no such order. A line of
-the pairs is a word of the source and one of the target, or row numbers of spaces without words;
-without --pairs the search starts from the two geometries alone. --source (with its --pairs) may be
-repeated: every source is mapped onto the target.
+any), .npy, .safetensors, .parquet, .arrow, .feather. The most frequent rows come first; give
+--noordered if there is no such order. A line of the pairs is a word of the source and one of the
+target, or row numbers of spaces without words; without --pairs the search starts from the two
+geometries alone. --source (with its --pairs) may be repeated: every source is mapped onto the
+target.
 
 DIR gets report.md, which describes the other files. It appears when all of it is complete; until
 then the work is in DIR.half, where a killed run resumes.
