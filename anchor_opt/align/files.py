@@ -1,18 +1,25 @@
 """Files of `python -m anchor_opt.align`: the spaces and pairs it reads, the results it writes."""
 
-from collections.abc import Mapping, Sequence
+import io
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from jaxtyping import Float, Int, Shaped
-from tqdm import tqdm
+from numpy.lib import format as npy_format
 
 from anchor_opt.align import Alignment
+from common.alignment import Aligner
 from common.data import vector_files
 from common.errors import UserError, writing
 from common.retrieval import Dictionary
 from common.workdir import replacing, write_arrays, write_atomically
+
+Block = tuple[Sequence[str], Float[np.ndarray, "n d"]]  # words and vectors
 
 
 class Space(NamedTuple):
@@ -35,10 +42,31 @@ def read_space(path: Path, num_rows: int | None = None) -> Space:
       UserError: the file can't be read, or a word has a tab or line end, which would break a table.
     """
     words, vectors = vector_files.read(path, num_words=num_rows)
+    _refuse_line_ends(words, path)
+    return Space(path.name.split(".")[0], words, vectors)
+
+
+def map_blocks(path: Path, aligner: Aligner) -> Iterator[Block]:
+    """Maps the vectors of a file a block of rows at a time.
+
+    Raises:
+      UserError: as `read_space` and `Aligner.apply`.
+    """
+    start = 0
+    for words, vectors in vector_files.stream(path):
+        _refuse_line_ends(words, path)
+        try:
+            mapped = np.asarray(aligner.apply(vectors))
+        except UserError as error:
+            raise UserError(f"{path}, with rows counted from its row {start}: {error}") from error
+        yield words, mapped
+        start += len(words)
+
+
+def _refuse_line_ends(words: Sequence[str], path: Path) -> None:
     for word in words:
         if any(c in word for c in "\t\r\n"):
             raise UserError(f"{path} has the word {word!r}: words must hold no tab or line end.")
-    return Space(path.name.split(".")[0], words, vectors)
 
 
 def read_known_pairs(path: Path, source: Space, target: Space) -> Space:
@@ -60,23 +88,74 @@ def read_known_pairs(path: Path, source: Space, target: Space) -> Space:
     return source._replace(pairs=np.array(rows, np.int64), num_unknown=len(pairs) - len(rows))
 
 
-def write_space(path: Path, words: Sequence[str], vectors: Float[np.ndarray, "n d"]) -> None:
-    """Writes words and vectors atomically, as .npz or, with any other suffix, as word2vec text.
+def write_blocks(path: Path, blocks: Iterable[Block]) -> int:
+    """Writes words and vectors that come in blocks, and returns the number of rows.
+
+    The file appears when it is complete. The suffix determines its format: `.npy`, the vectors
+    alone; `.parquet`, the columns `words` and `vectors`; `.npz`, the arrays `words` and `vectors`,
+    which are gathered in memory; any other, word2vec text.
 
     Raises:
       UserError: the file can't be written.
     """
-    vectors = np.asarray(vectors)
+    blocks = iter(blocks)
+    first = next(blocks)
+    blocks = itertools.chain([first], blocks)
+    dimension = first[1].shape[1]
     with writing(path, "--out"):
         if path.suffix == ".npz":
-            write_arrays(path, {"words": np.array(words), "vectors": vectors})
-            return
-        form = " ".join(["%.6g"] * vectors.shape[1])
-        bar = tqdm(words, desc=f"writing {path.name}", unit="word", delay=2)
-        with replacing(path) as file:  # line by line: the text may not fit into memory
-            file.write(f"{len(vectors)} {vectors.shape[1]}\n".encode())
-            for word, vector in zip(bar, vectors, strict=True):
-                file.write(f"{word} {form % tuple(vector.tolist())}\n".encode())
+            words, vectors = zip(*blocks, strict=True)
+            arrays = {"words": np.concatenate(words), "vectors": np.concatenate(vectors)}
+            write_arrays(path, arrays)
+            return len(arrays["words"])
+        with replacing(path) as file:
+            if path.suffix == ".parquet":
+                return _write_parquet(file, blocks, dimension)
+            header, write = (
+                (_npy_header, _write_numbers)
+                if path.suffix == ".npy"
+                else (_text_header, _write_text)
+            )
+            file.write(header(0, dimension))
+            count = 0
+            for words, vectors in blocks:
+                write(file, words, vectors)
+                count += len(words)
+            file.seek(0)  # headers of any number of rows are of the same length
+            file.write(header(count, dimension))
+    return count
+
+
+def _write_parquet(file: BinaryIO, blocks: Iterable[Block], dimension: int) -> int:
+    kinds = {"words": pa.string(), "vectors": pa.list_(pa.float32(), dimension)}
+    with pq.ParquetWriter(file, pa.schema(kinds), use_dictionary=False) as writer:
+        count = 0
+        for words, vectors in blocks:
+            lists = pa.FixedSizeListArray.from_arrays(vectors.ravel(), dimension)
+            writer.write_batch(pa.record_batch([pa.array(words), lists], schema=writer.schema))
+            count += len(words)
+    return count
+
+
+def _npy_header(count: int, dimension: int) -> bytes:
+    content = io.BytesIO()
+    stated = {"descr": "<f4", "fortran_order": False, "shape": (count, dimension)}
+    npy_format.write_array_header_1_0(content, stated)  # it leaves room for a larger count
+    return content.getvalue()
+
+
+def _text_header(count: int, dimension: int) -> bytes:
+    return f"{count} {dimension}".ljust(20).encode() + b"\n"
+
+
+def _write_numbers(file: BinaryIO, words: Sequence[str], vectors: Float[np.ndarray, "n d"]) -> None:
+    file.write(np.ascontiguousarray(vectors, "<f4"))
+
+
+def _write_text(file: BinaryIO, words: Sequence[str], vectors: Float[np.ndarray, "n d"]) -> None:
+    form = " ".join(["%.6g"] * vectors.shape[1])
+    for word, vector in zip(words, vectors, strict=True):
+        file.write(f"{word} {form % tuple(vector.tolist())}\n".encode())
 
 
 def write_table(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n"]]) -> None:
@@ -121,8 +200,8 @@ def write_alignment(
     mapped = found.aligner.apply(source.vectors)
     normalised = found.aligner.normalise_target(target.vectors)
     for suffix in (".npz", ".vec"):
-        write_space(folder / f"aligned{suffix}", source.words, mapped)
-        write_space(folder.parent / f"target{suffix}", target.words, normalised)
+        write_blocks(folder / f"aligned{suffix}", [(source.words, np.asarray(mapped))])
+        write_blocks(folder.parent / f"target{suffix}", [(target.words, np.asarray(normalised))])
     relative = found.relative(source.vectors, target.vectors, num_anchors)
     arrays = {"source": relative[0], "target": relative[1], "anchors": found.anchors[:num_anchors]}
     with writing(folder / "relative.npz", "--out"):
