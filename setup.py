@@ -40,6 +40,8 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(exclude=["tests*", "benchmarks*", "template*"]),
+    py_modules=["isthmus"],
+    entry_points={"console_scripts": ["isthmus = isthmus:main"]},
     install_requires=REQUIREMENTS,
     extras_require={
         "test": [
