@@ -142,7 +142,7 @@ def _align_one(source: Space, target: Space, work: Workdir, config: dict) -> str
     """Aligns one source with the target, writes its results, and returns its section."""
     began = time.perf_counter()
     given = source.vectors, target.vectors, source.pairs
-    options = {"ordered": FLAGS.ordered, "random_seed": FLAGS.random_seed}
+    options = {"ordered": FLAGS.ordered, "random_seed": FLAGS.random_seed, "progress": True}
     search = Workdir(work.path / "search" / source.name, config, "--out")
     names = source.name, target.name
     found = align.discover(*given, names=names, rows=FLAGS.rows, workdir=search, **options)

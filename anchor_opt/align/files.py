@@ -9,8 +9,9 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import ArrayLike, Float, Int, Shaped
 from numpy.lib import format as npy_format
+from tqdm import tqdm
 
 from anchor_opt.align import Alignment
 from common.alignment import Aligner
@@ -41,7 +42,7 @@ def read_space(path: Path, num_rows: int | None = None) -> Space:
     Raises:
       UserError: the file can't be read, or a word has a tab or line end, which would break a table.
     """
-    words, vectors = vector_files.read(path, num_words=num_rows)
+    words, vectors = vector_files.read(path, num_words=num_rows, progress=True)
     _refuse_line_ends(words, path)
     return Space(path.name.split(".")[0], words, vectors)
 
@@ -53,7 +54,7 @@ def map_blocks(path: Path, aligner: Aligner) -> Iterator[Block]:
       UserError: as `read_space` and `Aligner.apply`.
     """
     start = 0
-    for words, vectors in vector_files.stream(path):
+    for words, vectors in vector_files.stream(path, progress=True):
         _refuse_line_ends(words, path)
         try:
             mapped = np.asarray(aligner.apply(vectors))
@@ -86,6 +87,12 @@ def read_known_pairs(path: Path, source: Space, target: Space) -> Space:
             f"'{pairs[0][0]}', '{pairs[0][1]}'): give words of the source, then of the target."
         )
     return source._replace(pairs=np.array(rows, np.int64), num_unknown=len(pairs) - len(rows))
+
+
+def _in_blocks(words: Sequence[str], vectors: Float[ArrayLike, "n d"]) -> Iterator[Block]:
+    rows = vector_files.BLOCK_ROWS
+    for start in tqdm(range(0, len(words), rows), desc="writing vectors", unit="block", delay=2):
+        yield words[start : start + rows], np.asarray(vectors[start : start + rows])
 
 
 def write_blocks(path: Path, blocks: Iterable[Block]) -> int:
@@ -200,8 +207,8 @@ def write_alignment(
     mapped = found.aligner.apply(source.vectors)
     normalised = found.aligner.normalise_target(target.vectors)
     for suffix in (".npz", ".vec"):
-        write_blocks(folder / f"aligned{suffix}", [(source.words, np.asarray(mapped))])
-        write_blocks(folder.parent / f"target{suffix}", [(target.words, np.asarray(normalised))])
+        write_blocks(folder / f"aligned{suffix}", _in_blocks(source.words, mapped))
+        write_blocks(folder.parent / f"target{suffix}", _in_blocks(target.words, normalised))
     relative = found.relative(source.vectors, target.vectors, num_anchors)
     arrays = {"source": relative[0], "target": relative[1], "anchors": found.anchors[:num_anchors]}
     with writing(folder / "relative.npz", "--out"):

@@ -32,7 +32,13 @@ def read(path: Path) -> list[str]:
 
 
 def encode_file(
-    name: str, source: Path, output: Path, cache: Path, *, max_length: int | None = None
+    name: str,
+    source: Path,
+    output: Path,
+    cache: Path,
+    *,
+    max_length: int | None = None,
+    progress: bool = False,
 ) -> tuple[int, int]:
     """Encodes a file of texts into an `.npz` that `common/data/vector_files.py` reads.
 
@@ -46,6 +52,7 @@ def encode_file(
         that determines them.
       cache: the cache directory.
       max_length: number of word pieces after which a text is cut; None: the encoder's value.
+      progress: whether to show a progress bar.
 
     Returns:
       n and d.
@@ -99,7 +106,7 @@ def encode_file(
         texts,
         compute,
         shard_size=text_encoders.SHARD_TEXTS,
-        progress=f"encoding {source.name}",
+        progress=f"encoding {source.name}" if progress else None,
         unit="text",
     )
     with writing(output, "--output"):

@@ -44,18 +44,28 @@ class Space(NamedTuple):
     vectors: Float[np.ndarray, "n d"]
 
 
-def read(path: Path, words_path: Path | None = None, num_words: int | None = None) -> Space:
+def read(
+    path: Path,
+    words_path: Path | None = None,
+    num_words: int | None = None,
+    *,
+    progress: bool = False,
+) -> Space:
     """Reads words and their vectors, in the order of the file; see `stream`."""
     words: list[str] = []
     data = bytearray()  # grows in place, where a list of blocks would take twice the memory
-    for block in stream(path, words_path, num_words):
+    for block in stream(path, words_path, num_words, progress=progress):
         words += block.words
         data += block.vectors.tobytes()
     return Space(words, np.frombuffer(data, np.float32).reshape(len(words), -1))
 
 
 def stream(
-    path: Path, words_path: Path | None = None, num_words: int | None = None
+    path: Path,
+    words_path: Path | None = None,
+    num_words: int | None = None,
+    *,
+    progress: bool = False,
 ) -> Iterator[Space]:
     """Yields words and their vectors in blocks of at most BLOCK_ROWS rows, in the file's order.
 
@@ -77,6 +87,7 @@ def stream(
       path: the file of vectors.
       words_path: the word list of an array, one word a line. It takes precedence over `words`.
       num_words: maximum number of rows to read; None reads the whole file.
+      progress: whether to show a progress bar after two seconds.
 
     Yields:
       Words and their float32 vectors, all finite and none zero.
@@ -86,7 +97,8 @@ def stream(
         rows of unequal dimension; a number that is not finite; a zero vector.
     """
     rows, seen = 0, []
-    with tqdm(desc=f"reading {path.name}", unit="word", delay=2) as bar:
+    shown = {"desc": f"reading {path.name}", "unit": "word", "delay": 2, "disable": not progress}
+    with tqdm(**shown) as bar:
         for words, vectors in _blocks(path, words_path, num_words):
             if words is None:
                 words = [str(row) for row in range(rows, rows + len(vectors))]
