@@ -2,7 +2,7 @@
 
 import io
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -89,80 +89,99 @@ def read_known_pairs(path: Path, source: Space, target: Space) -> Space:
     return source._replace(pairs=np.array(rows, np.int64), num_unknown=len(pairs) - len(rows))
 
 
+def write_blocks(path: Path, blocks: Iterator[Block]) -> int:
+    """Writes words and vectors that come in blocks, and returns the number of rows.
+
+    The file appears when it is complete. Its suffix is a key of `WRITERS`: `.npy` gets the vectors
+    alone; `.parquet` the columns, and `.npz` the arrays, `words` and `vectors`; `.vec` and `.txt`
+    are word2vec text. Blocks are written as they come, but for `.npz`, which gathers them.
+
+    Raises:
+      UserError: another suffix, or the file can't be written.
+    """
+    if path.suffix not in WRITERS:
+        raise UserError(
+            f"No vectors can be written to {path}: choose an --out that ends with "
+            f"{', '.join(WRITERS)}."
+        )
+    with writing(path, "--out"), replacing(path) as file:
+        return WRITERS[path.suffix](file, blocks)
+
+
 def _in_blocks(words: Sequence[str], vectors: Float[ArrayLike, "n d"]) -> Iterator[Block]:
     rows = vector_files.BLOCK_ROWS
     for start in tqdm(range(0, len(words), rows), desc="writing vectors", unit="block", delay=2):
         yield words[start : start + rows], np.asarray(vectors[start : start + rows])
 
 
-def write_blocks(path: Path, blocks: Iterable[Block]) -> int:
-    """Writes words and vectors that come in blocks, and returns the number of rows.
+def _write_npy(file: BinaryIO, blocks: Iterator[Block]) -> int:
+    def header(count, dimension):
+        content = io.BytesIO()
+        stated = {"descr": "<f4", "fortran_order": False, "shape": (count, dimension)}
+        npy_format.write_array_header_1_0(content, stated)
+        return content.getvalue()
 
-    The file appears when it is complete. The suffix determines its format: `.npy`, the vectors
-    alone; `.parquet`, the columns `words` and `vectors`; `.npz`, the arrays `words` and `vectors`,
-    which are gathered in memory; any other, word2vec text.
+    def rows(_, vectors):
+        yield np.ascontiguousarray(vectors, "<f4")
 
-    Raises:
-      UserError: the file can't be written.
-    """
-    blocks = iter(blocks)
-    first = next(blocks)
-    blocks = itertools.chain([first], blocks)
-    dimension = first[1].shape[1]
-    with writing(path, "--out"):
-        if path.suffix == ".npz":
-            words, vectors = zip(*blocks, strict=True)
-            arrays = {"words": np.concatenate(words), "vectors": np.concatenate(vectors)}
-            write_arrays(path, arrays)
-            return len(arrays["words"])
-        with replacing(path) as file:
-            if path.suffix == ".parquet":
-                return _write_parquet(file, blocks, dimension)
-            header, write = (
-                (_npy_header, _write_numbers)
-                if path.suffix == ".npy"
-                else (_text_header, _write_text)
-            )
-            file.write(header(0, dimension))
-            count = 0
-            for words, vectors in blocks:
-                write(file, words, vectors)
-                count += len(words)
-            file.seek(0)  # headers of any number of rows are of the same length
-            file.write(header(count, dimension))
+    return _write_counted(file, blocks, header, rows)
+
+
+def _write_text(file: BinaryIO, blocks: Iterator[Block]) -> int:
+    def header(count, dimension):
+        return f"{count} {dimension}".ljust(20).encode() + b"\n"
+
+    def rows(words, vectors):
+        form = " ".join(["%.6g"] * vectors.shape[1])
+        for word, vector in zip(words, vectors, strict=True):
+            yield f"{word} {form % tuple(vector.tolist())}\n".encode()
+
+    return _write_counted(file, blocks, header, rows)
+
+
+def _write_counted(
+    file: BinaryIO,
+    blocks: Iterator[Block],
+    header: Callable[[int, int], bytes],
+    rows: Callable[..., Iterator[bytes]],
+) -> int:
+    """Writes a header with the number of rows, whose length does not depend on it, and rows."""
+    file.write(header(0, 0))
+    count = 0
+    for words, vectors in blocks:
+        file.writelines(rows(words, vectors))
+        count += len(words)
+    file.seek(0)
+    file.write(header(count, vectors.shape[1]))
     return count
 
 
-def _write_parquet(file: BinaryIO, blocks: Iterable[Block], dimension: int) -> int:
+def _write_npz(file: BinaryIO, blocks: Iterator[Block]) -> int:
+    words, vectors = map(np.concatenate, zip(*blocks, strict=True))
+    np.savez(file, words=words, vectors=vectors)
+    return len(words)
+
+
+def _write_parquet(file: BinaryIO, blocks: Iterator[Block]) -> int:
+    first = next(blocks)
+    dimension = first[1].shape[1]
     kinds = {"words": pa.string(), "vectors": pa.list_(pa.float32(), dimension)}
+    count = 0
     with pq.ParquetWriter(file, pa.schema(kinds), use_dictionary=False) as writer:
-        count = 0
-        for words, vectors in blocks:
+        for words, vectors in itertools.chain([first], blocks):
             lists = pa.FixedSizeListArray.from_arrays(vectors.ravel(), dimension)
             writer.write_batch(pa.record_batch([pa.array(words), lists], schema=writer.schema))
             count += len(words)
     return count
 
 
-def _npy_header(count: int, dimension: int) -> bytes:
-    content = io.BytesIO()
-    stated = {"descr": "<f4", "fortran_order": False, "shape": (count, dimension)}
-    npy_format.write_array_header_1_0(content, stated)  # it leaves room for a larger count
-    return content.getvalue()
-
-
-def _text_header(count: int, dimension: int) -> bytes:
-    return f"{count} {dimension}".ljust(20).encode() + b"\n"
-
-
-def _write_numbers(file: BinaryIO, words: Sequence[str], vectors: Float[np.ndarray, "n d"]) -> None:
-    file.write(np.ascontiguousarray(vectors, "<f4"))
-
-
-def _write_text(file: BinaryIO, words: Sequence[str], vectors: Float[np.ndarray, "n d"]) -> None:
-    form = " ".join(["%.6g"] * vectors.shape[1])
-    for word, vector in zip(words, vectors, strict=True):
-        file.write(f"{word} {form % tuple(vector.tolist())}\n".encode())
+WRITERS = {
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".parquet": _write_parquet,
+    ".vec": _write_text,
+    ".txt": _write_text,
+}
 
 
 def write_table(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n"]]) -> None:

@@ -230,6 +230,12 @@ INVALID = {
     "apply, no map": (b"", "x", (APPLY,), "belong together"),
     "not a map": (GOOD, "m.npz", (APPLY, "--map={bad}", "--out={out}.npz"), "not an aligner"),
     "other dimension": (GOOD, "x.vec", APPLIED, "give rows .n, 12."),
+    "out of no format": (
+        GOOD,
+        "x.vec",
+        (APPLY, MAP, "--out={out}.bin"),
+        "ends with .npy, .npz, .pa",
+    ),
     "out of apply exists": (b"1", "x.vec", (APPLY, MAP, "--out={bad}"), "exists already"),
 }
 
@@ -272,3 +278,14 @@ def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch,
     assert f"**Warning.** {failure}" in printed and "do not use these results" in printed
     assert failure in caplog.text and "No held-out pair of 'noise' was found" in caplog.text
     assert re.search(r"\| failed +\| YES ", printed) and (out / "noise" / "map.npz").exists()
+
+
+@pytest.mark.parametrize("dimension", [1, 7, 4096])
+def test_headers_that_are_written_last_fit_in_their_place(tmp_path, dimension):
+    block = [f"w{i}" for i in range(11)], np.ones((11, dimension), np.float32)
+    for name in ("a.npy", "a.vec"):
+        assert align_files.write_blocks(tmp_path / name, iter([block] * 20)) == 220
+    found = np.load(tmp_path / "a.npy")
+    assert found.shape == (220, dimension) and (found == 1).all()
+    lines = (tmp_path / "a.vec").read_text().splitlines()
+    assert len(lines) == 221 and lines[0].split() == ["220", str(dimension)]
