@@ -11,7 +11,7 @@ import numpy as np
 from absl import logging
 
 from common import bert
-from common.data import array_cache, numpy_files, text_encoders, vector_files
+from common.data import array_cache, line_files, numpy_files, text_encoders
 from common.errors import UserError, writing
 
 
@@ -21,7 +21,7 @@ def read(path: Path) -> list[str]:
     Raises:
       UserError: a file that is missing, empty or not UTF-8, or a repeated text.
     """
-    texts = [line.strip(" \t") for line in vector_files.read_lines(path)]
+    texts = [line.strip(" \t") for line in line_files.read_lines(path)]
     if not texts or len(set(texts)) < len(texts):
         twice = [f"has '{text}' {n} times" for text, n in Counter(texts).most_common(1)]
         raise UserError(

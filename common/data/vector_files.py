@@ -5,12 +5,8 @@ fields at a space or tab, never at other Unicode white space: files of fastText 
 words such as a no-break space or U+0085.
 """
 
-import codecs
-import contextlib
-import gzip
 import itertools
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -21,11 +17,11 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from common.data import column_files, numpy_files
+from common.data.line_files import explained, lines_of, opened, read_lines
 from common.errors import UserError
 
 HEADER = re.compile(r"(\d{1,12}) (\d{1,6})\s*", re.ASCII)
 NUMBER = re.compile(r" [-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.ASCII | re.IGNORECASE)
-MAX_LINE = 1 << 20  # bytes of a line; a longer one is a sign of a binary file
 MAX_WORD = 1 << 16  # bytes of a word in a .bin file
 BLOCK_ROWS = 1 << 14  # of `stream`
 ARRAYS = {  # of files of arrays, by suffix
@@ -119,8 +115,8 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
       UserError: a file that is missing, empty or not UTF-8, or a line without exactly two columns.
     """
     pairs = []
-    with _opened(path) as file:
-        for number, line in _lines(file, path):
+    with opened(path) as file:
+        for number, line in lines_of(file, path):
             columns = [c.strip(" ") for c in line.split("\t" if "\t" in line else " ")]
             columns = [column for column in columns if column]
             if len(columns) != 2:
@@ -132,16 +128,6 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
     if not pairs:
         raise UserError(f"{path} is empty: give a file with two words a line.")
     return pairs
-
-
-def read_lines(path: Path) -> list[str]:
-    """Reads the lines of a UTF-8 file that are not blank.
-
-    Raises:
-      UserError: a file that is missing, damaged or not UTF-8.
-    """
-    with _opened(path) as file:
-        return [line for _, line in _lines(file, path)]
 
 
 def as_vectors(
@@ -214,11 +200,11 @@ def _blocks(
     if words_path is not None:
         raise UserError(f"{path} is no file of arrays: leave out the word list {words_path}.")
     if suffix in COLUMNS:
-        with _explained(path):
+        with explained(path):
             yield from COLUMNS[suffix](path, BLOCK_ROWS, num_words)
         return
     binary = path.name.lower().removesuffix(".gz").endswith(".bin")
-    with _opened(path) as file:
+    with opened(path) as file:
         rows = itertools.islice((binary_rows if binary else _text_rows)(file, path), num_words)
         while block := _next_rows(rows):
             words, vectors = zip(*block, strict=True)
@@ -231,7 +217,7 @@ def _next_rows(rows: Iterator[tuple[str, np.ndarray]]) -> list[tuple[str, np.nda
 
 
 def _text_rows(file: BinaryIO, path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    lines = _lines(file, path)
+    lines = lines_of(file, path)
     first = next(lines, None)
     if first is None:
         return
@@ -311,7 +297,7 @@ def _array_blocks(
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    with _explained(path):
+    with explained(path):
         try:
             return ARRAYS[path.suffix.lower()](path)
         except ValueError as error:
@@ -319,39 +305,3 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
                 f"{path} is cut, is no file of its format, or holds pickled Python objects, which "
                 "are never loaded: save plain arrays, of numbers and of str."
             ) from error
-
-
-def _lines(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
-    """Yields the lines that are not blank, with their numbers from 1."""
-    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
-        try:
-            if len(line) > MAX_LINE:
-                raise ValueError
-            text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode()
-        except ValueError:
-            raise UserError(
-                f"{path}, line {number} is not UTF-8 text of at most {MAX_LINE >> 20} MiB: convert "
-                "the file or, if it is binary, give it the suffix of its format (.bin, .npy, .npz, "
-                ".gz)."
-            ) from None
-        if text := text.rstrip(" \r\n"):
-            yield number, text
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    opening = gzip.open if path.suffix.lower() == ".gz" else open
-    with _explained(path), opening(path, "rb") as file:
-        yield file
-
-
-@contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turns the errors of the system and of gzip about a file into a UserError."""
-    try:
-        yield
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"Cannot read {path} ({getattr(error, 'strerror', None) or error}): correct the path, "
-            "or fetch the file again if it is damaged."
-        ) from error
