@@ -112,7 +112,7 @@ def _blocks(
             vectors, *words = batch.slice(start, left).columns
             lengths = pc.list_value_length(vectors).to_numpy(zero_copy_only=False)
             dimension = dimension or lengths[0]  # NaN if there is no list
-            wrong = lengths != dimension
+            wrong = (lengths != dimension) | vectors.is_null().to_numpy(zero_copy_only=False)
             if wrong.any() or not dimension:
                 raise UserError(
                     f"{path}, row {rows + int(wrong.argmax()) + 1} of '{columns[0]}' has not as "

@@ -238,6 +238,10 @@ COLUMNS = {  # columns beside or in place of "name" and "x", and the message
     "lists of lists": ({"x": pa.array([[[1.0]], [[2.0]]])}, "no column of lists of floats"),
     "ragged": ({"x": lists([1, 2], [3])}, "row 2 of 'x' has not as many numbers"),
     "null vector": ({"x": lists([1, 2], None)}, "row 2 of 'x' has not as many numbers"),
+    "null of a fixed size": (
+        {"x": pa.array([[1, 2], None], pa.list_(pa.float32(), 2))},
+        "row 2 of 'x' has not as many",
+    ),
     "null first": ({"x": lists(None, [1, 2])}, "row 1 of 'x' has not"),
     "empty lists": ({"x": lists([], [])}, "row 1 of 'x' has not"),
     "null number": ({"x": lists([1, 2], [3, None])}, "vector of 'b' in .* NaN"),
