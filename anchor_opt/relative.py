@@ -105,17 +105,20 @@ class Run(NamedTuple):
       work: the run's folder.
       part: name of this part of the run, under which logs and checkpoints are kept.
       random_seed: of the methods' random draws.
+      progress: whether to show progress bars.
     """
 
     settings: Any
     work: Workdir
     part: str
     random_seed: int
+    progress: bool = True
 
     def train(self, step, state, data, settings, *, stage: str = "", **options) -> Any:
         """`common.train.run` in this run's folder, under the name PART or PART/STAGE."""
         part = f"{self.part}/{stage}" if stage else self.part
-        return train.run(step, state, data, settings, work=self.work, part=part, **options)
+        options |= {"work": self.work, "part": part, "progress": self.progress}
+        return train.run(step, state, data, settings, **options)
 
 
 class Result(NamedTuple):

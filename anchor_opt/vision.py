@@ -84,7 +84,7 @@ def load(settings: Settings, work: Workdir, cache: Path) -> EncodedImages:
     spaces = []
     for name, file in zip(names, files, strict=True):
         if file:
-            spaces.append(vector_files.read(Path(file)).vectors)
+            spaces.append(vector_files.read(Path(file), progress=True).vectors)
         else:
             space, note = _encode(name, settings, trained_on, test, work, cache)
             spaces.append(space)

@@ -32,9 +32,8 @@ flags.mark_flags_as_required(["input", "output"])
 def main(argv: list[str]) -> None:
     """Encodes the file."""
     del argv
-    n, d = encode_file(
-        MODEL.value, Path(INPUT.value), Path(OUTPUT.value), cache_dir(), max_length=MAX_LENGTH.value
-    )
+    paths = Path(INPUT.value), Path(OUTPUT.value), cache_dir()
+    n, d = encode_file(MODEL.value, *paths, max_length=MAX_LENGTH.value, progress=True)
     print(f"{OUTPUT.value}: vectors [{n}, {d}]")
 
 

@@ -55,6 +55,7 @@ def run(
     part: str,
     evaluate: Callable[[Any], dict] | None = None,
     done: Callable[[Any], bool] | None = None,
+    progress: bool = True,
 ) -> Any:
     """Runs `step` up to `num_steps` times and returns the last state.
 
@@ -75,6 +76,7 @@ def run(
       evaluate: `state -> {name: scalar}`, called before the first and after each chunk.
       done: `state -> bool`, called before each chunk. It must depend on the state alone, so that a
         resumed part ends at the same step.
+      progress: whether to show a progress bar.
 
     Raises:
       UserError: a checkpoint cannot be written, or a float of the state or of the metrics is NaN
@@ -91,7 +93,8 @@ def run(
         work.forget(part, start if start else -1)
         if not start and evaluate:
             work.log(part, 0, _floats(evaluate(state)))
-        with tqdm(total=num_steps, initial=start, desc=part, unit="step", leave=False) as bar:
+        shown = {"desc": part, "unit": "step", "leave": False, "disable": not progress}
+        with tqdm(total=num_steps, initial=start, **shown) as bar:
             while start < num_steps and not (done and done(state)):
                 length = min(chunk, num_steps - start)
                 state, metrics = _chunk(state, start, length, data, step, settings, chunk)

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import isthmus
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
 PAGES += [ROOT / "docs/own_vectors.md", *sorted(ROOT.glob("docs/results/*.md"))]
@@ -50,6 +52,10 @@ def test_python_examples_run(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_that_are_not_run_have_valid_flags(page):
     text = "\n".join(text for mark, _, kind, text in blocks(page) if kind == "sh" and mark != "CI")
+    text = re.sub(r"^isthmus apply (\S+)", r"isthmus align --apply=\1", text, flags=re.M)
+    text = re.sub(
+        r"^isthmus (\w+)", lambda m: f"python -m {isthmus.MODULES[m[1]]}", text, flags=re.M
+    )
     for command in re.findall(r"python -m (.*)", text.replace("\\\n", " ")):
         module, *words = shlex.split(command.split("#")[0])
         flags = dict(word.removeprefix("--").partition("=")[::2] for word in words)

@@ -87,6 +87,7 @@ def discover(
     random_seed: int = 0,
     workdir: Workdir | None = None,
     settings: methods.Settings | None = None,
+    progress: bool = False,
 ) -> Alignment:
     """Finds which rows of two spaces correspond, and the map of the source onto the target.
 
@@ -108,13 +109,15 @@ def discover(
       random_seed: used by random starting points.
       workdir: a folder in which a killed search resumes; None: a temporary one.
       settings: of the search; None: `SETTINGS`.
+      progress: whether to show progress bars.
 
     Raises:
       UserError: vectors or pairs that `common.alignment.fit` refuses, a space of fewer than
         MIN_ROWS rows, or a row in two pairs.
     """
     aligner, x, y, pairs = normalise(source, target, pairs, names)
-    maps, notes = _search(x, y, pairs, rows, ordered, random_seed, workdir, settings)
+    given = pairs, rows, ordered, random_seed, progress
+    maps, notes = _search(x, y, *given, workdir, settings)
     coordinates = [unit(space @ matrix) for space, matrix in zip((x, y), maps, strict=True)]
     found = csls_dictionary(*coordinates, frequent=rows)
     picked = np.flatnonzero(found.mutual)
@@ -143,6 +146,7 @@ def held_out(
     rows: int = HELD_OUT_ROWS,
     ordered: bool = True,
     random_seed: int = 0,
+    progress: bool = False,
 ) -> Int[np.ndarray, " s"]:
     """Cross-validates the search on the known pairs.
 
@@ -165,7 +169,7 @@ def held_out(
     order = np.random.default_rng(random_seed).permutation(len(pairs))
     for fold in np.array_split(order, folds):
         rest = np.delete(pairs, fold, axis=0)
-        maps, _ = _search(x, y, rest, rows, ordered, random_seed)
+        maps, _ = _search(x, y, rest, rows, ordered, random_seed, progress)
         queries, frequent = unit(x[pairs[fold, 0]] @ maps[0]), unit(x[:rows] @ maps[0])
         keys = unit(y @ maps[1])
         hubness = mean_top_k(keys, frequent, min(10, len(frequent)))
@@ -202,7 +206,7 @@ def normalise(
     return aligner, x, y, pairs
 
 
-def _search(x, y, pairs, rows, ordered, random_seed, workdir=None, settings=None):
+def _search(x, y, pairs, rows, ordered, random_seed, progress, workdir=None, settings=None):
     """Maps of source x and target y into common coordinates, and the notes of the search."""
     used = [np.union1d(pairs[:, i], np.arange(min(rows, len(z)))) for i, z in enumerate((x, y))]
     # Both spaces may list the same items in the same order, which must not help.
@@ -224,7 +228,7 @@ def _search(x, y, pairs, rows, ordered, random_seed, workdir=None, settings=None
     with tempfile.TemporaryDirectory() as folder:
         work = workdir or Workdir(folder, {})
         values = settings or SETTINGS
-        run = Run(settings=values, work=work, part="align", random_seed=random_seed)
+        run = Run(values, work, "align", random_seed, progress)
         converged = search.converge(problem, run)
     y_map, x_map = map(jnp.asarray, converged.maps)
     return (x_map, y_map), converged.notes

@@ -3,17 +3,20 @@ r"""Aligns files of vectors: from a few known pairs, or none, to all correspondi
   python -m anchor_opt.align --source=a.vec --target=b.npz --pairs=pairs.txt --out=DIR
 
 Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz (`vectors`, and `words` if there are
-any), .npy. The most frequent rows come first; give --noordered if there is no such order. A line of
-the pairs is a word of the source and one of the target, or row numbers of spaces without words;
-without --pairs the search starts from the two geometries alone. --source (with its --pairs) may be
-repeated: every source is mapped onto the target.
+any), .npy, .safetensors, .parquet, .arrow, .feather. The most frequent rows come first; give
+--noordered if there is no such order. A line of the pairs is a word of the source and one of the
+target, or row numbers of spaces without words; without --pairs the search starts from the two
+geometries alone. --source (with its --pairs) may be repeated: every source is mapped onto the
+target.
 
 DIR gets report.md, which describes the other files. It appears when all of it is complete; until
 then the work is in DIR.half, where a killed run resumes.
 
   python -m anchor_opt.align --apply=new.vec --map=DIR/a/map.npz --out=new_aligned.npz
 
-maps new vectors of the source, with the same centring and scaling.
+maps new vectors of the source, with the same centring and scaling. --out may be .vec, .npz,
+.parquet, or .npy (vectors alone, in the order of the file). But for .npz, blocks of rows are read,
+mapped and written in turn, so that the file may be larger than memory.
 """
 
 import hashlib
@@ -37,7 +40,7 @@ from common.workdir import Workdir, write_atomically
 flags.DEFINE_multi_string("source", [], "File of vectors that are mapped; may be repeated.")
 flags.DEFINE_string("target", None, "File of vectors that they are mapped onto.")
 flags.DEFINE_multi_string("pairs", [], "File of known pairs: one for all sources, or one for each.")
-flags.DEFINE_string("out", None, "Folder of the results; with --apply a new .npz or .vec file.")
+flags.DEFINE_string("out", None, "Folder of the results; with --apply a new file of vectors.")
 flags.DEFINE_integer("max_rows", 200_000, "Rows read of a file, from its top.", lower_bound=1)
 flags.DEFINE_integer("rows", align.SEARCH_ROWS, "Rows that the search uses.", lower_bound=1)
 flags.DEFINE_bool("ordered", True, "Whether the rows of a file are in order of frequency.")
@@ -66,10 +69,9 @@ def _apply(out: Path) -> str:
     if out.exists():
         raise UserError(f"The output {out} exists already: choose another --out or delete it.")
     aligner = alignment.load(FLAGS.map)
-    space = files.read_space(Path(FLAGS.apply))
-    files.write_space(out, space.words, aligner.apply(space.vectors))
+    count = files.write_blocks(out, files.map_blocks(Path(FLAGS.apply), aligner))
     return (
-        f"{out}: {len(space.words)} vectors of '{aligner.source}' mapped onto '{aligner.target}'. "
+        f"{out}: {count} vectors of '{aligner.source}' mapped onto '{aligner.target}'. "
         f"Compare them with the normalised vectors of '{aligner.target}'."
     )
 
@@ -140,7 +142,7 @@ def _align_one(source: Space, target: Space, work: Workdir, config: dict) -> str
     """Aligns one source with the target, writes its results, and returns its section."""
     began = time.perf_counter()
     given = source.vectors, target.vectors, source.pairs
-    options = {"ordered": FLAGS.ordered, "random_seed": FLAGS.random_seed}
+    options = {"ordered": FLAGS.ordered, "random_seed": FLAGS.random_seed, "progress": True}
     search = Workdir(work.path / "search" / source.name, config, "--out")
     names = source.name, target.name
     found = align.discover(*given, names=names, rows=FLAGS.rows, workdir=search, **options)

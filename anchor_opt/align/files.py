@@ -1,18 +1,26 @@
 """Files of `python -m anchor_opt.align`: the spaces and pairs it reads, the results it writes."""
 
-from collections.abc import Mapping, Sequence
+import io
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import ArrayLike, Float, Int, Shaped
+from numpy.lib import format as npy_format
 from tqdm import tqdm
 
 from anchor_opt.align import Alignment
+from common.alignment import Aligner
 from common.data import vector_files
 from common.errors import UserError, writing
 from common.retrieval import Dictionary
 from common.workdir import replacing, write_arrays, write_atomically
+
+Block = tuple[Sequence[str], Float[np.ndarray, "n d"]]  # words and vectors
 
 
 class Space(NamedTuple):
@@ -34,11 +42,32 @@ def read_space(path: Path, num_rows: int | None = None) -> Space:
     Raises:
       UserError: the file can't be read, or a word has a tab or line end, which would break a table.
     """
-    words, vectors = vector_files.read(path, num_words=num_rows)
+    words, vectors = vector_files.read(path, num_words=num_rows, progress=True)
+    _refuse_line_ends(words, path)
+    return Space(path.name.split(".")[0], words, vectors)
+
+
+def map_blocks(path: Path, aligner: Aligner) -> Iterator[Block]:
+    """Maps the vectors of a file a block of rows at a time.
+
+    Raises:
+      UserError: as `read_space` and `Aligner.apply`.
+    """
+    start = 0
+    for words, vectors in vector_files.stream(path, progress=True):
+        _refuse_line_ends(words, path)
+        try:
+            mapped = np.asarray(aligner.apply(vectors))
+        except UserError as error:
+            raise UserError(f"{path}, with rows counted from its row {start}: {error}") from error
+        yield words, mapped
+        start += len(words)
+
+
+def _refuse_line_ends(words: Sequence[str], path: Path) -> None:
     for word in words:
         if any(c in word for c in "\t\r\n"):
             raise UserError(f"{path} has the word {word!r}: words must hold no tab or line end.")
-    return Space(path.name.split(".")[0], words, vectors)
 
 
 def read_known_pairs(path: Path, source: Space, target: Space) -> Space:
@@ -60,23 +89,99 @@ def read_known_pairs(path: Path, source: Space, target: Space) -> Space:
     return source._replace(pairs=np.array(rows, np.int64), num_unknown=len(pairs) - len(rows))
 
 
-def write_space(path: Path, words: Sequence[str], vectors: Float[np.ndarray, "n d"]) -> None:
-    """Writes words and vectors atomically, as .npz or, with any other suffix, as word2vec text.
+def write_blocks(path: Path, blocks: Iterator[Block]) -> int:
+    """Writes words and vectors that come in blocks, and returns the number of rows.
+
+    The file appears when it is complete. Its suffix is a key of `WRITERS`: `.npy` gets the vectors
+    alone; `.parquet` the columns, and `.npz` the arrays, `words` and `vectors`; `.vec` and `.txt`
+    are word2vec text. Blocks are written as they come, but for `.npz`, which gathers them.
 
     Raises:
-      UserError: the file can't be written.
+      UserError: another suffix, or the file can't be written.
     """
-    vectors = np.asarray(vectors)
-    with writing(path, "--out"):
-        if path.suffix == ".npz":
-            write_arrays(path, {"words": np.array(words), "vectors": vectors})
-            return
+    if path.suffix not in WRITERS:
+        raise UserError(
+            f"No vectors can be written to {path}: choose an --out that ends with "
+            f"{', '.join(WRITERS)}."
+        )
+    with writing(path, "--out"), replacing(path) as file:
+        return WRITERS[path.suffix](file, blocks)
+
+
+def _in_blocks(words: Sequence[str], vectors: Float[ArrayLike, "n d"]) -> Iterator[Block]:
+    rows = vector_files.BLOCK_ROWS
+    for start in tqdm(range(0, len(words), rows), desc="writing vectors", unit="block", delay=2):
+        yield words[start : start + rows], np.asarray(vectors[start : start + rows])
+
+
+def _write_npy(file: BinaryIO, blocks: Iterator[Block]) -> int:
+    def header(count, dimension):
+        content = io.BytesIO()
+        stated = {"descr": "<f4", "fortran_order": False, "shape": (count, dimension)}
+        npy_format.write_array_header_1_0(content, stated)
+        return content.getvalue()
+
+    def rows(_, vectors):
+        yield np.ascontiguousarray(vectors, "<f4")
+
+    return _write_counted(file, blocks, header, rows)
+
+
+def _write_text(file: BinaryIO, blocks: Iterator[Block]) -> int:
+    def header(count, dimension):
+        return f"{count} {dimension}".ljust(20).encode() + b"\n"
+
+    def rows(words, vectors):
         form = " ".join(["%.6g"] * vectors.shape[1])
-        bar = tqdm(words, desc=f"writing {path.name}", unit="word", delay=2)
-        with replacing(path) as file:  # line by line: the text may not fit into memory
-            file.write(f"{len(vectors)} {vectors.shape[1]}\n".encode())
-            for word, vector in zip(bar, vectors, strict=True):
-                file.write(f"{word} {form % tuple(vector.tolist())}\n".encode())
+        for word, vector in zip(words, vectors, strict=True):
+            yield f"{word} {form % tuple(vector.tolist())}\n".encode()
+
+    return _write_counted(file, blocks, header, rows)
+
+
+def _write_counted(
+    file: BinaryIO,
+    blocks: Iterator[Block],
+    header: Callable[[int, int], bytes],
+    rows: Callable[..., Iterator[bytes]],
+) -> int:
+    """Writes a header with the number of rows, whose length does not depend on it, and rows."""
+    file.write(header(0, 0))
+    count = 0
+    for words, vectors in blocks:
+        file.writelines(rows(words, vectors))
+        count += len(words)
+    file.seek(0)
+    file.write(header(count, vectors.shape[1]))
+    return count
+
+
+def _write_npz(file: BinaryIO, blocks: Iterator[Block]) -> int:
+    words, vectors = map(np.concatenate, zip(*blocks, strict=True))
+    np.savez(file, words=words, vectors=vectors)
+    return len(words)
+
+
+def _write_parquet(file: BinaryIO, blocks: Iterator[Block]) -> int:
+    first = next(blocks)
+    dimension = first[1].shape[1]
+    kinds = {"words": pa.string(), "vectors": pa.list_(pa.float32(), dimension)}
+    count = 0
+    with pq.ParquetWriter(file, pa.schema(kinds), use_dictionary=False) as writer:
+        for words, vectors in itertools.chain([first], blocks):
+            lists = pa.FixedSizeListArray.from_arrays(vectors.ravel(), dimension)
+            writer.write_batch(pa.record_batch([pa.array(words), lists], schema=writer.schema))
+            count += len(words)
+    return count
+
+
+WRITERS = {
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".parquet": _write_parquet,
+    ".vec": _write_text,
+    ".txt": _write_text,
+}
 
 
 def write_table(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n"]]) -> None:
@@ -121,8 +226,8 @@ def write_alignment(
     mapped = found.aligner.apply(source.vectors)
     normalised = found.aligner.normalise_target(target.vectors)
     for suffix in (".npz", ".vec"):
-        write_space(folder / f"aligned{suffix}", source.words, mapped)
-        write_space(folder.parent / f"target{suffix}", target.words, normalised)
+        write_blocks(folder / f"aligned{suffix}", _in_blocks(source.words, mapped))
+        write_blocks(folder.parent / f"target{suffix}", _in_blocks(target.words, normalised))
     relative = found.relative(source.vectors, target.vectors, num_anchors)
     arrays = {"source": relative[0], "target": relative[1], "anchors": found.anchors[:num_anchors]}
     with writing(folder / "relative.npz", "--out"):

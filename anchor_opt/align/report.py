@@ -28,7 +28,7 @@ first; `map.npz`, the linear map with its centring and scaling; `aligned.vec` an
 mapped source; and `relative.npz`, both spaces as cosines with the anchors of highest confidence.
 New vectors of a source are mapped by
 
-    python -m anchor_opt.align --apply=new.vec --map=THIS_FOLDER/SOURCE/map.npz --out=mapped.npz
+    isthmus apply new.vec --map=THIS_FOLDER/SOURCE/map.npz --out=mapped.npz
 
 CSLS of a pair: twice its cosine minus the mean cosine of either row with its nearest neighbours in
 the other space. Confidence of a pair: the smaller of exp(30 cos) divided by its sum over all target

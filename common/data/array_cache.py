@@ -50,7 +50,7 @@ def load_or_compute_shards(
     compute: Callable[[Items, tqdm], Float[np.ndarray, "k d"]],
     *,
     shard_size: int,
-    progress: str,
+    progress: str | None,
     unit: str,
 ) -> Float[np.ndarray, "n d"]:
     """Reads one vector for each item; computes and stores the shards that are absent or damaged.
@@ -66,14 +66,15 @@ def load_or_compute_shards(
       items: n texts, or an array of n rows.
       compute: returns the vectors of a shard's items; it may advance the bar by their number.
       shard_size: number of items of a shard.
-      progress: label of the progress bar, which appears after two seconds.
+      progress: label of the progress bar, which appears after two seconds; None: no bar.
       unit: what an item is, on the progress bar.
 
     Raises:
       UserError: the folder cannot be written, or raised by `compute`.
     """
     vectors = []
-    with tqdm(total=len(items), desc=progress, unit=unit, delay=2) as bar:
+    shown = {"desc": progress, "unit": unit, "delay": 2, "disable": progress is None}
+    with tqdm(total=len(items), **shown) as bar:
         for start in range(0, max(1, len(items)), shard_size):  # no items are one empty shard
             shard = items[start : start + shard_size]
             content = digest(shard) if isinstance(shard, np.ndarray) else list(shard)

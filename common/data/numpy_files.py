@@ -1,16 +1,19 @@
-"""Reading .npz and .npy files from outside: no pickled objects, no more memory than the file has.
+"""Reading .npz, .npy and .safetensors files: no pickles, no more memory than the file has.
 
 `np.load` allocates what the header of an array states before it looks at the data, so that a file
 of a thousand bytes can ask for a terabyte, and on damaged files it raises many types of errors.
 """
 
+import json
 import math
 import os
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
+import safetensors
 from jaxtyping import Shaped
 from numpy.lib import format as npy_format
 
@@ -21,6 +24,7 @@ HEADERS = {
     (2, 0): npy_format.read_array_header_2_0,
     (3, 0): npy_format.read_array_header_2_0,
 }
+FLOATS = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": jnp.bfloat16}
 
 
 def npz(path: Path, wanted: Collection[str] | None = None) -> dict[str, np.ndarray]:
@@ -58,6 +62,29 @@ def npy(path: Path) -> Shaped[np.ndarray, "..."]:
     except Exception as error:
         raise ValueError(f"no complete .npy of a plain array ({error})") from error
     return array
+
+
+def safetensors_matrices(path: Path) -> dict[str, np.ndarray]:
+    """Maps the matrices of floats of a .safetensors into memory, read-only.
+
+    Raises:
+      OSError: the file cannot be opened.
+      ValueError: it is no complete .safetensors.
+    """
+    with path.open("rb") as file:
+        try:
+            safetensors.safe_open(path, "numpy")  # checks that the tensors fill the file
+            start = 8 + int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(start - 8))
+        except Exception as error:  # safetensors raises an error of its own
+            raise ValueError(f"no complete .safetensors ({error})") from error
+    return {
+        name: np.memmap(
+            path, FLOATS[x["dtype"]], "r", start + x["data_offsets"][0], tuple(x["shape"])
+        )
+        for name, x in header.items()
+        if name != "__metadata__" and x["dtype"] in FLOATS and len(x["shape"]) == 2
+    }
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:

@@ -140,4 +140,5 @@ def load_space(
             f"'{name}' is neither a file of vectors nor one of {', '.join(SPACES)}: correct the "
             "name or the path."
         )
-    return vector_files.read(Path(name), Path(word_list) if word_list else None, max_rows)
+    words_path = Path(word_list) if word_list else None
+    return vector_files.read(Path(name), words_path, max_rows, progress=True)

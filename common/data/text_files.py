@@ -11,7 +11,7 @@ import numpy as np
 from absl import logging
 
 from common import bert
-from common.data import array_cache, numpy_files, text_encoders, vector_files
+from common.data import array_cache, line_files, numpy_files, text_encoders
 from common.errors import UserError, writing
 
 
@@ -21,7 +21,7 @@ def read(path: Path) -> list[str]:
     Raises:
       UserError: a file that is missing, empty or not UTF-8, or a repeated text.
     """
-    texts = [line.strip(" \t") for line in vector_files.read_lines(path)]
+    texts = [line.strip(" \t") for line in line_files.read_lines(path)]
     if not texts or len(set(texts)) < len(texts):
         twice = [f"has '{text}' {n} times" for text, n in Counter(texts).most_common(1)]
         raise UserError(
@@ -32,7 +32,13 @@ def read(path: Path) -> list[str]:
 
 
 def encode_file(
-    name: str, source: Path, output: Path, cache: Path, *, max_length: int | None = None
+    name: str,
+    source: Path,
+    output: Path,
+    cache: Path,
+    *,
+    max_length: int | None = None,
+    progress: bool = False,
 ) -> tuple[int, int]:
     """Encodes a file of texts into an `.npz` that `common/data/vector_files.py` reads.
 
@@ -46,6 +52,7 @@ def encode_file(
         that determines them.
       cache: the cache directory.
       max_length: number of word pieces after which a text is cut; None: the encoder's value.
+      progress: whether to show a progress bar.
 
     Returns:
       n and d.
@@ -99,7 +106,7 @@ def encode_file(
         texts,
         compute,
         shard_size=text_encoders.SHARD_TEXTS,
-        progress=f"encoding {source.name}",
+        progress=f"encoding {source.name}" if progress else None,
         unit="text",
     )
     with writing(output, "--output"):

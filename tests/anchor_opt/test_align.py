@@ -3,6 +3,7 @@
 import gc
 import re
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from absl.testing import flagsaver
 
 from anchor_opt import align, methods, search, starts
 from anchor_opt.align import __main__ as command
+from anchor_opt.align import files as align_files
 from anchor_opt.align import report
 from common import alignment, cli
 from common.data import vector_files
@@ -109,17 +111,61 @@ def test_the_report_has_every_source_and_the_held_out_pairs(finished):
     assert not list(finished.parent.rglob("*.half"))
 
 
-def test_a_saved_map_is_applied_to_new_vectors(finished, tmp_path, monkeypatch, capsys):
-    x = rotated_spaces()[0]
-    (tmp_path / "new.vec").write_bytes(lines(["new", "newer"], x[:2]))
+@pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
+def test_a_saved_map_is_applied_to_new_vectors(finished, tmp_path, monkeypatch, capsys, suffix):
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
+    x = rotated_spaces()[0][:50]
+    words = [f"new{i}" for i in range(50)]
+    (tmp_path / "new.vec").write_bytes(lines(words, x))
     given = f"--apply={tmp_path / 'new.vec'}", f"--map={finished / 'a' / 'map.npz'}"
-    for suffix in ("npz", "vec"):
-        assert not run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}")
-        assert "2 vectors of 'a' mapped onto 'b'" in capsys.readouterr().out
-        found = vector_files.read(tmp_path / f"mapped.{suffix}")
-        assert found.words == ["new", "newer"]
-        before = vector_files.read(finished / "a" / "aligned.npz").vectors[:2]
-        np.testing.assert_allclose(found.vectors, before, atol=1e-5)
+    assert not run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}")
+    assert "50 vectors of 'a' mapped onto 'b'" in capsys.readouterr().out
+    found = vector_files.read(tmp_path / f"mapped.{suffix}")
+    assert found.words == (words if suffix != "npy" else [str(i) for i in range(50)])
+    before = vector_files.read(finished / "a" / "aligned.npz").vectors[:50]
+    np.testing.assert_allclose(found.vectors, before, atol=1e-5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"mapped.{suffix}", "new.vec"]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
+@pytest.mark.parametrize(
+    ("word", "scale", "message"),
+    [
+        ("new 3", 1, "vector 46: the word 'new 3' is empty or occurs before"),
+        ("new\t3", 1, "tab or line end"),
+        ("else", 0, "vector of 'else' .* only zeros"),
+        ("else", 1e30, "new.npz, with rows counted from its row 40: The rows 5 of 'a' cannot"),
+    ],
+)
+def test_nothing_is_written_if_a_later_block_is_wrong(
+    finished, tmp_path, monkeypatch, capsys, suffix, word, scale, message
+):
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
+    x = np.array(rotated_spaces()[0][:50])
+    x[45] *= scale
+    words = np.array([f"new {i}" for i in range(45)] + [word] + [f"new {i}" for i in range(46, 50)])
+    np.savez(tmp_path / "new.npz", words=words, vectors=x)
+    given = f"--apply={tmp_path / 'new.npz'}", f"--map={finished / 'a' / 'map.npz'}"
+    assert run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}") == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["new.npz"]
+
+
+def test_many_rows_are_mapped_in_constant_memory(finished, tmp_path, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(100_000, 12)).astype(np.float32)  # 5 MB
+    np.save(tmp_path / "new.npy", x)
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 2000)
+    aligner = alignment.load(finished / "a" / "map.npz")
+    tracemalloc.start()
+    try:
+        blocks = align_files.map_blocks(tmp_path / "new.npy", aligner)
+        assert align_files.write_blocks(tmp_path / "out.npy", blocks) == 100_000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3e6
+    found = np.load(tmp_path / "out.npy", mmap_mode="r")
+    np.testing.assert_allclose(found[[0, 5000, -1]], aligner.apply(x[[0, 5000, -1]]), atol=1e-5)
 
 
 def test_a_finished_run_prints_its_report_again(finished, files, monkeypatch, capsys):
@@ -184,6 +230,12 @@ INVALID = {
     "apply, no map": (b"", "x", (APPLY,), "belong together"),
     "not a map": (GOOD, "m.npz", (APPLY, "--map={bad}", "--out={out}.npz"), "not an aligner"),
     "other dimension": (GOOD, "x.vec", APPLIED, "give rows .n, 12."),
+    "out of no format": (
+        GOOD,
+        "x.vec",
+        (APPLY, MAP, "--out={out}.bin"),
+        "ends with .npy, .npz, .pa",
+    ),
     "out of apply exists": (b"1", "x.vec", (APPLY, MAP, "--out={bad}"), "exists already"),
 }
 
@@ -226,3 +278,14 @@ def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch,
     assert f"**Warning.** {failure}" in printed and "do not use these results" in printed
     assert failure in caplog.text and "No held-out pair of 'noise' was found" in caplog.text
     assert re.search(r"\| failed +\| YES ", printed) and (out / "noise" / "map.npz").exists()
+
+
+@pytest.mark.parametrize("dimension", [1, 7, 4096])
+def test_headers_that_are_written_last_fit_in_their_place(tmp_path, dimension):
+    block = [f"w{i}" for i in range(11)], np.ones((11, dimension), np.float32)
+    for name in ("a.npy", "a.vec"):
+        assert align_files.write_blocks(tmp_path / name, iter([block] * 20)) == 220
+    found = np.load(tmp_path / "a.npy")
+    assert found.shape == (220, dimension) and (found == 1).all()
+    lines = (tmp_path / "a.vec").read_text().splitlines()
+    assert len(lines) == 221 and lines[0].split() == ["220", str(dimension)]

@@ -57,6 +57,15 @@ def test_a_search_resumes_in_its_workdir(found):
     np.testing.assert_array_equal(again.anchors, result.anchors)
 
 
+def test_progress_bars_are_shown_on_request_alone(found, capfd):
+    x, y, _ = rotated_spaces()
+    _, pairs, work = found
+    for progress in (False, True):  # from checkpoints
+        align.discover(x, y, pairs, workdir=Workdir(work / ".", {}), progress=progress)
+        shown = capfd.readouterr().err
+        assert "align/refine" in shown if progress else not shown
+
+
 def test_spaces_are_aligned_without_known_pairs():
     """The same 300 of 500 rows are the most frequent ones of both spaces, in unknown order."""
     rng = np.random.default_rng(0)

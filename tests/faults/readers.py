@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import safetensors.numpy
 
 from common import alignment
 from common.data import (
@@ -86,6 +90,13 @@ def _vectors(name: str, content, words: str | None = None) -> Reader:
     return Reader(files, lambda p: vector_files.read(p / name, p / words if words else None))
 
 
+def _columns(write: Callable) -> bytes:
+    content = io.BytesIO()
+    lists = pa.FixedSizeListArray.from_arrays(TABLE.ravel(), TABLE.shape[1])
+    write(pa.table({"words": WORDS, "vectors": lists}), content)
+    return content.getvalue()
+
+
 def _idx() -> Reader:
     files = {}
     for name, count in (("train", 5), ("t10k", 3)):
@@ -148,6 +159,9 @@ def readers() -> dict[str, Reader]:
         "word2vec .bin": _vectors("a.bin", _vector_binary()),
         "vectors .npz": _vectors("a.npz", members(vectors=TABLE, words=np.array(WORDS))),
         "vectors .npy and words": _vectors("a.npy", npy(TABLE), "w.txt"),
+        "parquet": _vectors("a.parquet", _columns(pa.parquet.write_table)),
+        "Feather": _vectors("a.feather", _columns(pa.feather.write_feather)),
+        "safetensors": _vectors("a.safetensors", safetensors.numpy.save({"x": TABLE})),
         "array": _vectors("a.npz", members(x=TABLE)),
         "pairs": Reader({"d.txt": pairs}, lambda p: vector_files.read_pairs(p / "d.txt")),
         "texts": Reader(

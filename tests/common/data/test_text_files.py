@@ -4,9 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 from common import bert
-from common.data import text_encoders, text_files, vector_files
+from common.data import array_cache, text_encoders, text_files, vector_files
 from common.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -35,6 +36,17 @@ def encode(place, name=None, source=None, output=None, **options):
 
 def files(place):
     return [path.name for path in (place / "out").iterdir()]
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_progress_bars_are_shown_on_request_alone(place, monkeypatch, capfd, progress):
+    for module in (array_cache, vector_files):  # bars appear after two seconds
+        at_once = lambda **options: tqdm(**options | {"delay": 0})  # noqa: E731
+        monkeypatch.setattr(module, "tqdm", at_once)
+    encode(place, progress=progress)
+    vector_files.read(place / "out" / "x.npz", progress=progress)
+    shown = capfd.readouterr().err
+    assert "encoding texts.txt" in shown and "reading x.npz" in shown if progress else not shown
 
 
 def test_the_output_has_texts_and_vectors(place):

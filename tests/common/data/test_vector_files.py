@@ -3,8 +3,13 @@ import pickle
 import re
 import struct
 
+import ml_dtypes
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
+import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -51,6 +56,19 @@ def binary(words, table, end=b"\n"):
     return data
 
 
+def columns(names, table, **others):
+    """A table of Arrow with lists of a fixed size; `others` replace or add columns."""
+    lists = pa.FixedSizeListArray.from_arrays(table.ravel(), table.shape[1])
+    return pa.table({"name": pa.array(names, pa.string()), "x": lists} | others)
+
+
+def arrow_stream(path, words, table):
+    lists = pa.array([row.tolist() for row in table], pa.large_list(pa.float64()))
+    table = columns(words, table, x=lists)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
 WRITERS = {
     "a.txt": word2vec_text,
     "a.vec": fasttext_vec,
@@ -58,6 +76,12 @@ WRITERS = {
     "a.bin": lambda path, words, table: path.write_bytes(binary(words, table)),
     "b.bin": lambda path, words, table: path.write_bytes(binary(words, table, end=b"")),
     "a.npz": lambda path, words, table: np.savez(path, vectors=table, words=np.array(words)),
+    "a.parquet": lambda path, *space: pa.parquet.write_table(columns(*space), path),
+    "b.parquet": lambda path, *space: pa.parquet.write_table(
+        columns(*space), path, row_group_size=2
+    ),
+    "a.feather": lambda path, *space: pa.feather.write_feather(columns(*space), path),
+    "b.arrow": arrow_stream,
     "a.vec.gz": lambda path, *space: (fasttext_vec(path, *space), compress(path)),
     "a.bin.gz": lambda path, *space: path.write_bytes(gzip.compress(binary(*space))),
 }
@@ -127,6 +151,126 @@ def test_only_the_requested_rows_are_read(tmp_path):
     assert vector_files.read(tmp_path / "a.bin", None, 1).words == ["a"]
 
 
+def test_a_large_file_is_read_in_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 100)
+    table = np.random.default_rng(0).normal(size=(1001, 3)).astype(np.float32)
+    words = [f"w{i}" for i in range(1001)]
+    for name, writer in WRITERS.items():
+        writer(tmp_path / name, words, table)
+        blocks = list(vector_files.stream(tmp_path / name))
+        assert max(len(block.words) for block in blocks) == (2 if name == "b.arrow" else 100), name
+        assert [word for block in blocks for word in block.words] == words, name
+        np.testing.assert_array_equal(np.concatenate([b.vectors for b in blocks]), table)
+    writer = WRITERS["a.txt"]
+    for twice in (3, 250, 999):
+        writer(tmp_path / "a.txt", [*words[:twice], "w2", *words[twice + 1 :]], table)
+        with pytest.raises(UserError, match=f"vector {twice + 1}: the word 'w2' .* occurs"):
+            vector_files.read(tmp_path / "a.txt")
+
+
+def test_a_row_group_of_any_size_is_not_held_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 1000)
+    table = np.random.default_rng(0).normal(size=(200_000, 32)).astype(np.float32)  # 26 MB
+    lists = pa.FixedSizeListArray.from_arrays(table.ravel(), 32)
+    pa.parquet.write_table(pa.table({"x": lists}), tmp_path / "a.parquet", row_group_size=200_000)
+    before, rows = pa.total_allocated_bytes(), 0
+    for block in vector_files.stream(tmp_path / "a.parquet"):
+        np.testing.assert_array_equal(block.vectors, table[rows : rows + len(block.words)])
+        rows += len(block.words)
+        assert pa.total_allocated_bytes() - before < 6e6
+    assert rows == 200_000
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_row_groups_behind_the_requested_rows_are_not_read(tmp_path, name):
+    table = np.random.default_rng(0).normal(size=(20, 3))
+    words = [f"w{i}" for i in range(19)] + ["w0"]
+    (WRITERS["b.parquet"] if name == "a.parquet" else arrow_stream)(tmp_path / name, words, table)
+    assert vector_files.read(tmp_path / name, None, 19).words == words[:19]
+    with pytest.raises(UserError, match="vector 20: the word 'w0'"):
+        vector_files.read(tmp_path / name)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
+def test_the_matrix_of_a_safetensors_file_is_read(tmp_path, dtype):
+    path, table = tmp_path / "a.safetensors", np.arange(1, 7).reshape(3, 2).astype(dtype)
+    others = {"bias": np.ones(4, np.float32), "ids": np.ones((3, 1), np.int64)}
+    safetensors.numpy.save_file(others | {"embedding": table}, path)
+    found = vector_files.read(path)
+    assert found.words == ["0", "1", "2"] and found.vectors.dtype == np.float32
+    np.testing.assert_array_equal(found.vectors, table.astype(np.float32))
+    safetensors.numpy.save_file({"head": np.ones((2, 2), dtype), "vectors": table}, path)
+    (tmp_path / "w.txt").write_text("a\nb\nc\n")
+    found = vector_files.read(path, tmp_path / "w.txt", 2)
+    assert found.words == ["a", "b"] and found.vectors.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"a": np.ones((2, 2)), "b": np.ones((2, 3))}, r"'vectors' in .*\('a', 'b'\) is missing"),
+        ({"a": np.ones((2, 2), int), "b": np.ones(3)}, r"\(none\) is missing: save an array"),
+        ({"a": np.array([[1.0, np.nan]])}, "vector of '0' in .* holds a number"),
+        ({"a": np.ones((0, 2))}, "no file of its format|is of shape"),
+    ],
+)
+def test_other_safetensors_are_user_errors(tmp_path, tensors, message):
+    safetensors.numpy.save_file(tensors, tmp_path / "a.safetensors")
+    with pytest.raises(UserError, match=message) as caught:
+        vector_files.read(tmp_path / "a.safetensors")
+    check_sentence(str(caught.value), tmp_path / "a.safetensors")
+
+
+TABLE = np.array([[1, 2], [3, 4]], np.float32)
+LISTS = pa.FixedSizeListArray.from_arrays(TABLE.ravel(), 2)
+
+
+def lists(*rows, kind=pa.float32()):  # noqa: B008  # a type of Arrow is a constant
+    return pa.array(rows, pa.list_(kind))
+
+
+COLUMNS = {  # columns beside or in place of "name" and "x", and the message
+    "two of vectors": ({"y": LISTS}, "several columns of vectors \\('x', 'y'\\): name one of them"),
+    "two of words": ({"z": ["a", "b"]}, "several columns of words \\('name', 'z'\\): name one"),
+    "no vectors": ({"x": [1.0, 2.0]}, "no column of lists of floats \\(name, x\\)"),
+    "integers": ({"x": lists([1], [2], kind=pa.int64())}, "no column of lists of floats"),
+    "strings": ({"x": lists(["1"], ["2"], kind=pa.string())}, "no column of lists of floats"),
+    "lists of lists": ({"x": pa.array([[[1.0]], [[2.0]]])}, "no column of lists of floats"),
+    "ragged": ({"x": lists([1, 2], [3])}, "row 2 of 'x' has not as many numbers"),
+    "null vector": ({"x": lists([1, 2], None)}, "row 2 of 'x' has not as many numbers"),
+    "null of a fixed size": (
+        {"x": pa.array([[1, 2], None], pa.list_(pa.float32(), 2))},
+        "row 2 of 'x' has not as many",
+    ),
+    "null first": ({"x": lists(None, [1, 2])}, "row 1 of 'x' has not"),
+    "empty lists": ({"x": lists([], [])}, "row 1 of 'x' has not"),
+    "null number": ({"x": lists([1, 2], [3, None])}, "vector of 'b' in .* NaN"),
+    "too large": ({"x": lists([1, 2], [3, 1e39], kind=pa.float64())}, "of 'b' .* too large"),
+    "zeros": ({"x": lists([0, 0], [3, 1])}, "of 'a' .* zeros"),
+    "null word": ({"name": ["a", None]}, "vector 2: the word '' is empty"),
+    "word twice": ({"name": ["a", "a"]}, "vector 2: the word 'a' is empty or occurs before"),
+    "no rows": ({"name": pa.array([], pa.string()), "x": LISTS[:0]}, "holds no vectors"),
+}
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
+@pytest.mark.parametrize(("others", "message"), COLUMNS.values(), ids=COLUMNS)
+def test_other_columns_are_user_errors(tmp_path, name, others, message):
+    table = pa.table({"name": ["a", "b"], "x": LISTS} | others if len(others) < 2 else others)
+    writer = pa.parquet.write_table if name == "a.parquet" else pa.feather.write_feather
+    writer(table, tmp_path / name)
+    with pytest.raises(UserError, match=message) as caught:
+        vector_files.read(tmp_path / name)
+    check_sentence(str(caught.value), tmp_path / name)
+
+
+def test_names_decide_between_several_columns(tmp_path):
+    more = {"vectors": LISTS, "words": pa.array(["c", "d"]).dictionary_encode(), "label": [1, 2]}
+    pa.parquet.write_table(columns(["a", "b"], TABLE + 1, **more), tmp_path / "a.parquet")
+    found = vector_files.read(tmp_path / "a.parquet")
+    assert found.words == ["c", "d"] and found.vectors.tolist() == TABLE.tolist()
+
+
 VALID = binary(["a", "b"], np.array([[1, 2], [3, 4]]))
 BROKEN = {  # file name, content, message
     "empty": ("a.txt", b"", "a.txt holds no vectors"),
@@ -163,9 +307,15 @@ BROKEN = {  # file name, content, message
     "fastText model": ("a.bin", struct.pack("<ii", 793712314, 12), "another first line"),
     "a line without end": ("a.txt", b"a" * (2 << 20), "line 1 is not UTF-8 text of at most 1 MiB"),
     "bin, a word without end": ("a.bin", b"9 3\n" + b"a" * 99_999, "row index . is cut"),
-    "npy, empty": ("a.npy", b"", "is cut, is no numpy file"),
+    "npy, empty": ("a.npy", b"", "is cut, is no file of its format"),
     "npy, pickled": ("a.npy", pickle.dumps([[1.0]]), "pickled Python objects"),
-    "npz, no zip": ("a.npz", b"PK\x03\x04 and no more", "is cut, is no numpy file"),
+    "parquet, empty": ("a.parquet", b"", "is damaged or of another format"),
+    "parquet, cut": ("a.parquet", b"PAR1" + b"\xff" * 40, "is damaged or of another format"),
+    "arrow, cut": ("a.arrow", b"ARROW1\0\0" + b"\xff" * 40, "is damaged or of another format"),
+    "arrow, text": ("a.feather", b"a 1 2\n", "is damaged or of another format"),
+    "safetensors, empty": ("a.safetensors", b"", "is no file of its format"),
+    "safetensors, long": ("a.safetensors", b"\xff" * 40, "is no file of its format"),
+    "npz, no zip": ("a.npz", b"PK\x03\x04 and no more", "is cut, is no file of its format"),
 }
 
 
@@ -245,7 +395,10 @@ def test_row_numbers_are_the_words_of_an_array_without_words(tmp_path, more):
     np.testing.assert_array_equal(vectors, np.eye(3)[:2])
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.vec.gz", "a.bin", "a.npy", "a.npz"])
+@pytest.mark.parametrize(
+    "name",
+    ["a.txt", "a.vec.gz", "a.bin", "a.npy", "a.npz", "a.parquet", "a.arrow", "a.safetensors"],
+)
 def test_a_missing_file_and_a_folder_are_user_errors(tmp_path, name):
     with pytest.raises(UserError, match=f"Cannot read .*{name} .No such file"):
         vector_files.read(tmp_path / name)
@@ -256,7 +409,7 @@ def test_a_missing_file_and_a_folder_are_user_errors(tmp_path, name):
 
 def test_a_word_list_for_a_file_with_words_is_a_user_error(tmp_path):
     (tmp_path / "a.txt").write_text("a 1 2\n")
-    with pytest.raises(UserError, match="contains its words"):
+    with pytest.raises(UserError, match="is no file of arrays: leave out"):
         vector_files.read(tmp_path / "a.txt", tmp_path / "w.txt")
 
 

@@ -1,0 +1,68 @@
+"""Reading files of text line by line, plain or compressed (`.gz`)."""
+
+import codecs
+import contextlib
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from common.errors import UserError
+
+MAX_LINE = 1 << 20  # bytes of a line; a longer one is a sign of a binary file
+
+
+def read_lines(path: Path) -> list[str]:
+    """Reads the lines of a UTF-8 file that are not blank.
+
+    Raises:
+      UserError: a file that is missing, damaged or not UTF-8.
+    """
+    with opened(path) as file:
+        return [line for _, line in lines_of(file, path)]
+
+
+def lines_of(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
+    """Yields the lines that are not blank, with their numbers from 1; `path` is named in errors.
+
+    Raises:
+      UserError: a line is too long or not UTF-8.
+    """
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+        try:
+            if len(line) > MAX_LINE:
+                raise ValueError
+            text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode()
+        except ValueError:
+            raise UserError(
+                f"{path}, line {number} is not UTF-8 text of at most {MAX_LINE >> 20} MiB: convert "
+                "the file or, if it is binary, give it the suffix of its format (.bin, .npy, .npz, "
+                ".gz)."
+            ) from None
+        if text := text.rstrip(" \r\n"):
+            yield number, text
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file, decompressed if its suffix is `.gz`; raises the errors of `explained`."""
+    opening = gzip.open if path.suffix.lower() == ".gz" else open
+    with explained(path), opening(path, "rb") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns the errors of the system and of gzip about a file into a UserError.
+
+    Raises:
+      UserError: the file is missing, or damaged.
+    """
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(
+            f"Cannot read {path} ({getattr(error, 'strerror', None) or error}): correct the path, "
+            "or fetch the file again if it is damaged."
+        ) from error

@@ -1,0 +1,80 @@
+"""The command isthmus."""
+
+import importlib.util
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isthmus
+from common import alignment
+from common.data import vector_files
+
+ROOT = Path(__file__).parents[1]
+
+
+def called(monkeypatch, *arguments):
+    """The module that a command runs, and its arguments."""
+    found = []
+    monkeypatch.setattr(sys, "argv", ["isthmus", *arguments])
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(runpy, "run_module", lambda name, **_: found.append(name))
+    isthmus.main()
+    return *found, sys.argv[1:]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
+def test_help_lists_the_commands_and_papers_without_importing_jax(arguments):
+    code = "import isthmus, sys; isthmus.main(); assert not {'jax', 'numpy'} & sys.modules.keys()"
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in (*isthmus.MODULES, "run", "anchor_opt"):
+        assert f" {name}" in done.stdout
+    assert len(done.stdout.splitlines()) < 12
+
+
+def test_every_command_runs_its_module(monkeypatch):
+    flags = ["--map=m.npz", "--out=o.npy"]
+    assert called(monkeypatch, "align", *flags) == ("anchor_opt.align", flags)
+    given = ["--apply=new.npy", *flags]
+    assert called(monkeypatch, "apply", "new.npy", *flags) == ("anchor_opt.align", given)
+    assert called(monkeypatch, "apply", "--help") == ("anchor_opt.align", ["--help"])
+    assert called(monkeypatch, "encode", "--input=t") == ("common.encode", ["--input=t"])
+    assert called(monkeypatch, "run", "lpl", "--help") == ("lpl.main", ["--help"])
+    for module in (*isthmus.MODULES.values(), *(f"{paper}.main" for paper in isthmus.PAPERS)):
+        assert importlib.util.find_spec(module), module
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["alin"], "no command 'alin': choose one of align, apply, encode, run."),
+        (["--config=a"], "no command '--config=a'"),
+        (["run"], "no paper ''"),
+        (["run", "--config=a"], "no paper '--config=a': give one of anchor_opt"),
+        (["run", "numpy"], "no paper 'numpy'"),
+        (["apply"], "no new vectors"),
+        (["apply", "--map=m"], "no new vectors: give their file after 'apply'"),
+    ],
+)
+def test_a_wrong_command_is_refused_in_one_sentence(monkeypatch, capsys, arguments, message):
+    with pytest.raises(SystemExit) as left:
+        called(monkeypatch, *arguments)
+    error = capsys.readouterr().err
+    assert left.value.code == 2 and message in error and error.count("\n") == 1
+
+
+def test_a_map_is_applied_by_the_command(tmp_path):
+    x = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    aligner = alignment.fit("procrustes", x, x[:, ::-1])
+    aligner.save(tmp_path / "map.npz")
+    np.save(tmp_path / "new.npy", x[:5])
+    command = [sys.executable, "-m", "isthmus", "apply", tmp_path / "new.npy"]
+    command += [f"--map={tmp_path / 'map.npz'}", f"--out={tmp_path / 'out.npy'}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and "5 vectors" in done.stdout, done.stderr
+    found = vector_files.read(tmp_path / "out.npy").vectors
+    np.testing.assert_allclose(found, aligner.apply(x[:5]), atol=1e-6)
