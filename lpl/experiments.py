@@ -104,6 +104,7 @@ def word_alignment(config: ConfigDict, work: Workdir, cache: Path) -> str:
                     paper = word_alignment_report.published(*key, data) if largest else {}
                     measured.append(described | run | one | paper)
     labels = {"split": values.split}
+    measured += word_alignment_report.gains(measured)
     rows = report.summarise(measured, experiment=config.experiment, labels=labels)
     table = word_alignment_report.table(rows, coverage, nearest)
     figures = {"word_alignment": word_alignment_report.figure(rows)}

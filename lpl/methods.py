@@ -194,7 +194,10 @@ class GradientDescent(training.Training):
         return apply(state.parameters, x), z
 
     def _neighbours(self, x, rows) -> dict[str, Array]:
-        """First phase (equation 6): the neighbours of rows and their weights; k = 0 without LPL."""
+        """First phase (equation 6): the neighbours of rows and their weights; k = 0 without LPL.
+
+        The neighbours are among all words of the space, most of which have no known translation.
+        """
         if self.weights not in loss.WEIGHTS:
             known = ", ".join(loss.WEIGHTS)
             raise UserError(f"There are no weights '{self.weights}': choose one of {known}.")
@@ -203,6 +206,9 @@ class GradientDescent(training.Training):
             return {"neighbours": none, "weights": none[..., 0]}
         index, solve = loss.neighbours(x, rows, self.k), loss.WEIGHTS[self.weights]
         weights = loss.lle_weights(x, rows, index, self.regularisation, solve)
+        if self.map == "linear":  # equal by linearity (see `loss.lpl`), and maps one vector, not k
+            rebuilt = loss.combine(x[index], weights)
+            return {"neighbours": rebuilt[:, None], "weights": jnp.ones((len(rows), 1))}
         return {"neighbours": x[index], "weights": weights}
 
     def optimiser(self, schedule: optax.Schedule) -> optax.GradientTransformation:
@@ -214,18 +220,14 @@ class GradientDescent(training.Training):
     ) -> tuple[Float[Array, ""], Metrics]:
         """L_mse + beta L_lpl + L_ortho of a batch (equation 7), and its terms."""
         mapped = partial(self.apply, parameters)
-        is_linear = self.apply is training.linear
         targets = data.targets[rows]
         terms = {"mse": loss.mse(mapped(data.source[rows]), targets).mean()}
         total = terms["mse"]
         if self.beta:
-            near, weights = data.neighbours[rows], data.weights[rows]
-            if is_linear:  # equal by linearity (see `loss.lpl`), and maps one vector instead of k
-                terms["lpl"] = loss.mse(mapped(loss.combine(near, weights)), targets).mean()
-            else:
-                terms["lpl"] = loss.lpl(mapped(near), weights, targets).mean()
+            near = mapped(data.neighbours[rows])
+            terms["lpl"] = loss.lpl(near, data.weights[rows], targets).mean()
             total += self.beta * terms["lpl"]
-        if is_linear and self.orthogonality:
+        if self.apply is training.linear and self.orthogonality:
             terms["orthogonality"] = loss.orthogonality(parameters)
             total += self.orthogonality * terms["orthogonality"]
         return total, terms
