@@ -107,8 +107,7 @@ def word_alignment(config: ConfigDict, work: Workdir, cache: Path) -> str:
     measured += word_alignment_report.gains(measured)
     rows = report.summarise(measured, experiment=config.experiment, labels=labels)
     table = word_alignment_report.table(rows, coverage, nearest)
-    figures = {"word_alignment": word_alignment_report.figure(rows)}
-    return report.finish(work, rows, table, figures)
+    return report.finish(work, rows, table, word_alignment_report.figures(rows))
 
 
 def _spaces(values: WordAlignment) -> Iterable[tuple[str, str, str, str, int]]:

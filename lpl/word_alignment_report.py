@@ -119,19 +119,24 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     return found
 
 
-def figure(rows: Sequence[Row]) -> Figure:
-    """P@1 over the number of known pairs, MSE against LPL by the same retrieval, and the gain."""
+def figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """P@1 over the number of known pairs, MSE against LPL by the same retrieval, and the gain.
+
+    None if the run has neither of the two methods.
+    """
     panels: dict[str, dict[str, list]] = {}
     for metric, title in (("p_at_1", "P@1, {}"), ("gain", "P@1 with LPL minus P@1 without")):
         for row in select(rows, metric=metric):
-            retrieval = row.get("retrieval")
-            if row.method in COMPARED and retrieval in ("nn", "csls"):
+            if row.method in COMPARED:
                 name = COMPARED[row.method] if metric == "p_at_1" else row.dataset
                 lines = panels.setdefault(title.format(row.dataset), {})
-                lines.setdefault(f"{name}, {retrieval}", []).append(
-                    (row.num_pairs, row.mean, row.std)
-                )
-    return error_bars(panels, "known pairs", "Word translation with and without LPL")
+                point = row.num_pairs, row.mean, row.std
+                lines.setdefault(f"{name}, {row.get('retrieval')}", []).append(point)
+    if not panels:
+        return {}
+    return {
+        "word_alignment": error_bars(panels, "known pairs", "Word translation with and without LPL")
+    }
 
 
 def _table_1a() -> str:

@@ -118,6 +118,12 @@ def test_the_gain_by_lpl_is_paired_by_random_run_and_has_no_published_number():
     assert not gains(measured[2:])
 
 
+def test_a_run_of_closed_forms_alone_has_a_table_and_no_figure(values, tmp_path, run):
+    shown = run(tmp_path, get_config(), values | {"methods": ("artetxe_2016",)})
+    assert "| artetxe_2016" in shown and "Gain" not in shown
+    assert not list(tmp_path.glob("*.png"))
+
+
 def test_an_interrupted_run_resumes(whole, values, tmp_path, run, assert_resumes):
     assert_resumes(lambda: run(tmp_path, get_config(), values), tmp_path, whole[0], 4)
 
