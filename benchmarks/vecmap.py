@@ -119,14 +119,8 @@ def cut(vectors: np.ndarray, dimension: int) -> np.ndarray:
 
 def compare(data: BilingualData, methods: dict[str, MultiStep], random_seed: int) -> list[dict]:
     """Measurements of one pair of spaces and random seed."""
-    split = bilingual_data.split(
-        data,
-        PAIRS.value,
-        num_validation=150,
-        num_test=1_500,
-        measured="test",
-        random_seed=random_seed,
-    )
+    sizes = settings(bilingual_data.Sizes, word_alignment.get_config())
+    split = bilingual_data.split(data, PAIRS.value, random_seed, sizes)
     spaces = data.source.vectors, data.target.vectors
     dimension = min(DIMENSION.value, *(vectors.shape[1] for vectors in spaces))
     x, z = (cut(vectors, dimension) for vectors in spaces)

@@ -301,15 +301,19 @@ def error_bars(
 
     Args:
       panels: label of the y axis -> method -> (value or name, mean, std) of each point; a method
-        without points is not drawn, and its colour is not used for another.
+        without points is not drawn, and its colour is not used for another. A panel has a legend
+        unless its methods are those of the panel before.
       xlabel: label of the x axis.
       title: title of the figure.
     """
     figure, axes = _panels(panels, 5, title)
+    explained: list[str] = []
     for axis, methods in zip(axes, panels.values(), strict=True):
         _error_bars(axis, methods)
         axis.set_xlabel(xlabel)
-    axes[0].legend(frameon=False)
+        if list(methods) != explained:
+            axis.legend(frameon=False)
+            explained = list(methods)
     return figure
 
 

@@ -45,15 +45,15 @@ def load(
     Args:
       names: source space, target space and dictionary, each by name or by the path of its file.
       test: dictionary of the test pairs, if they are not taken from the other one.
-      max_rows: most rows to read of a file of vectors.
+      max_rows: words of each space, the most frequent first; all others are left out.
       cache: the cache directory.
 
     Raises:
       UserError: unknown names, or files that can't be read.
     """
-    source, target = (
-        paired_spaces.load_space(name, cache, max_rows=max_rows) for name in names[:2]
-    )
+    spaces = [paired_spaces.load_space(name, cache, max_rows=max_rows) for name in names[:2]]
+    # `max_rows` of the loader is of files alone.
+    source, target = (Space(space.words[:max_rows], space.vectors[:max_rows]) for space in spaces)
     known, *tests = [
         dictionary.lookup(dictionary.load(name, cache, source.words), source.words, target.words)
         for name in (names[2], test)
@@ -79,11 +79,21 @@ class Split(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How a dictionary is split."""
+    """How a dictionary is split.
 
-    num_validation: int  # pairs
-    num_test: int  # most words that are to be translated
-    split: str  # the part they are from, 'test' or 'validation'
+    Attributes:
+      num_validation: number of validation pairs.
+      num_test: most words that are to be translated.
+      split: the part they are from, 'test' or 'validation'.
+      best_translation: whether training and validation pairs are of the first translation of each
+        word alone, which is the best one in the dictionaries that have names. All translations of a
+        word that is to be translated are correct.
+    """
+
+    num_validation: int
+    num_test: int
+    split: str
+    best_translation: bool
 
 
 def split(data: BilingualData, num_pairs: int, random_seed: int, sizes: Sizes) -> Split:
@@ -96,8 +106,12 @@ def split(data: BilingualData, num_pairs: int, random_seed: int, sizes: Sizes) -
       UserError: the dictionary is too small.
     """
     rng = np.random.default_rng(random_seed)
-    parts = dictionary.split(data.dictionary.pairs, num_pairs, sizes.num_validation, rng)
+    known = data.dictionary.pairs
+    if sizes.best_translation:
+        known = known[np.unique(known[:, 0], return_index=True)[1]]
+    parts = dictionary.split(known, num_pairs, sizes.num_validation, rng)
     asked = parts.validation if sizes.split == "validation" else parts.test
+    asked = data.dictionary.pairs[np.isin(data.dictionary.pairs[:, 0], asked[:, 0])]
     if data.test and sizes.split == "test":
         asked = data.test.pairs
     queries, translations = dictionary.gold_sets(asked)

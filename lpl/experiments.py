@@ -41,6 +41,7 @@ class WordAlignment:
     test_dictionaries: tuple[str, ...]
     max_rows: int
     num_pairs: tuple[int, ...]
+    max_pairs: tuple[int, ...]
     split: str
     random_seeds: tuple[int, ...]
     methods: tuple[str, ...]
@@ -70,14 +71,15 @@ def word_alignment(config: ConfigDict, work: Workdir, cache: Path) -> str:
         return [found, _nearest_words(data, mapped, words, values.num_neighbours)]
 
     measured, coverage, nearest = [], [], {}
-    for number, (*names, test) in enumerate(_spaces(values), 1):
+    for number, (*names, test, limit) in enumerate(_spaces(values), 1):
+        counts = sorted({min(count, limit) for count in values.num_pairs})
         data = bilingual_data.load(tuple(names), test, max_rows=values.max_rows, cache=cache)
         coverage += word_alignment_report.coverage(data)
         num_items, dim = data.source.vectors.shape
         described = {"dataset": data.title, "source": data.names[0], "target": data.names[1]}
         described |= {"proxy": data.proxy, "num_items": num_items, "dim": dim}
         for random_seed in values.random_seeds:
-            split = bilingual_data.split(data, max(values.num_pairs), random_seed, sizes)
+            split = bilingual_data.split(data, counts[-1], random_seed, sizes)
             problem = methods.Problem(
                 source=jnp.asarray(data.source.vectors),
                 target=jnp.asarray(data.target.vectors),
@@ -85,10 +87,10 @@ def word_alignment(config: ConfigDict, work: Workdir, cache: Path) -> str:
                 num_pairs=len(split.train),
                 key=jax.random.key(random_seed),
             )
-            for num_pairs, method in itertools.product(values.num_pairs, values.methods):
+            for num_pairs, method in itertools.product(counts, values.methods):
                 spaces = "-".join(Path(name).name for name in names[:2])
                 part = f"{number}-{spaces}-{method}-{num_pairs}-seed{random_seed}"
-                largest = num_pairs == max(values.num_pairs)
+                largest = num_pairs == counts[-1]
                 shown = (method, random_seed) == (NEAREST_WORDS_OF, values.random_seeds[0])
                 words = values.neighbour_words if largest and shown else ()
                 known = problem._replace(num_pairs=num_pairs)
@@ -102,21 +104,23 @@ def word_alignment(config: ConfigDict, work: Workdir, cache: Path) -> str:
                     paper = word_alignment_report.published(*key, data) if largest else {}
                     measured.append(described | run | one | paper)
     labels = {"split": values.split}
+    measured += word_alignment_report.gains(measured)
     rows = report.summarise(measured, experiment=config.experiment, labels=labels)
     table = word_alignment_report.table(rows, coverage, nearest)
-    figures = {"word_alignment": word_alignment_report.figure(rows)}
-    return report.finish(work, rows, table, figures)
+    return report.finish(work, rows, table, word_alignment_report.figures(rows))
 
 
-def _spaces(values: WordAlignment) -> Iterable[tuple[str, str, str, str]]:
-    """Source, target, dictionary and test dictionary of each pair of spaces."""
+def _spaces(values: WordAlignment) -> Iterable[tuple[str, str, str, str, int]]:
+    """Source, target, dictionary, test dictionary and most known pairs of each pair of spaces."""
     tests = values.test_dictionaries or ("",) * len(values.sources)
-    lists = values.sources, values.targets, values.dictionaries, tests
+    limits = values.max_pairs or (max(values.num_pairs),) * len(values.sources)
+    lists = values.sources, values.targets, values.dictionaries, tests, limits
     if len(set(map(len, lists))) > 1:
         raise UserError(
             f"There are {len(values.sources)} sources, {len(values.targets)} targets, "
-            f"{len(values.dictionaries)} dictionaries and {len(tests)} test dictionaries: give one "
-            "of each for every pair of spaces (test dictionaries may be left out)."
+            f"{len(values.dictionaries)} dictionaries, {len(tests)} test dictionaries and "
+            f"{len(limits)} max_pairs: give one of each for every pair of spaces (the last two may "
+            "be left out)."
         )
     return zip(*lists, strict=True)
 

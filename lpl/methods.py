@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from common import linear
 from common.errors import UserError
+from common.retrieval import csls_dictionary
 from common.train import Metrics
 from common.workdir import Workdir
 from lpl import loss, training
@@ -71,13 +72,14 @@ class MultiStep:
     Attributes:
       normalise: S0, steps of `normalise` for each space.
       whiten: S1, whether to whiten each space by its known vectors; undone by S4.
-      reweight: S3, the power of the cross-correlations by which target coordinates are scaled.
+      reweight: S3, the powers of the cross-correlations by which the coordinates of the source and
+        of the target are scaled.
       keep_fraction: S5, the fraction of the directions that is kept.
     """
 
     normalise: tuple[str, ...]
     whiten: bool = False
-    reweight: float = 0.0
+    reweight: tuple[float, float] = (0.0, 0.0)
     keep_fraction: float = 1.0
 
     def fit(self, problem: Problem, work: Workdir | None = None, part: str = "") -> Common:
@@ -96,12 +98,53 @@ def _multi_step(source, target, pairs, settings) -> Common:
     # S2: X'Z = U diag(s) V', so X U and Z V are maximally correlated.
     left, values, right = jnp.linalg.svd(x[pairs[:, 0]].T @ z[pairs[:, 1]], full_matrices=False)
     right = right.T
-    x, z = x @ left, (z @ right) * values**settings.reweight
+    x, z = (
+        (a @ b) * values**c
+        for a, b, c in zip((x, z), (left, right), settings.reweight, strict=True)
+    )
     if settings.whiten:  # S4: the whitening is undone in the rotated coordinates
         x = x @ (left.T @ inverse_x @ left)
         z = z @ (right.T @ inverse_z @ right)
     kept = max(1, round(settings.keep_fraction * x.shape[1]))  # those of largest cross-correlation
     return x[:, :kept], z[:, :kept]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SelfLearning:
+    """Self-learning from a small dictionary (Artetxe et al. 2017, 2018).
+
+    In turn, an orthogonal map is fitted to the dictionary, and the dictionary is made again of the
+    best partner by CSLS of each of the most frequent words in either space. At the end the whole
+    framework `MultiStep` is fitted to the last dictionary. Unlike vecmap's code it makes a fixed
+    number of iterations, and no similarities are left out at random.
+
+    Attributes:
+      normalise: S0, steps of `normalise` for each space.
+      iterations: number of dictionaries that are made.
+      words: number of words in the dictionary, the most frequent of each space.
+      neighbours: of CSLS.
+      reweight: S3 of the last fit, which whitens as well.
+    """
+
+    normalise: tuple[str, ...]
+    iterations: int
+    words: int
+    neighbours: int
+    reweight: tuple[float, float]
+
+    def fit(self, problem: Problem, work: Workdir | None = None, part: str = "") -> Common:
+        """Both spaces in common coordinates."""
+        pairs = problem.pairs[: problem.num_pairs]
+        orthogonal = MultiStep(normalise=self.normalise)
+        for _ in range(self.iterations):
+            mapped = _multi_step(problem.source, problem.target, pairs, orthogonal)
+            x, z = (linear.unit(space[: self.words]) for space in mapped)
+            found = csls_dictionary(x, z, neighbours=self.neighbours, frequent=self.words)
+            forward = jnp.stack([jnp.arange(len(x)), found.to_target], axis=1)
+            backward = jnp.stack([found.to_source, jnp.arange(len(z))], axis=1)
+            pairs = jnp.concatenate([forward, backward])
+        whole = MultiStep(normalise=self.normalise, whiten=True, reweight=self.reweight)
+        return _multi_step(problem.source, problem.target, pairs, whole)
 
 
 class Data(NamedTuple):
@@ -151,7 +194,10 @@ class GradientDescent(training.Training):
         return apply(state.parameters, x), z
 
     def _neighbours(self, x, rows) -> dict[str, Array]:
-        """First phase (equation 6): the neighbours of rows and their weights; k = 0 without LPL."""
+        """First phase (equation 6): the neighbours of rows and their weights; k = 0 without LPL.
+
+        The neighbours are among all words of the space, most of which have no known translation.
+        """
         if self.weights not in loss.WEIGHTS:
             known = ", ".join(loss.WEIGHTS)
             raise UserError(f"There are no weights '{self.weights}': choose one of {known}.")
@@ -160,6 +206,9 @@ class GradientDescent(training.Training):
             return {"neighbours": none, "weights": none[..., 0]}
         index, solve = loss.neighbours(x, rows, self.k), loss.WEIGHTS[self.weights]
         weights = loss.lle_weights(x, rows, index, self.regularisation, solve)
+        if self.map == "linear":  # equal by linearity (see `loss.lpl`), and maps one vector, not k
+            rebuilt = loss.combine(x[index], weights)
+            return {"neighbours": rebuilt[:, None], "weights": jnp.ones((len(rows), 1))}
         return {"neighbours": x[index], "weights": weights}
 
     def optimiser(self, schedule: optax.Schedule) -> optax.GradientTransformation:
@@ -171,18 +220,14 @@ class GradientDescent(training.Training):
     ) -> tuple[Float[Array, ""], Metrics]:
         """L_mse + beta L_lpl + L_ortho of a batch (equation 7), and its terms."""
         mapped = partial(self.apply, parameters)
-        is_linear = self.apply is training.linear
         targets = data.targets[rows]
         terms = {"mse": loss.mse(mapped(data.source[rows]), targets).mean()}
         total = terms["mse"]
         if self.beta:
-            near, weights = data.neighbours[rows], data.weights[rows]
-            if is_linear:  # equal by linearity (see `loss.lpl`), and maps one vector instead of k
-                terms["lpl"] = loss.mse(mapped(loss.combine(near, weights)), targets).mean()
-            else:
-                terms["lpl"] = loss.lpl(mapped(near), weights, targets).mean()
+            near = mapped(data.neighbours[rows])
+            terms["lpl"] = loss.lpl(near, data.weights[rows], targets).mean()
             total += self.beta * terms["lpl"]
-        if is_linear and self.orthogonality:
+        if self.apply is training.linear and self.orthogonality:
             terms["orthogonality"] = loss.orthogonality(parameters)
             total += self.orthogonality * terms["orthogonality"]
         return total, terms
@@ -208,6 +253,7 @@ METHODS = {
     "artetxe_2016": MultiStep,
     "smith_2017": MultiStep,
     "artetxe_2018": MultiStep,
+    "self_learning": SelfLearning,
     "mse_sgd": GradientDescent,
     "lpa_mse": GradientDescent,
 }

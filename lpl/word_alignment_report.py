@@ -26,6 +26,8 @@ TABLE_1A = {
     ("lpa_mse", "csls"): (43.33, 46.07, 33.50, 35.13),
 }
 LINES = {"method": "Method", "retrieval": "Retrieval"}
+CUTS = {"p_at_1", "p_at_5", "p_at_10"}
+COMPARED = {"mse_sgd": "MSE", "lpa_mse": "MSE + LPL"}
 
 
 def published(method: str, retrieval: str, metric: str, data: BilingualData) -> dict:
@@ -40,6 +42,29 @@ def published(method: str, retrieval: str, metric: str, data: BilingualData) -> 
     language = f"EN-{name[1].upper()}"
     percent = TABLE_1A[method, retrieval][LANGUAGES.index(language)]
     return {"paper_value": percent / 100, "paper_dataset": f"Dinu et al. 2014, {language}"}
+
+
+def gains(measured: Sequence[Mapping]) -> list[dict]:
+    """P@1 with LPL minus P@1 without, each of the same random run, number of pairs and retrieval.
+
+    Args:
+      measured: as for `report.summarise`.
+
+    Returns:
+      Values of the metric `gain`, likewise; none if a run lacks one of the two methods.
+    """
+
+    def key(one):
+        return one["dataset"], one["num_pairs"], one["random_seed"], one["labels"]["retrieval"]
+
+    precision = [one for one in measured if one["metric"] == "p_at_1"]
+    without = {key(one): one["value"] for one in precision if one["method"] == "mse_sgd"}
+    return [
+        {name: value for name, value in one.items() if not name.startswith("paper_")}
+        | {"metric": "gain", "value": one["value"] - without[key(one)]}
+        for one in precision
+        if one["method"] == "lpa_mse" and key(one) in without
+    ]
 
 
 def table(
@@ -75,24 +100,43 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         found[
             f"{dataset}{proxy}: precision on the {split} words from {largest:,} known pairs, "
             f"mean ± std of {runs} random runs"
-        ] = pivot(select(mine, num_pairs=largest), lines=LINES, paper=True)
+        ] = pivot(
+            [row for row in select(mine, num_pairs=largest) if row.metric in CUTS],
+            lines=LINES,
+            paper=True,
+        )
         found[f"{dataset}{proxy}: P@1 by number of known pairs"] = pivot(
             select(mine, metric="p_at_1"), lines=LINES, columns="num_pairs"
+        )
+    if rows_of_gains := select(rows, metric="gain"):
+        found["Gain in P@1 by LPL over MSE, paired by random run, by number of known pairs"] = (
+            pivot(
+                rows_of_gains,
+                lines={"dataset": "Data", "retrieval": "Retrieval"},
+                columns="num_pairs",
+            )
         )
     return found
 
 
-def figure(rows: Sequence[Row]) -> Figure:
-    """P@1 over the number of known pairs, by CSLS where a method has it."""
-    retrievals = {row.method: row.get("retrieval") for row in rows}  # the last one
-    retrievals |= {row.method: "csls" for row in select(rows, retrieval="csls")}
+def figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """P@1 over the number of known pairs, MSE against LPL by the same retrieval, and the gain.
+
+    None if the run has neither of the two methods.
+    """
     panels: dict[str, dict[str, list]] = {}
-    for row in select(rows, metric="p_at_1"):
-        if row.get("retrieval") == retrievals[row.method]:
-            label = f"{row.method}, {row.get('retrieval').replace('_', ' ')}"
-            lines = panels.setdefault(f"P@1, {row.dataset}", {})
-            lines.setdefault(label, []).append((row.num_pairs, row.mean, row.std))
-    return error_bars(panels, "known pairs", "Word alignment from fewer pairs")
+    for metric, title in (("p_at_1", "P@1, {}"), ("gain", "P@1 with LPL minus P@1 without")):
+        for row in select(rows, metric=metric):
+            if row.method in COMPARED:
+                name = COMPARED[row.method] if metric == "p_at_1" else row.dataset
+                lines = panels.setdefault(title.format(row.dataset), {})
+                point = row.num_pairs, row.mean, row.std
+                lines.setdefault(f"{name}, {row.get('retrieval')}", []).append(point)
+    if not panels:
+        return {}
+    return {
+        "word_alignment": error_bars(panels, "known pairs", "Word translation with and without LPL")
+    }
 
 
 def _table_1a() -> str:

@@ -75,15 +75,30 @@ def test_artetxe_2018_whitens_reweights_and_undoes_the_whitening(problem):
     mapped_z = (z @ wz @ v * s) @ (v.T @ np.linalg.inv(wz) @ v)
     expected = cosines(mapped_x[:, :5], mapped_z[:, :5])
     method = methods.MultiStep(
-        normalise=("unit", "center"), whiten=True, reweight=1.0, keep_fraction=5 / 7
+        normalise=("unit", "center"), whiten=True, reweight=(0.0, 1.0), keep_fraction=5 / 7
     )
     np.testing.assert_allclose(cosines(*fit(method, problem)), expected, atol=1e-3)
 
 
-@pytest.mark.parametrize("options", [{}, {"whiten": True, "reweight": 1.0}])
+@pytest.mark.parametrize("options", [{}, {"whiten": True, "reweight": (0.0, 1.0)}])
 def test_fewer_pairs_than_dimensions_give_finite_coordinates(problem, options):
     found = fit(methods.MultiStep(normalise=("unit",), **options), problem, num_pairs=4)
     assert all(np.isfinite(np.asarray(x)).all() for x in found)
+
+
+def test_self_learning_fits_the_whole_framework_to_the_dictionary_that_it_finds():
+    """A rotation is found from 12 pairs of 300 words, though two words in three have no partner."""
+    rng = np.random.default_rng(0)
+    source = rng.standard_normal((300, 8)) * np.linspace(1, 0.3, 8)
+    target = source @ np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    target += 0.05 * rng.standard_normal(target.shape)
+    target[100:] = rng.standard_normal((200, 8)) * np.linspace(1, 0.3, 8)
+    problem = source, target, np.stack([np.arange(100)] * 2, axis=1)
+    settings = {"normalise": ("unit", "center", "unit"), "reweight": (0.5, 0.5)}
+    learned = methods.SelfLearning(iterations=5, words=100, neighbours=5, **settings)
+    expected = fit(methods.MultiStep(whiten=True, **settings), problem, num_pairs=100)
+    found = fit(learned, problem, num_pairs=12)
+    np.testing.assert_allclose(cosines(*found), cosines(*expected), atol=1e-3)
 
 
 def test_normalisation_steps_are_applied_in_the_given_order():

@@ -8,14 +8,16 @@ import pytest
 from common.errors import UserError
 from configs.lpl.word_alignment import get_config
 from lpl.bilingual_data import BilingualData
-from lpl.word_alignment_report import published
+from lpl.word_alignment_report import gains, published
 
 VALUES = {
-    "num_pairs": (50, 200),
+    "num_pairs": (50, 300),
+    "max_pairs": (200,),
     "num_validation": 20,
     "random_seeds": (0,),
     "neighbour_words": ("e3",),
-    "methods": ("artetxe_2018", "mse_sgd", "lpa_mse"),
+    "self_learning.words": 400,
+    "methods": ("artetxe_2018", "self_learning", "mse_sgd", "lpa_mse"),
 }
 TRAINING = {"updates": 100, "learning_rate": 0.05, "orthogonality": 0.0}
 for method in ("mse_sgd", "lpa_mse"):
@@ -54,15 +56,27 @@ def whole(values, tmp_path_factory, run):
 def test_a_run_writes_results_table_and_figure(whole):
     workdir, shown = whole
     rows = json.loads((workdir / "results.json").read_text())
-    assert {row["metric"] for row in rows} == {"p_at_1", "p_at_5", "p_at_10"}
+    assert {row["metric"] for row in rows} == {"p_at_1", "p_at_5", "p_at_10", "gain"}
     assert {row["num_pairs"] for row in rows} == {50, 200}
     for row in rows:
         assert row["experiment"] == "word_alignment" and row["proxy"] is False
-        assert row["num_runs"] == 1 and 0 <= row["mean"] <= 1 and row["std"] >= 0
+        assert row["num_runs"] == 1 and abs(row["mean"]) <= 1 and row["std"] >= 0
         assert (row["num_items"], row["dim"]) == (400, 10)
     best = [row["mean"] for row in rows if (row["metric"], row["num_pairs"]) == ("p_at_1", 200)]
-    assert len(best) == 6 and min(best) > 0.5
-    assert {row["method"] for row in rows if row["paper_value"]} == set(VALUES["methods"])
+    assert len(best) == 8 and min(best) > 0.5
+    assert {row["method"] for row in rows if row["paper_value"]} == {
+        "artetxe_2018",
+        "mse_sgd",
+        "lpa_mse",
+    }
+    for gain in (row for row in rows if row["metric"] == "gain"):
+        precision = {
+            row["method"]: row["mean"]
+            for row in rows
+            if (row["metric"], row["num_pairs"]) == ("p_at_1", gain["num_pairs"])
+            and row["labels"] == gain["labels"]
+        }
+        assert gain["mean"] == pytest.approx(precision["lpa_mse"] - precision["mse_sgd"])
     table = (workdir / "table.md").read_text()
     assert table.strip() == shown.strip()
     assert "repeats that of Shigeto 2015" in table and "proxy" not in table
@@ -91,6 +105,25 @@ def test_the_paper_s_numbers_belong_to_its_language_pairs(dictionary, proxy, met
     assert found.get("paper_value") == (expected and pytest.approx(expected))
 
 
+def test_the_gain_by_lpl_is_paired_by_random_run_and_has_no_published_number():
+    shared = {"dataset": "a", "num_pairs": 50, "labels": {"retrieval": "nn"}, "metric": "p_at_1"}
+    measured = [
+        shared | {"method": method, "random_seed": seed, "value": value, "paper_value": 0.4}
+        for method, values in (("mse_sgd", (0.1, 0.3)), ("lpa_mse", (0.2, 0.35)))
+        for seed, value in enumerate(values)
+    ]
+    found = gains(measured)
+    assert [one["value"] for one in found] == pytest.approx([0.1, 0.05])
+    assert {one["metric"] for one in found} == {"gain"} and "paper_value" not in found[0]
+    assert not gains(measured[2:])
+
+
+def test_a_run_of_closed_forms_alone_has_a_table_and_no_figure(values, tmp_path, run):
+    shown = run(tmp_path, get_config(), values | {"methods": ("artetxe_2016",)})
+    assert "| artetxe_2016" in shown and "Gain" not in shown
+    assert not list(tmp_path.glob("*.png"))
+
+
 def test_an_interrupted_run_resumes(whole, values, tmp_path, run, assert_resumes):
     assert_resumes(lambda: run(tmp_path, get_config(), values), tmp_path, whole[0], 4)
 
@@ -101,7 +134,7 @@ def test_an_interrupted_run_resumes(whole, values, tmp_path, run, assert_resumes
         ({"methods": ("magic",)}, "no method 'magic': choose from shigeto_2015, artetxe_2016"),
         ({"sources": ("missing.vec",)}, "missing.vec.* neither a file of vectors"),
         ({"dictionaries": ("missing.txt",)}, "neither a file of word pairs"),
-        ({"num_pairs": (2000,)}, "too few for 2000"),
+        ({"num_pairs": (2000,), "max_pairs": ()}, "too few for 2000"),
         ({"sources": ("glove", "minilm")}, "2 sources, 1 targets, .* every pair of spaces"),
         ({"split": "train"}, "no split 'train': choose from test, validation"),
         ({"lpa_mse.retrieval": ("guess",)}, "no retrieval 'guess': choose one of nn, csls"),
