@@ -1,4 +1,4 @@
-"""Five spaces of words at once, in unknown order, without a single known pair.
+"""Four spaces of words at once, in unknown order, without a single known pair.
 
   python -m anchor_opt.main --config=configs/anchor_opt/bridge.py --workdir=runs/bridge
 
@@ -17,8 +17,9 @@ def get_config() -> ConfigDict:
     """Every value of the experiment."""
     config = ConfigDict()
     config.experiment = "bridge"  # the function of anchor_opt/experiments.py
-    config.spaces = ("glove", "glove100", "word2vec", "minilm_input", "minilm")  # three or more
-    config.num_rows = 2_500  # the most frequent items that all spaces have
+    # Three or more. The items are those that all have, in the order of the first one.
+    config.spaces = ("word2vec", "glove100", "glove", "minilm_input")
+    config.num_rows = 2_500  # items, the most frequent ones
     config.num_anchors = config.num_pairs = 0
     config.random_seeds = (0, 1, 2, 3, 4)  # of the orders and the searches
     config.methods = ()
