@@ -44,6 +44,7 @@ class Settings(bootstrap.Loop):
     # Starts from the geometry, if the search from the known pairs fails
     group_rows: int = 300  # rows of a group at first, see `bootstrap.grouped_step`; measured
     group_steps: int = 120  # at most, for each size of the groups
+    group_reweight: float = 0.5  # as `reweight`, measured
 
     # Refinement, on all rows
     refine_whiten: float = 0.75  # power of the whitening, measured
@@ -283,12 +284,12 @@ def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State
         data = _most_frequent(problem, UNRANKED_START_ROWS)
     draw = (run.random_seed << 16) % 2**31  # an int32, far from that of other random seeds
     for name, covariance in _candidates(data, run):
-        maps = bootstrap.common_maps(covariance, settings.reweight)
+        maps = bootstrap.common_maps(covariance, settings.group_reweight)
         groups = min(len(data.source), len(data.target)) // settings.group_rows
         while groups > 1:
             loop = bootstrap.Grouped(
                 neighbours=settings.neighbours,
-                reweight=settings.reweight,
+                reweight=settings.group_reweight,
                 pair_weight=settings.pair_weight,
                 groups=groups,
             )
