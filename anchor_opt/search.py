@@ -5,6 +5,7 @@ whether it has succeeded, and logs it.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -44,7 +45,7 @@ class Settings(bootstrap.Loop):
     # Starts from the geometry, if the search from the known pairs fails
     group_rows: int = 300  # rows of a group at first, see `bootstrap.grouped_step`; measured
     group_steps: int = 120  # at most, for each size of the groups
-    group_reweight: float = 0.5  # as `reweight`, measured
+    group_reweights: tuple[float, ...] = (0.5, 1.0)  # as `reweight`, tried in turn; measured
 
     # Refinement, on all rows
     refine_whiten: float = 0.75  # power of the whitening, measured
@@ -274,38 +275,51 @@ def run_loop(
 def _starts(problem: Problem, data: Data, run: Run) -> Iterator[tuple[str, State]]:
     """Yields (name, state): the known pairs as they are, then the starts from the geometry.
 
-    The latter are computed one by one: each of them is taken through a loop in groups, which are
-    doubled in size until they are all rows.
+    The latter are computed one by one, and each of them is taken through the groups: all with the
+    first of the powers `group_reweights`, then all with the next.
     """
     if len(problem.target_pairs):
         yield "pairs", bootstrap.from_pairs(data)
-    settings = run.settings.bootstrap
     if problem.ranks is None:
         data = _most_frequent(problem, UNRANKED_START_ROWS)
+    first, *others = run.settings.bootstrap.group_reweights
+    found = []
+    for candidate in _candidates(data, run):
+        found.append(candidate)
+        yield _through_groups(*candidate, first, data, run)
+    for power, candidate in itertools.product(others, found):
+        yield _through_groups(*candidate, power, data, run)
+
+
+def _through_groups(
+    name: str, covariance: Array, power: float, data: Data, run: Run
+) -> tuple[str, State]:
+    """A start and its name: the loop in groups, doubled in size until they are all rows."""
+    settings = run.settings.bootstrap
+    name = f"{name}-geometry-{power:g}"
     draw = (run.random_seed << 16) % 2**31  # an int32, far from that of other random seeds
-    for name, covariance in _candidates(data, run):
-        maps = bootstrap.common_maps(covariance, settings.group_reweight)
-        groups = min(len(data.source), len(data.target)) // settings.group_rows
-        while groups > 1:
-            loop = bootstrap.Grouped(
-                neighbours=settings.neighbours,
-                reweight=settings.group_reweight,
-                pair_weight=settings.pair_weight,
-                groups=groups,
-            )
-            state = run_loop(
-                run,
-                bootstrap.from_maps(*maps, draw=draw),
-                data,
-                loop,
-                bootstrap.grouped_step,
-                stage=f"{name}-{groups}-groups",
-                num_steps=settings.group_steps,
-                chunk=5,
-            )
-            maps = state.source_map, state.target_map
-            groups //= 2
-        yield f"{name}-geometry", bootstrap.from_maps(*maps)
+    maps = bootstrap.common_maps(covariance, power)
+    groups = min(len(data.source), len(data.target)) // settings.group_rows
+    while groups > 1:
+        loop = bootstrap.Grouped(
+            neighbours=settings.neighbours,
+            reweight=power,
+            pair_weight=settings.pair_weight,
+            groups=groups,
+        )
+        state = run_loop(
+            run,
+            bootstrap.from_maps(*maps, draw=draw),
+            data,
+            loop,
+            bootstrap.grouped_step,
+            stage=f"{name}-{groups}-groups",
+            num_steps=settings.group_steps,
+            chunk=5,
+        )
+        maps = state.source_map, state.target_map
+        groups //= 2
+    return name, bootstrap.from_maps(*maps)
 
 
 def _candidates(data: Data, run: Run) -> Iterator[tuple[str, Float[Array, "d_source d_target"]]]:

@@ -80,7 +80,9 @@ def test_spaces_are_aligned_without_known_pairs():
         ),
     )
     found = align.discover(x, y[order], settings=settings)
-    assert not found.failed and found.start == "profiles-geometry" and found.rejected_pairs == []
+    assert (
+        not found.failed and found.start == "profiles-geometry-0.5" and found.rejected_pairs == []
+    )
     assert len(found.anchors) > 450
     np.testing.assert_array_equal(order[found.anchors[:, 1]], found.anchors[:, 0])
 

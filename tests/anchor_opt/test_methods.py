@@ -103,14 +103,16 @@ def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_p
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     parts = dict.fromkeys(r["part"] for r in records if "keep_prob" in r)
     names = [part.split("/search-")[1] for part in parts if "/search-" in part]
-    expected = ["pairs", "pairs-geometry", "goat-geometry", "profiles-geometry"]
-    assert names[:4] == expected and all(name.startswith("clusters-") for name in names[4:])
+    given = [name.removesuffix("-geometry-0.5") for name in names if not name.endswith("-1")]
+    assert given[:4] == ["pairs", "pairs", "goat", "profiles"]
+    assert all(name.startswith("clusters-") for name in given[4:])
+    assert names[1 + len(given[1:]) :] == [f"{name}-geometry-1" for name in given[1:]]
     none = unrelated._replace(target_pairs=problem.target_pairs[:0])
     found = run_method("bootstrap", none, tmp_path / "none", search_steps=8, group_steps=10)
     assert found.notes["failed"] is True
 
 
-@pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(10)), "-geometry")])
+@pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(10)), "-geometry-0.5")])
 def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(wrong, start, problem, tmp_path):
     pairs = problem.target_pairs.copy()
     pairs[wrong] = (pairs[wrong] + 7) % 500
@@ -147,7 +149,7 @@ def test_a_search_that_is_not_sure_is_judged_by_its_last_fit(tmp_path):
 def test_no_known_pairs(problem, tmp_path):
     none = problem._replace(target_pairs=problem.target_pairs[:0])
     found = run_method("bootstrap", none, tmp_path)
-    assert found.notes["failed"] is False and found.notes["start"].endswith("-geometry")
+    assert found.notes["failed"] is False and found.notes["start"].endswith("-geometry-0.5")
     assert fraction_right(found, problem) > 0.95
 
 
