@@ -136,7 +136,8 @@ def test_more_known_pairs_than_dimensions(tmp_path):
 
 def test_a_search_that_is_not_sure_is_judged_by_its_last_fit(tmp_path):
     problem = rotated_copy(8, 8)
-    found = run_method("bootstrap", problem, tmp_path, sure_gain=1.1)  # no gain is so large
+    few = {"group_reweights": (0.5,), "group_steps": 5, "search_steps": 12, "patience": 2}
+    found = run_method("bootstrap", problem, tmp_path, sure_gain=1.1, **few)  # no gain is so large
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     assert any(record["part"].endswith("/refine-null") for record in records)
     assert found.notes["failed"] is False and found.notes["agreement"] > 0.95

@@ -117,9 +117,9 @@ def test_a_file_that_cannot_be_replaced_is_kept(tmp_path, monkeypatch, failure, 
 def test_cache_and_alignment_files_that_do_not_fit_are_user_errors(tmp_path):
     with file_limit(50), pytest.raises(UserError, match=r"File too large.*ISTHMUS_CACHE"):
         array_cache.load_or_compute(tmp_path, "name", 1, lambda: {"a": np.ones(99)})
-    for name in ("x.npz", "x.vec"):
+    for name in ("x.npz", "x.npy", "x.vec", "x.parquet"):
         with file_limit(50), pytest.raises(UserError, match=rf"{name} \(File too large\)"):
-            files.write_space(tmp_path / name, ["a", "b"], np.ones((2, 50)))
+            files.write_blocks(tmp_path / name, iter([(["a", "b"], np.ones((2, 50)))]))
     with file_limit(50), pytest.raises(UserError, match=r"x\.tsv \(File too large\)"):
         files.write_table(tmp_path / "x.tsv", {"a": np.array(["b" * 99])})
     with file_limit(100), pytest.raises(UserError, match=r"Cannot build .* \(File too large\)"):
