@@ -95,12 +95,13 @@ def _searches(
     """For each pair of spaces and each method the rows, the notes and the matches."""
     rng = np.random.default_rng(random_seed)
     order = {name: rng.permutation(len(x)) for name, x in spaces.items()}
+    shuffled = {name: x[order[name]] for name, x in spaces.items()}
 
     def search_from(known: Pairs, link: Link, method: str) -> dict:
         source, target = link
         problem = Problem(
-            source=spaces[source][order[source]],
-            target=spaces[target][order[target]],
+            source=shuffled[source],
+            target=shuffled[target],
             anchors=known[:, 0],
             target_pairs=known[:, 1],
             truth=np.argsort(order[target])[order[source]],
