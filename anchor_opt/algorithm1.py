@@ -91,6 +91,7 @@ def init(
     return State(anchors, optimiser(settings).init(anchors))
 
 
+@jax.jit
 def prepare(
     source: Float[Array, "n d_source"],
     source_anchors: Float[Array, "k d_source"],
@@ -103,7 +104,7 @@ def prepare(
         source_anchors=source_anchors,
         source_relative=relative(source, source_anchors),
         target=target,
-        num_pairs=jnp.int32(num_pairs),
+        num_pairs=jnp.asarray(num_pairs, jnp.int32),
     )
 
 

@@ -20,7 +20,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-from common.linear import unit
+from common.linear import both_mapped, mapped, unit
 from common.parallel import block_rows, scan_rows
 from common.retrieval import largest, products
 
@@ -169,10 +169,10 @@ def from_maps(
     return State(
         source_map=source_map,
         target_map=target_map,
-        keep_prob=jnp.float32(keep_prob),
-        best=jnp.float32(LOWEST),
-        stalled=jnp.int32(0),
-        draw=jnp.int32(draw),
+        keep_prob=np.float32(keep_prob),
+        best=np.float32(LOWEST),
+        stalled=np.int32(0),
+        draw=np.int32(draw),
     )
 
 
@@ -200,10 +200,9 @@ def from_pairs(data: Data) -> State:
     return from_maps(*map(whitened, pairs))
 
 
-@jax.jit
 def coordinates(state: State, data: Data) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
     """Both spaces in the common coordinates, unit rows."""
-    return unit(data.source @ state.source_map), unit(data.target @ state.target_map)
+    return both_mapped((data.source, data.target), (state.source_map, state.target_map))
 
 
 @jax.jit
@@ -366,7 +365,7 @@ def validation(
     def found_again(rows):
         source = data.source[rows]
         maps = common_maps(covariance - source.T @ partners[rows], settings.reweight)
-        both = unit(source @ maps[0]), unit(data.target @ maps[1])
+        both = mapped(source, maps[0]), mapped(data.target, maps[1])
         score = _scores(*both, settings.neighbours)
         return ((score.argmax(axis=1) == to_target[rows]) & chosen[rows]).sum()
 
@@ -397,7 +396,7 @@ def agreement(state: State, data: Data, settings: Loop) -> Float[Array, ""]:
 
 def done(state: State, settings: Loop) -> bool:
     """Whether nothing is dropped and the objective has not gained for `patience` steps."""
-    return bool((state.keep_prob >= 1) & (state.stalled >= settings.patience))
+    return float(state.keep_prob) >= 1 and int(state.stalled) >= settings.patience
 
 
 @partial(jax.jit, static_argnames="unit_anchors")

@@ -137,7 +137,7 @@ def _measured(
 
     `proxies` are names of spaces that take the place of the paper's.
     """
-    spaces = {role: preprocess(jnp.asarray(getattr(data, role))) for role in ROLES}
+    spaces = {role: preprocess(getattr(data, role)) for role in ROLES}
     measured, failed = _collect(grid, work, spaces, data)
     rows = report.summarise(
         measured,

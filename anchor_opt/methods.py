@@ -11,6 +11,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from anchor_opt import algorithm1, bootstrap, disjoint, search, starts, unpaired
@@ -19,7 +20,7 @@ from anchor_opt.bootstrap import Data, Matches
 from anchor_opt.disjoint import Settings as Disjoint
 from anchor_opt.goat import Settings as Goat
 from anchor_opt.relative import Problem, Result, Run
-from common.linear import procrustes, unit, whitening
+from common.linear import mapped, procrustes, unit, whitening
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,8 +102,7 @@ def _algorithm1(problem: Problem, run: Run, settings: Algorithm1) -> Result:
 
 def run_procrustes(problem: Problem, run: Run) -> Result:
     """The orthogonal map fitted on the known pairs, applied to the anchors."""
-    source, target = problem.source[problem.source_pairs], problem.target[problem.target_pairs]
-    return _mapped(problem, procrustes(source, target))
+    return _mapped(problem, _fitted_to_pairs(search.all_rows(problem)))
 
 
 def run_iterated_procrustes(problem: Problem, run: Run) -> Result:
@@ -111,9 +111,18 @@ def run_iterated_procrustes(problem: Problem, run: Run) -> Result:
     for _ in range(settings.iterations):
         both = found.coordinates(problem.source, problem.target)
         matches = bootstrap.csls_matches(*both, neighbours=settings.neighbours)
-        mutual = problem.source * matches.mutual[:, None]
-        found = _mapped(problem, procrustes(mutual, problem.target[matches.to_target]))
+        found = _mapped(problem, _fitted_to_mutual(problem.source, problem.target, matches))
     return found
+
+
+@jax.jit
+def _fitted_to_pairs(data: Data) -> Float[Array, "d_source d_target"]:
+    return procrustes(data.source[data.source_pairs], data.target[data.target_pairs])
+
+
+@jax.jit
+def _fitted_to_mutual(source, target, matches: Matches) -> Float[Array, "d_source d_target"]:
+    return procrustes(source * matches.mutual[:, None], target[matches.to_target])
 
 
 def run_self_learning(problem: Problem, run: Run) -> Result:
@@ -141,8 +150,8 @@ def _unpaired(name: str, problem: Problem, run: Run) -> Result:
 
 
 def _mapped(problem: Problem, transform) -> Result:
-    anchors = unit(problem.source_anchors @ transform)
-    return Result(anchors, (transform, jnp.eye(problem.target.shape[1])))
+    maps = transform, np.eye(problem.target.shape[1], dtype=np.float32)
+    return Result(mapped(problem.source_anchors, transform), maps)
 
 
 @jax.jit

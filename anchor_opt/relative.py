@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from common import train
 from common.errors import UserError
-from common.linear import unit
+from common.linear import both_mapped, unit
 from common.workdir import Workdir
 
 
@@ -92,9 +92,8 @@ class Problem(NamedTuple):
         self, anchors: Float[Array, "k d_target"]
     ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
         """`unit_relative` rows of both spaces over the first k anchors, row i the same item."""
-        source_anchors = self.source_anchors[: len(anchors)]
-        target = jnp.take(self.target, self.truth, axis=0)
-        return unit_relative(self.source, source_anchors), unit_relative(target, anchors)
+        rows = self.anchors[: len(anchors)]
+        return _both_relative(self.source, self.target, rows, anchors, self.truth)
 
 
 class Run(NamedTuple):
@@ -139,7 +138,12 @@ class Result(NamedTuple):
         self, source: Float[Array, "n d_source"], target: Float[Array, "m d_target"]
     ) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
         """Unit rows of both spaces in the method's common coordinates."""
-        return unit(source @ self.maps[0]), unit(target @ self.maps[1])
+        return both_mapped((source, target), self.maps)
+
+
+@jax.jit
+def _both_relative(source, target, rows, anchors, truth) -> tuple[Array, Array]:
+    return unit_relative(source, source[rows]), unit_relative(target[truth], anchors)
 
 
 def sample(
@@ -187,7 +191,7 @@ def sample(
     pairs[wrong] = others[: len(wrong)]
     return Problem(
         source=source,
-        target=target[order],
+        target=jnp.take(target, order, axis=0),
         anchors=anchors,
         target_pairs=pairs,
         truth=truth,

@@ -8,16 +8,14 @@ the space whose anchors were sought.
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from anchor_opt import runner
 from anchor_opt.runner import NEIGHBOURS, Grid, failures, other, rates
-from common.linear import preprocess
+from common.linear import unit
 from common.report import Row, curves, pivot, scatter_grid, select
-from common.retrieval import top_k
 from common.workdir import Workdir
 
 LINES = {"method": "Method", "anchors": "Anchors"}
@@ -202,8 +200,8 @@ def word_groups(
 ) -> dict[str, list[int]]:
     """The nearest words of each chosen one that is in the vocabulary, or else of the first five."""
     rows = [words.index(word) for word in chosen if word in words] or list(range(5))
-    space = preprocess(jnp.asarray(vectors))
-    nearest = np.asarray(top_k(jnp.take(space, np.asarray(rows), axis=0), space, NEIGHBOURS)[1])
+    space = _preprocessed(vectors)
+    nearest = np.argsort(-space[rows] @ space.T, axis=1, kind="stable")[:, :NEIGHBOURS]
     return {words[row]: list(members) for row, members in zip(rows, nearest, strict=True)}
 
 
@@ -211,10 +209,16 @@ def class_groups(
     labels: Int[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]
 ) -> dict[str, list[int]]:
     """The rows of each class that are nearest to its mean."""
-    space = np.asarray(preprocess(jnp.asarray(vectors)))
+    space = _preprocessed(vectors)
     groups = {}
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
         typical = np.argsort(-space[rows] @ space[rows].mean(axis=0), kind="stable")
         groups[str(label)] = rows[typical[:NEIGHBOURS]].tolist()
     return groups
+
+
+def _preprocessed(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    """`common.linear.preprocess` by NumPy: nothing is compiled for a figure."""
+    rows = unit(vectors)
+    return unit(rows - rows.mean(axis=0))

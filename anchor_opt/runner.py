@@ -8,19 +8,21 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from anchor_opt import algorithm1, bootstrap, methods
 from anchor_opt.methods import METHODS, NEED_PAIRS
-from anchor_opt.relative import Problem, Result, Run, unit_relative
+from anchor_opt.relative import Problem, Result, Run
 from common import train
 from common.errors import UserError
-from common.linear import procrustes, unit
+from common.linear import mapped, procrustes, unit
 from common.report import Row, markdown, select
 from common.settings import settings
 from common.workdir import Workdir, read_arrays, write_arrays
@@ -176,9 +178,9 @@ def relative_panels(
         if method in grid.methods:
             part = part_name(grid.random_seeds[0], role, method)
             kept = read_arrays(work.path / _anchors_file(part))
-            given = jnp.take(anchored[other(role)], kept["source_rows"], axis=0)
+            given = np.asarray(anchored[other(role)])[kept["source_rows"]]
             anchors = {role: kept["target_vectors"], other(role): given}
-            panels[title] = tuple(np.asarray(unit_relative(shown[r], anchors[r])) for r in ROLES)
+            panels[title] = tuple(unit(np.asarray(shown[r]) @ anchors[r].T) for r in ROLES)
     return panels
 
 
@@ -223,9 +225,7 @@ def search_report(problem: Problem, notes: Mapping, reached: float, k: int) -> l
     """
     shared = np.flatnonzero(problem.truth >= 0)
     true = problem.truth[shared]
-    rotation = procrustes(problem.source[shared], problem.target[true])
-    mapped = unit(problem.source @ rotation)
-    best = bootstrap.csls_matches(mapped, problem.target, neighbours=k).to_target
+    best = _truly_mapped_matches(problem.source, problem.target, shared, true, k)
     reference = np.mean(np.asarray(best)[shared] == true)
     succeeded, failed = reached >= SUCCESS * reference, notes["failed"]
     values = {
@@ -236,6 +236,13 @@ def search_report(problem: Problem, notes: Mapping, reached: float, k: int) -> l
     }
     roles = dict(zip(ROLES, ROLES, strict=True)) | {"labels": {"representation": "search"}}
     return [roles | {"metric": name, "value": float(x)} for name, x in values.items()]
+
+
+@partial(jax.jit, static_argnames="k")
+def _truly_mapped_matches(source, target, shared, true, k: int) -> Int[Array, " n"]:
+    """The target row of each source row by the orthogonal map fitted to the true pairs."""
+    rotation = procrustes(source[shared], target[true])
+    return bootstrap.csls_matches(mapped(source, rotation), target, neighbours=k).to_target
 
 
 def _anchors_file(part: str) -> str:

@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from absl import logging
 from jaxtyping import Array, ArrayLike, Bool, Float, Int
+from scipy.special import expit
 
 from anchor_opt import bootstrap, goat, starts
 from anchor_opt.bootstrap import Data, Matches, State
 from anchor_opt.relative import Problem, Result, Run
-from common.linear import unit, whitening
+from common.linear import mapped, whitening
 from common.metrics import mrr
 from common.retrieval import Dictionary, top_k
 
@@ -129,12 +130,10 @@ def _refined(
     """The loop on all rows, partly whitened, so that minor directions count."""
     settings = run.settings.bootstrap
     power = settings.refine_whiten
-    whitened, *whiten = _whitened(data, power)
-    # The rows of a whitened space, multiplied by the inverse, are the former rows up to length.
-    undo = [whitening(x, -power) for x in (data.source, data.target)]
+    whitened, whiten, maps = _into_whitened(data, (state.source_map, state.target_map), power)
     state = run_loop(
         run,
-        bootstrap.from_maps(undo[0] @ state.source_map, undo[1] @ state.target_map),
+        bootstrap.from_maps(*maps),
         whitened,
         dataclasses.replace(
             settings,
@@ -147,7 +146,7 @@ def _refined(
         chunk=2,
         evaluate=_fitted_curve(problem, run, whitened, data.source, data.target),
     )
-    return whiten[0] @ state.source_map, whiten[1] @ state.target_map
+    return _composed(whiten, (state.source_map, state.target_map))
 
 
 def _fitted(
@@ -167,15 +166,23 @@ def _fitted(
     folds = rows[: settings.folds * size].reshape(settings.folds, size)
     for _ in range(settings.rounds):
         to_target, chosen = _pairs(data, maps, settings.neighbours)
-        best = -1.0
-        for power in settings.whitenings:
-            whitened, *whiten = _whitened(data, power)
-            found_again = bootstrap.validation(whitened, to_target, chosen, folds, settings)
-            if found_again > best:
-                partners = jnp.where(chosen[:, None], whitened.target[to_target], 0.0)
-                fitted = bootstrap.common_maps(whitened.source.T @ partners, settings.reweight)
-                best, maps = found_again, tuple(map(jnp.matmul, whiten, fitted))
-    return maps, to_target, chosen, float(best)
+        fits = [
+            _fit(data, to_target, chosen, folds, power, settings) for power in settings.whitenings
+        ]
+        found_again, maps = max(fits, key=lambda fit: float(fit[0]))
+    return maps, to_target, chosen, float(found_again)
+
+
+@partial(jax.jit, static_argnames="settings")
+def _fit(
+    data: Data, to_target: Array, chosen: Array, folds: Array, power: float, settings: Settings
+) -> tuple[Array, tuple[Array, Array]]:
+    """The cross-validation of maps fitted to pairs of partly whitened rows, and these maps."""
+    whitened, *whiten = _whitened(data, power)
+    found_again = bootstrap.validation(whitened, to_target, chosen, folds, settings)
+    partners = jnp.where(chosen[:, None], whitened.target[to_target], 0.0)
+    maps = bootstrap.common_maps(whitened.source.T @ partners, settings.reweight)
+    return found_again, _composed(whiten, maps)
 
 
 def _pairs(
@@ -256,12 +263,12 @@ def _gain(agreement: float, null_agreement: float) -> float:
     return (agreement - null_agreement) / max(1 - null_agreement, 1e-6)
 
 
-def success_probability(gain: Float[ArrayLike, "..."], min_gain: float) -> Float[Array, "..."]:
+def success_probability(gain: Float[ArrayLike, "..."], min_gain: float) -> Float[np.ndarray, "..."]:
     """Probability that a search of this gain has succeeded; one half at `min_gain`.
 
     Success: its map finds at least half of the items that the map fitted to all true pairs finds.
     """
-    return jax.nn.sigmoid(STEEPNESS * (jnp.asarray(gain) - min_gain))
+    return expit(STEEPNESS * (np.asarray(gain) - min_gain))
 
 
 def run_loop(
@@ -333,10 +340,27 @@ def _candidates(data: Data, run: Run) -> Iterator[tuple[str, Float[Array, "d_sou
 
 
 @jax.jit
+def _into_whitened(
+    data: Data, maps: tuple[Array, Array], power: float
+) -> tuple[Data, list[Array], tuple[Array, Array]]:
+    """`_whitened`, the two whitening matrices, and `maps` of the whitened rows."""
+    whitened, *whiten = _whitened(data, power)
+    # The rows of a whitened space, multiplied by the inverse, are the former rows up to length.
+    undo = [whitening(x, -power) for x in (data.source, data.target)]
+    return whitened, whiten, _composed(undo, maps)
+
+
+@jax.jit
+def _composed(first: Sequence[Array], second: Sequence[Array]) -> tuple[Array, Array]:
+    """The products of two maps of both spaces."""
+    return tuple(map(jnp.matmul, first, second))
+
+
+@jax.jit
 def _whitened(data: Data, power: float) -> tuple[Data, Array, Array]:
     """Unit rows of both spaces, whitened in part, and the two whitening matrices."""
     maps = whitening(data.source, power), whitening(data.target, power)
-    source, target = unit(data.source @ maps[0]), unit(data.target @ maps[1])
+    source, target = mapped(data.source, maps[0]), mapped(data.target, maps[1])
     return data._replace(source=source, target=target), *maps
 
 
@@ -366,9 +390,14 @@ def curve(
 
     def evaluate(state):
         source, target = problem.relative(anchors_of(state))
-        return {"mrr": mrr(top_k(source, target, run.settings.k)[1], np.arange(len(source)))}
+        return {"mrr": _mrr(source, target, run.settings.k)}
 
     return None if problem.truth is None else evaluate
+
+
+@partial(jax.jit, static_argnames="k")
+def _mrr(source: Array, target: Array, k: int) -> Float[Array, ""]:
+    return mrr(top_k(source, target, k)[1], jnp.arange(len(source)))
 
 
 def all_rows(problem: Problem) -> Data:
@@ -385,5 +414,6 @@ def _most_frequent(problem: Problem, count: int) -> Data:
     """The most frequent rows of both spaces, those in known pairs first."""
     rows, target_rows = problem.most_frequent(count)
     pairs = np.arange(len(problem.target_pairs))
-    source, target = problem.source[rows], problem.target[target_rows]
+    source = jnp.take(problem.source, rows, axis=0)
+    target = jnp.take(problem.target, target_rows, axis=0)
     return Data(source=source, target=target, source_pairs=pairs, target_pairs=pairs)

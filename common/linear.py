@@ -3,6 +3,8 @@
 Vectors are rows, so a map acts from the right: x @ W.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,11 +18,32 @@ def unit(x: Float[Array, "... d"]) -> Float[Array, "... d"]:
 
     A NumPy array is normalised by NumPy in its own precision, any other array by JAX.
     """
-    xp = np if isinstance(x, np.ndarray) else jnp
+    return _unit(x, np) if isinstance(x, np.ndarray) else _unit_by_jax(x)
+
+
+def _unit(x, xp):
     squares = xp.sum(x * x, axis=-1, keepdims=True)
     length = xp.sqrt(xp.where(squares > 0, squares, 1))
     # The `where` keeps XLA from multiplying by a reciprocal root, which has one rounding more.
     return x / xp.where(squares > 0, length, 1)
+
+
+_unit_by_jax = jax.jit(partial(_unit, xp=jnp))
+
+
+@jax.jit
+def mapped(x: Float[Array, "n d"], transform: Float[Array, "d r"]) -> Float[Array, "n r"]:
+    """Unit rows of x W, in one program."""
+    return unit(x @ transform)
+
+
+@jax.jit
+def both_mapped(
+    spaces: tuple[Float[Array, "n d"], Float[Array, "m e"]],
+    maps: tuple[Float[Array, "d r"], Float[Array, "e r"]],
+) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
+    """`mapped` rows of two spaces."""
+    return mapped(spaces[0], maps[0]), mapped(spaces[1], maps[1])
 
 
 @jax.jit

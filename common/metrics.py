@@ -35,35 +35,30 @@ def correspondence(
       in S(w), 0 if it is not in it; `cosine`, the mean cosine of source and target rows; and, for
       different spaces, `p_at_1`, the fraction of items that retrieve themselves first by CSLS.
     """
-    pairs = [
-        (source, target)
-        for source in spaces
-        for target in spaces
-        if spaces[source].shape[1] == spaces[target].shape[1]
-    ]
-    n = len(next(iter(spaces.values())))
-    lists = {(s, t): top_k(spaces[s], spaces[t], min(k, n)) for s, t in pairs}
-    measured = {}
-    for source, target in pairs:
-        x, y, found = spaces[source], spaces[target], lists[source, target][1]
-        values = _agreement(x, y, found, lists[target, target][1])
-        measured[source, target] = dict(zip(("jaccard", "mrr", "cosine"), values, strict=True))
-        if source != target:
-            reverse = lists[target, source][0]
-            measured[source, target]["p_at_1"] = _csls_precision(x, y, reverse, k)
-    return measured
-
-
-@jax.jit
-def _agreement(x, y, found, expected):
-    cosine = jnp.sum(x * y, axis=1).mean()
-    return jaccard(found, expected), mrr(found, jnp.arange(len(x))), cosine
+    metrics, names = ("jaccard", "mrr", "cosine", "p_at_1"), list(spaces)
+    found = _correspondence(tuple(spaces.values()), k)
+    return {
+        (names[source], names[target]): dict(zip(metrics, values, strict=False))
+        for (source, target), values in found.items()
+    }
 
 
 @partial(jax.jit, static_argnames="k")
-def _csls_precision(x, y, reverse, k):
-    first = csls_top_k(x, y, 1, k, key_hubness=reverse.mean(axis=1))[1]
-    return precision_at_k(first, jnp.arange(len(x)), 1)
+def _correspondence(spaces: tuple[Array, ...], k: int) -> dict[tuple[int, int], tuple]:
+    """The metrics of each pair of spaces, numbered, in one program."""
+    numbers, items = range(len(spaces)), jnp.arange(len(spaces[0]))
+    pairs = [(i, j) for i in numbers for j in numbers if spaces[i].shape[1] == spaces[j].shape[1]]
+    lists = {(i, j): top_k(spaces[i], spaces[j], min(k, len(items))) for i, j in pairs}
+    measured = {}
+    for i, j in pairs:
+        x, y, found = spaces[i], spaces[j], lists[i, j][1]
+        cosine = jnp.sum(x * y, axis=1).mean()
+        measured[i, j] = jaccard(found, lists[j, j][1]), mrr(found, items), cosine
+        if i != j:
+            hubness = lists[j, i][0].mean(axis=1)
+            first = csls_top_k(x, y, 1, k, key_hubness=hubness)[1]
+            measured[i, j] += (precision_at_k(first, items, 1),)
+    return measured
 
 
 @jax.jit
