@@ -62,16 +62,18 @@ def across_images(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
 def stitch(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Zero-shot stitching of two text encoders (Tables 2 and 6)."""
-    grid = runner.grid(config)
     values = settings(stitching.Settings, config)
-    spaces, rows, failed = stitching.run(grid, values, work, cache)
-    rows = [stitching_report.named(row, grid, spaces) for row in rows]
-    means = stitching_report.tables(rows, num_anchors=grid.num_anchors, failed=failed)
-    tables = means | stitching_report.tables_by_direction(rows)
-    figures = stitching_report.figures(rows, grid, work, spaces)
-    end = f"\n\n{stitching_report.NOTES}"
-    report.finish(work, rows, joined(tables) + end, figures)
-    return joined(means) + end
+    rows, failed = [], []
+    for pair in config.pairs:
+        source, target = space_pairs.names(pair)
+        grid = runner.grid(config, source=source, target=target)
+        prefix = f"{space_pairs.file_name(source, target)}-"
+        spaces, found, broken = stitching.run(grid, values, work, cache, prefix)
+        rows += [stitching_report.named(row, grid, spaces) for row in found]
+        failed += broken
+    tables = stitching_report.tables(rows, num_anchors=config.num_anchors, failed=failed)
+    text = f"{joined(tables)}\n\n{stitching_report.NOTES}"
+    return report.finish(work, rows, text, stitching_report.figures(rows))
 
 
 def describe_spaces(config: ConfigDict, work: Workdir, cache: Path) -> str:
