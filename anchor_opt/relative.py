@@ -172,11 +172,7 @@ def sample(
       UserError: there are more anchors than rows or more pairs than anchors.
     """
     num_rows = source.shape[0]
-    if not 0 <= num_pairs <= num_anchors <= num_rows:
-        raise UserError(
-            f"num_pairs={num_pairs}, num_anchors={num_anchors} and {num_rows} rows do not fit: "
-            "choose num_pairs <= num_anchors <= number of rows."
-        )
+    _check_sizes(num_pairs, num_anchors, num_rows)
     rng = np.random.default_rng(random_seed)
     anchors = rng.permutation(num_rows)[:num_anchors]
     order = rng.permutation(num_rows)  # row i of the shuffled space is item order[i]
@@ -208,8 +204,8 @@ def partly_shared(
     """Draws rows of two spaces, of which a fraction are the same items.
 
     Args:
-      source: preprocessed rows.
-      target: preprocessed rows; row i of both is the same item.
+      source: rows.
+      target: rows; row i of both is the same item.
       num_rows: number of rows n that are drawn of each space.
       shared: fraction of them, rounded, that are the same items; the anchors are among these, which
         are therefore at least k.
@@ -223,11 +219,7 @@ def partly_shared(
     Raises:
       UserError: there are more anchors than rows or more pairs than anchors.
     """
-    if not 0 <= num_pairs <= num_anchors <= num_rows:
-        raise UserError(
-            f"num_pairs={num_pairs}, num_anchors={num_anchors} and {num_rows} rows do not fit: "
-            "choose num_pairs <= num_anchors <= number of rows."
-        )
+    _check_sizes(num_pairs, num_anchors, num_rows)
     rng = np.random.default_rng(random_seed)
     both = max(round(shared * num_rows), num_anchors)
     items = rng.permutation(len(source))[: 2 * num_rows - both]
@@ -243,3 +235,11 @@ def partly_shared(
         target_pairs=truth[anchors[:num_pairs]],
         truth=truth,
     )
+
+
+def _check_sizes(num_pairs: int, num_anchors: int, num_rows: int) -> None:
+    if not 0 <= num_pairs <= num_anchors <= num_rows:
+        raise UserError(
+            f"num_pairs={num_pairs}, num_anchors={num_anchors} and {num_rows} rows do not fit: "
+            "choose num_pairs <= num_anchors <= number of rows."
+        )

@@ -133,9 +133,8 @@ def preprocessed(vectors: LabelledVectors) -> LabelledVectors:
 
 def shared_texts(grid: Grid, settings: Settings) -> int:
     """How many of its unlabelled texts an encoder shares with the other: all anchors at least."""
-    if settings.num_unlabelled == 0:
-        return 0
-    return max(round(settings.shared * settings.num_unlabelled), grid.num_anchors)
+    count = max(round(settings.shared * settings.num_unlabelled), grid.num_anchors)
+    return min(count, settings.num_unlabelled)
 
 
 def sample_problem(

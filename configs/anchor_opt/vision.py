@@ -2,9 +2,9 @@
 
   python -m anchor_opt.main --config=configs/anchor_opt/vision.py --workdir=runs/vision
 
-Three pretrained encoders of 2,000 of the 10,000 test images of Fashion-MNIST, so that all methods and
-random seeds take less than half an hour on one core; the paper has about 20,000 images. Two small
-vision transformers that are trained here, on digits:
+Three pretrained encoders of 2,000 of the 10,000 test images of Fashion-MNIST: with 10,000 the
+methods and random seeds would take many hours on one core. The paper has about 20,000 images. Two
+small vision transformers that are trained here, on digits:
 
   --config.pairs=vit_wide:vit_narrow --config.dataset=mnist_5k --config.test_split=test
 """
