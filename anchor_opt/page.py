@@ -76,14 +76,14 @@ HEADLINES = (
     ),
     _headline(  # source: the encoder; target: the decoder
         "F1 of zero-shot stitching",
-        "stitching",
+        "stitching_imdb",
         "f1",
-        "wordllama",
-        "minilm",
-        optimised="minilm",
+        "glove",
+        "minilm_input",
+        optimised="glove",
         head="published",
     ),
-    _headline("MRR across two image encoders", "vision", "mrr", "vit_wide", "vit_narrow"),
+    _headline("MRR across two image encoders", "vision_small", "mrr", "vit_wide", "vit_narrow"),
 )
 
 
