@@ -1,13 +1,14 @@
 """The experiments: data, methods, metrics, report. Each returns the table for the terminal."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
@@ -42,36 +43,48 @@ def retrieval(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Retrieval across two word spaces (Tables 1, 4, 5): every method, both directions."""
     data = _words(config, config.num_words, cache)
     groups = retrieval_report.word_groups(config.figure_words, data.names, data.source)
-    return _retrieval(
-        config.experiment, runner.grid(config), work, data, groups, paired_spaces.SPACES
-    )
+    grid, proxies = runner.grid(config), paired_spaces.SPACES
+    found = _retrieval(config.experiment, grid, work, data, groups, proxies)
+    return _report(work, *found, num_anchors=grid.num_anchors)
 
 
 def across_images(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """Retrieval across two encoders of the same images (Table 7)."""
+    """Retrieval across pairs of encoders of the same images (Table 7)."""
     encoders = {name: settings(vision.Encoder, one) for name, one in config.encoders.items()}
-    encoded = vision.load(settings(vision.Settings, config, encoders=encoders), work, cache)
-    # The tables name the files that took the place of encoders.
-    source, target = encoded.encoders
-    grid = dataclasses.replace(runner.grid(config), source=source, target=target)
-    pair, labels, notes = encoded.pair, encoded.labels, encoded.notes
-    groups = {} if labels is None else retrieval_report.class_groups(labels, pair.source)
+    values = settings(vision.Settings, config, encoders=encoders)
     proxies = [*encoders, *paired_spaces.SPACES]
-    return _retrieval(config.experiment, grid, work, pair, groups, proxies, notes)
+    rows, failed, figures, notes = [], [], {}, {}
+    for pair in config.pairs:
+        source, target = space_pairs.names(pair)
+        grid = runner.grid(config, source=source, target=target)
+        encoded = vision.load((source, target), values, work, cache)
+        space, labels = encoded.pair.source, encoded.labels
+        groups = {} if labels is None else retrieval_report.class_groups(labels, space)
+        prefix = f"{space_pairs.file_name(source, target)}-"
+        found, broken, drawn = _retrieval(
+            config.experiment, grid, work, encoded.pair, groups, proxies, prefix
+        )
+        rows += found
+        failed += broken
+        figures |= drawn
+        notes |= dict.fromkeys(encoded.notes)
+    return _report(work, rows, failed, figures, num_anchors=config.num_anchors, notes=notes)
 
 
 def stitch(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Zero-shot stitching of two text encoders (Tables 2 and 6)."""
-    grid = runner.grid(config)
     values = settings(stitching.Settings, config)
-    spaces, rows, failed = stitching.run(grid, values, work, cache)
-    rows = [stitching_report.named(row, grid, spaces) for row in rows]
-    means = stitching_report.tables(rows, num_anchors=grid.num_anchors, failed=failed)
-    tables = means | stitching_report.tables_by_direction(rows)
-    figures = stitching_report.figures(rows, grid, work, spaces)
-    end = f"\n\n{stitching_report.NOTES}"
-    report.finish(work, rows, joined(tables) + end, figures)
-    return joined(means) + end
+    rows, failed = [], []
+    for pair in config.pairs:
+        source, target = space_pairs.names(pair)
+        grid = runner.grid(config, source=source, target=target)
+        prefix = f"{space_pairs.file_name(source, target)}-"
+        spaces, found, broken = stitching.run(grid, values, work, cache, prefix)
+        rows += [stitching_report.named(row, grid, spaces) for row in found]
+        failed += broken
+    tables = stitching_report.tables(rows, num_anchors=config.num_anchors, failed=failed)
+    text = f"{joined(tables)}\n\n{stitching_report.NOTES}"
+    return report.finish(work, rows, text, stitching_report.figures(rows))
 
 
 def describe_spaces(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -115,13 +128,29 @@ def _retrieval(
     data: PairedSpaces,
     groups: Mapping[str, list[int]],
     proxies: Collection[str],
-    notes: str = "",
+    prefix: str = "",
+) -> tuple[list[Row], list[str], dict[str, Figure]]:
+    """The rows of one pair of spaces, the parts that failed, and the figures.
+
+    `groups` of items are coloured; `prefix` is that of the names of parts and figures.
+    """
+    spaces, rows, failed = _measured(grid, work, data, proxies, experiment, prefix)
+    figures = retrieval_report.retrieval_figures(grid, work, spaces, groups, rows, prefix)
+    return rows, failed, {prefix + name: figure for name, figure in figures.items()}
+
+
+def _report(
+    work: Workdir,
+    rows: Sequence[Row],
+    failed: Sequence[str],
+    figures: Mapping[str, Figure],
+    *,
+    num_anchors: int,
+    notes: Iterable[str] = (),
 ) -> str:
-    """Measures and reports; `groups` are coloured in the figure, `notes` say what the data are."""
-    spaces, rows, failed = _measured(grid, work, data, proxies, experiment)
-    across = retrieval_report.tables(rows, num_anchors=grid.num_anchors, failed=failed)
-    end = f"\n\n{retrieval_report.NOTES} {notes}"
-    figures = retrieval_report.retrieval_figures(grid, work, spaces, groups, rows)
+    """Writes the results, with notes that say what the data are; returns the main tables."""
+    across = retrieval_report.tables(rows, num_anchors=num_anchors, failed=failed)
+    end = "\n\n" + " ".join([retrieval_report.NOTES, *notes])
     report.finish(work, rows, joined(across | retrieval_report.tables_within(rows)) + end, figures)
     return joined(across) + end
 
@@ -132,13 +161,14 @@ def _measured(
     data: PairedSpaces,
     proxies: Collection[str],
     experiment: str,
+    prefix: str,
 ) -> tuple[Spaces, list[Row], list[str]]:
     """The preprocessed spaces, the rows of results.json, and the parts that failed.
 
     `proxies` are names of spaces that take the place of the paper's.
     """
     spaces = {role: preprocess(getattr(data, role)) for role in ROLES}
-    measured, failed = _collect(grid, work, spaces, data)
+    measured, failed = _collect(grid, work, spaces, data, prefix)
     rows = report.summarise(
         measured,
         dataset=f"{grid.source} -> {grid.target}",
@@ -151,11 +181,11 @@ def _measured(
 
 
 def _collect(
-    grid: Grid, work: Workdir, spaces: Spaces, data: PairedSpaces
+    grid: Grid, work: Workdir, spaces: Spaces, data: PairedSpaces, prefix: str
 ) -> tuple[list[dict], list[str]]:
     """Measurements, whose spaces are named by their roles, and the parts that failed."""
     k, names = grid.settings.k, data.names
-    absolute = work.part("absolute", lambda: _metrics(spaces, k, "absolute"))
+    absolute = work.part(f"{prefix}absolute", lambda: _metrics(spaces, k, "absolute"))
 
     def problem(role: str, random_seed: int) -> Problem:
         ranks = data.ranks if role == "target" or data.ranks is None else data.ranks[::-1]
@@ -191,7 +221,7 @@ def _collect(
             notes["rejected_pairs"] = [names[row] for row in pairs]
         return {"rows": rows, "notes": notes}
 
-    measured, failed = runner.collect(grid, work, problem, measure)
+    measured, failed = runner.collect(grid, work, problem, measure, prefix)
     # The metrics of the absolute vectors stand beside every method's, as in the paper.
     runs = {(r["method"], r["labels"]["optimised"], r["random_seed"]): None for r in measured}
     for method, role, random_seed in runs:

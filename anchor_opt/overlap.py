@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from anchor_opt import bootstrap, runner
 from anchor_opt.methods import METHODS, READ_TRUTH
-from anchor_opt.relative import Problem, Run, unit_relative
+from anchor_opt.relative import Problem, Run, partly_shared, unit_relative
 from anchor_opt.runner import METHOD_TITLES, rates
 from anchor_opt.search import success_probability
 from common import report, space_pairs
@@ -84,47 +84,6 @@ def overlap(config: ConfigDict, work: Workdir, cache: Path) -> str:
         figures["detector"] = detector_figure(searches, config.bootstrap.min_gain)
     text = f"{joined(tables(rows) | runner.failures(failed))}\n\n{NOTES}"
     return report.finish(work, rows, text, figures)
-
-
-def partly_shared(
-    source: Float[Array, "N d_source"],
-    target: Float[Array, "N d_target"],
-    *,
-    num_rows: int,
-    shared: float,
-    num_anchors: int,
-    num_pairs: int,
-    random_seed: int,
-) -> Problem:
-    """Draws rows of two spaces, of which a fraction are the same items.
-
-    Args:
-      source: preprocessed rows.
-      target: preprocessed rows; row i of both is the same item.
-      num_rows: number of rows n that are drawn of each space.
-      shared: fraction of them, rounded, that are the same items; anchors are among these.
-      num_anchors: k.
-      num_pairs: p.
-      random_seed: of the draw.
-
-    Returns:
-      A problem without ranks. `truth` is -1 for items that the target lacks.
-    """
-    rng = np.random.default_rng(random_seed)
-    both = round(shared * num_rows)
-    items = rng.permutation(len(source))[: 2 * num_rows - both]
-    order, target_order = rng.permutation(num_rows), rng.permutation(num_rows)
-    place = np.argsort(target_order)  # the row of the target that holds each of its items
-    truth = np.where(order < both, place[order], -1)
-    anchors = rng.permutation(np.flatnonzero(truth >= 0))[:num_anchors]
-    target_items = np.concatenate([items[:both], items[num_rows:]])
-    return Problem(
-        source=source[items[order]],
-        target=target[target_items[target_order]],
-        anchors=anchors,
-        target_pairs=truth[anchors[:num_pairs]],
-        truth=truth,
-    )
 
 
 def measure(problem: Problem, role: str, run: Run, method: str) -> dict:

@@ -78,12 +78,12 @@ HEADLINES = (
         "F1 of zero-shot stitching",
         "stitching",
         "f1",
-        "glove",
-        "minilm_input",
-        optimised="glove",
+        "wordllama",
+        "minilm",
+        optimised="minilm",
         head="published",
     ),
-    _headline("MRR across two image encoders", "vision", "mrr", "vit_wide", "vit_narrow"),
+    _headline("MRR across two image encoders", "vision_small", "mrr", "vit_wide", "vit_narrow"),
 )
 
 
@@ -103,6 +103,5 @@ def tables(record: Record) -> dict[str, str]:
     if record.config["experiment"] == "phase":
         return comparison_report.phase_tables(record.rows) | runner.failures(record.failed)
     if record.config["experiment"] == "stitching":
-        directions = stitching_report.tables_by_direction(record.rows)
-        return stitching_report.tables(record.rows, **given) | directions
+        return stitching_report.tables(record.rows, **given)
     return retrieval_report.tables(record.rows, **given)

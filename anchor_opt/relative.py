@@ -176,11 +176,7 @@ def sample(
       UserError: there are more anchors than rows or more pairs than anchors.
     """
     num_rows = source.shape[0]
-    if not 0 <= num_pairs <= num_anchors <= num_rows:
-        raise UserError(
-            f"num_pairs={num_pairs}, num_anchors={num_anchors} and {num_rows} rows do not fit: "
-            "choose num_pairs <= num_anchors <= number of rows."
-        )
+    _check_sizes(num_pairs, num_anchors, num_rows)
     rng = np.random.default_rng(random_seed)
     anchors = rng.permutation(num_rows)[:num_anchors]
     order = rng.permutation(num_rows)  # row i of the shuffled space is item order[i]
@@ -197,3 +193,57 @@ def sample(
         truth=truth,
         ranks=ranks and (ranks[0], ranks[1][order]),
     )
+
+
+def partly_shared(
+    source: Float[Array, "N d_source"],
+    target: Float[Array, "N d_target"],
+    *,
+    num_rows: int,
+    shared: float,
+    num_anchors: int,
+    num_pairs: int,
+    random_seed: int,
+) -> Problem:
+    """Draws rows of two spaces, of which a fraction are the same items.
+
+    Args:
+      source: rows.
+      target: rows; row i of both is the same item.
+      num_rows: number of rows n that are drawn of each space.
+      shared: fraction of them, rounded, that are the same items; the anchors are among these, which
+        are therefore at least k.
+      num_anchors: k.
+      num_pairs: p.
+      random_seed: of the draw.
+
+    Returns:
+      A problem without ranks. `truth` is -1 for items that the target lacks.
+
+    Raises:
+      UserError: there are more anchors than rows or more pairs than anchors.
+    """
+    _check_sizes(num_pairs, num_anchors, num_rows)
+    rng = np.random.default_rng(random_seed)
+    both = max(round(shared * num_rows), num_anchors)
+    items = rng.permutation(len(source))[: 2 * num_rows - both]
+    order, target_order = rng.permutation(num_rows), rng.permutation(num_rows)
+    place = np.argsort(target_order)  # the row of the target that holds each of its items
+    truth = np.where(order < both, place[order], -1)
+    anchors = rng.permutation(np.flatnonzero(truth >= 0))[:num_anchors]
+    target_items = np.concatenate([items[:both], items[num_rows:]])
+    return Problem(
+        source=source[items[order]],
+        target=target[target_items[target_order]],
+        anchors=anchors,
+        target_pairs=truth[anchors[:num_pairs]],
+        truth=truth,
+    )
+
+
+def _check_sizes(num_pairs: int, num_anchors: int, num_rows: int) -> None:
+    if not 0 <= num_pairs <= num_anchors <= num_rows:
+        raise UserError(
+            f"num_pairs={num_pairs}, num_anchors={num_anchors} and {num_rows} rows do not fit: "
+            "choose num_pairs <= num_anchors <= number of rows."
+        )

@@ -98,33 +98,34 @@ def published(experiment: str) -> Published:
 def tables(rows: Sequence[Row], *, num_anchors: int, failed: Sequence[str] = ()) -> dict[str, str]:
     """Title -> Markdown: retrieval between different spaces, a table for each direction."""
     found = {}
-    for (optimised, source, target), shown in _directions(rows).items():
+    for (optimised, _, source, target), shown in _directions(rows).items():
         if source != target:
             table = pivot(map(_line_of, shown), lines=LINES, paper=True, paper_digits=2)
             title = f"{source} -> {target}, anchors of {optimised} sought"
-            found[title] = f"{table}\n\n{caption(rows[0], num_anchors)}"
+            found[title] = f"{table}\n\n{caption(shown[0], num_anchors)}"
     return found | failures(failed) | rates(rows)
 
 
 def tables_within(rows: Sequence[Row]) -> dict[str, str]:
     """Title -> Markdown: retrieval within each space, by its relative vectors."""
     return {
-        f"Within {source}, anchors of {optimised} sought": pivot(
+        f"Within {source}, anchors of {optimised} sought ({dataset})": pivot(
             select(shown, representation="relative"), lines=LINES, paper=True, paper_digits=2
         )
-        for (optimised, source, target), shown in _directions(rows).items()
+        for (optimised, dataset, source, target), shown in _directions(rows).items()
         if source == target
     }
 
 
-def _directions(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
-    """(optimised, source, target) -> rows; the directions of one optimised space together."""
+def _directions(rows: Sequence[Row]) -> dict[tuple[str, str, str, str], list[Row]]:
+    """(optimised, dataset, source, target) -> rows; those of one optimised space together."""
     found = {optimised: {} for optimised in dict.fromkeys(row.get("optimised") for row in rows)}
     for row in rows:
         if row.get("representation") == "search":
             continue
-        found[row.get("optimised")].setdefault((row.source, row.target), []).append(row)
-    return {(o, *spaces): rows for o, each in found.items() for spaces, rows in each.items()}
+        key = (row.dataset, row.source, row.target)
+        found[row.get("optimised")].setdefault(key, []).append(row)
+    return {(o, *key): rows for o, each in found.items() for key, rows in each.items()}
 
 
 def _line_of(row: Row) -> Row:
@@ -153,17 +154,21 @@ def retrieval_figures(
     spaces: Mapping[str, Float[Array, "n d"]],
     groups: Mapping[str, list[int]],
     rows: Sequence[Row],
+    prefix: str = "",
 ) -> dict[str, Figure]:
-    """relative_spaces (as in the paper's Table 1), whose `groups` of rows are coloured, and mrr."""
+    """relative_spaces (as in the paper's Table 1), whose `groups` of rows are coloured, and mrr.
+
+    `prefix` is that of the parts' names.
+    """
     found = {}
     role = grid.optimise[0]
     items = f"{len(spaces['source']):,} items"
     title = f"{grid.source} and {grid.target}, {items}, anchors of {grid.name(role)} sought"
-    panels = runner.relative_panels(grid, work, role, spaces, spaces)
+    panels = runner.relative_panels(grid, work, role, spaces, prefix)
     if panels and groups:
         heading = f"Relative spaces by PCA: {title}"
         found["relative_spaces"] = scatter_grid(panels, (grid.source, grid.target), groups, heading)
-    lines = _mrr_lines(work, grid, role)
+    lines = _mrr_lines(work, grid, role, prefix)
     if lines:
         names = {"source": grid.name(other(role)), "target": grid.name(role)}
         wanted = {"metric": "mrr", "representation": "relative", "optimised": grid.name(role)}
@@ -176,13 +181,13 @@ def retrieval_figures(
     return found
 
 
-def _mrr_lines(work: Workdir, grid: Grid, role: str) -> dict:
+def _mrr_lines(work: Workdir, grid: Grid, role: str, prefix: str) -> dict:
     """Steps and MRR of each random seed; the stages of the bootstrap are put end to end."""
     records = [record for record in work.records() if "mrr" in record]
     lines = {}
     for method in runner.PUBLISHED_METHOD:
         for random_seed in grid.random_seeds:
-            part = runner.part_name(random_seed, role, method)
+            part = runner.part_name(random_seed, role, method, prefix)
             found = [r for r in records if r["part"].split("/")[0] == part]
             steps, offset = [], 0
             for record in found:

@@ -139,18 +139,22 @@ def keep_anchors(
     """Writes the anchors of a part to anchors/PART.npz, and gives the forms that are measured.
 
     The file holds source_rows [k], target_vectors [k, d] and target_rows [k], the rows nearest to
-    the vectors (line 10 of Algorithm 1). Rows are numbered as before the shuffle. Given names it
-    also holds source_names and target_names [k].
+    the vectors (line 10 of Algorithm 1). All rows are numbered as those of the source; -1 is a row
+    of the target whose item the source lacks. Given names it also holds source_names and
+    target_names [k].
 
     Returns:
       The 'continuous' anchors and the 'discrete' ones, which are their nearest rows; or None and
       the anchors, if these are rows already.
     """
     nearest = np.asarray(algorithm1.discretise(result.anchors, problem.target))
+    shared = np.flatnonzero(problem.truth >= 0)
+    item = np.full(len(problem.target), -1)
+    item[problem.truth[shared]] = shared
     kept = {
         "source_rows": problem.anchors[: len(nearest)],
         "target_vectors": np.asarray(result.anchors),
-        "target_rows": np.argsort(problem.truth)[nearest],
+        "target_rows": item[nearest],
     }
     if names is not None:
         for side in ROLES:
@@ -166,21 +170,21 @@ def relative_panels(
     grid: Grid,
     work: Workdir,
     role: str,
-    anchored: Mapping[str, Float[Array, "n d"]],
-    shown: Mapping[str, Float[Array, "m d"]],
+    spaces: Mapping[str, Float[Array, "n d"]],
+    prefix: str = "",
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """The relative rows of `shown` over each method's kept anchors, of the first random seed.
+    """The relative rows of both spaces over each method's kept anchors, of the first random seed.
 
-    The anchors are some of the rows `anchored`; those of the space in `role` were sought.
+    The anchors of the space in `role` were sought; `prefix` is that of the parts' names.
     """
     panels = {}
     for method, title in METHOD_TITLES.items():
         if method in grid.methods:
-            part = part_name(grid.random_seeds[0], role, method)
+            part = part_name(grid.random_seeds[0], role, method, prefix)
             kept = read_arrays(work.path / _anchors_file(part))
-            given = np.asarray(anchored[other(role)])[kept["source_rows"]]
+            given = np.asarray(spaces[other(role)])[kept["source_rows"]]
             anchors = {role: kept["target_vectors"], other(role): given}
-            panels[title] = tuple(unit(np.asarray(shown[r]) @ anchors[r].T) for r in ROLES)
+            panels[title] = tuple(unit(np.asarray(spaces[r]) @ anchors[r].T) for r in ROLES)
     return panels
 
 

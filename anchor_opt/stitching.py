@@ -1,7 +1,8 @@
 """Zero-shot stitching (Tables 2 and 6): a classifier trained on one encoder, used on another.
 
 A head is trained on the relative representations of one space, the decoder's, and tested on those
-of another, the encoder's. The two spaces share nothing but their parallel anchors.
+of another, the encoder's. The anchors of one space are sought with unlabelled texts from outside
+the task, or with the training texts themselves.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ import numpy as np
 
 from anchor_opt import head
 from anchor_opt.methods import METHODS
-from anchor_opt.relative import Problem, Run, sample, unit_relative
+from anchor_opt.relative import Problem, Run, partly_shared, sample, unit_relative
 from anchor_opt.runner import ROLES, Grid, collect, keep_anchors, other
 from common import report, train
 from common.data import labelled_vectors, text_encoders
@@ -35,6 +36,8 @@ class Settings:
     texts: str
     num_train: int
     num_test: int
+    num_unlabelled: int
+    shared: float
     max_pieces: int
     smoothing: float
     heads: tuple[str, ...]
@@ -42,18 +45,21 @@ class Settings:
 
 
 def run(
-    grid: Grid, settings: Settings, work: Workdir, cache: Path
+    grid: Grid, settings: Settings, work: Workdir, cache: Path, prefix: str = ""
 ) -> tuple[Spaces, list[report.Row], list[str]]:
     """Stitches two encoders' spaces: every method, decoder, encoder and head.
 
-    Returns the spaces, rows with roles in the place of names, and the parts that failed.
+    Returns the spaces, rows with roles in the place of names, and the parts that failed; `prefix`
+    is that of the parts' names.
     """
+    in_common = shared_texts(grid, settings)
     pair = labelled_vectors.load(
         grid.source,
         grid.target,
         texts=settings.texts,
         num_train=settings.num_train,
         num_test=settings.num_test,
+        num_unlabelled=2 * settings.num_unlabelled - in_common,
         max_pieces=settings.max_pieces,
         smoothing=settings.smoothing,
         cache=cache,
@@ -79,7 +85,7 @@ def run(
     )
     measured = []
     for random_seed in grid.random_seeds:  # heads on the vectors themselves, without anchors
-        part = f"run{random_seed}-absolute"
+        part = f"{prefix}run{random_seed}-absolute"
         parts = {role: f"{part}/{role}" for role in ROLES}
         rows = work.part(part, partial(train_heads, spaces, parts, random_seed=random_seed))
         train.forget_checkpoints(work, part)
@@ -89,11 +95,16 @@ def run(
         measured += rows
 
     def problem(optimised: str, random_seed: int) -> Problem:
-        return sample_problem(spaces[other(optimised)], spaces[optimised], grid, random_seed)
+        both = spaces[other(optimised)], spaces[optimised]
+        return sample_problem(*both, grid, settings, random_seed)
 
-    found, failed = collect(grid, work, problem, partial(_measure, spaces, train_heads))
+    measure = partial(_measure, spaces, train_heads)
+    found, failed = collect(grid, work, problem, measure, prefix)
     for random_seed, role in itertools.product(grid.random_seeds, grid.optimise):
-        train.forget_checkpoints(work, f"run{random_seed}-{role}-shared")
+        train.forget_checkpoints(work, f"{prefix}run{random_seed}-{role}-shared")
+    pools = {}
+    if all(space.unlabelled is not None for space in spaces.values()):
+        pools = {"num_unlabelled": settings.num_unlabelled, "shared": in_common}
     proxy = any(grid.name(role) in text_encoders.ENCODERS for role in ROLES)
     rows = report.summarise(
         measured + found,
@@ -101,12 +112,16 @@ def run(
         dataset=settings.texts if proxy else f"{grid.source}, {grid.target}",
         num_pairs=grid.num_pairs,
         proxy=proxy,
+        labels=pools,
     )
     return spaces, rows, failed
 
 
 def preprocessed(vectors: LabelledVectors) -> LabelledVectors:
-    """Unit rows, centred by the mean of the training rows, unit rows again."""
+    """Unit rows, centred by the mean of the training rows, unit rows again.
+
+    Unlabelled texts are left as they are: see `sample_problem`.
+    """
     train_rows = jnp.asarray(vectors.train)
     anchors = vectors.anchors
     return vectors._replace(
@@ -116,16 +131,39 @@ def preprocessed(vectors: LabelledVectors) -> LabelledVectors:
     )
 
 
+def shared_texts(grid: Grid, settings: Settings) -> int:
+    """How many of its unlabelled texts an encoder shares with the other: all anchors at least."""
+    count = max(round(settings.shared * settings.num_unlabelled), grid.num_anchors)
+    return min(count, settings.num_unlabelled)
+
+
 def sample_problem(
-    source: LabelledVectors, target: LabelledVectors, grid: Grid, random_seed: int
+    source: LabelledVectors,
+    target: LabelledVectors,
+    grid: Grid,
+    settings: Settings,
+    random_seed: int,
 ) -> Problem:
     """The problem of finding anchors of `target`, parallel to anchors of `source`.
 
-    Anchors are drawn from the training texts, which both spaces share. If the spaces have anchors
-    of their own, their training texts are different ones: the given anchors are then put before
-    the training texts of each space, and `truth` is right for these anchors only.
+    If both spaces have unlabelled texts, these alone are searched, and anchors are some of those
+    that the spaces share. They have a mean of their own in each space, which is subtracted.
+    Otherwise anchors are drawn from the training texts, which both spaces share. If the spaces have
+    anchors of their own, their training texts are different ones: the given anchors are then put
+    before the training texts of each space, and `truth` is right for these anchors only.
     """
     sizes = {"num_anchors": grid.num_anchors, "num_pairs": grid.num_pairs}
+    if source.unlabelled is not None and target.unlabelled is not None:
+        drawn = partly_shared(
+            source.unlabelled,
+            target.unlabelled,
+            num_rows=settings.num_unlabelled,
+            shared=shared_texts(grid, settings) / settings.num_unlabelled,
+            **sizes,
+            random_seed=random_seed,
+        )
+        rows = (preprocess(jnp.asarray(rows)) for rows in (drawn.source, drawn.target))
+        return drawn._replace(**dict(zip(ROLES, rows, strict=True)))
     if source.anchors is None:
         return sample(source.train, target.train, **sizes, random_seed=random_seed)
     num_rows = min(len(source.train), len(target.train))

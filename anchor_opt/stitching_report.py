@@ -2,21 +2,21 @@
 
 In a row `source` is the encoder, which gives the test vectors, and `target` the decoder, on whose
 vectors the head was trained. Labels: `head`, its form; `representation`, relative or absolute;
-`optimised`, the space whose anchors are sought; `num_train`, training texts of the decoder.
+`optimised`, the space whose anchors are sought, and `given`, the other one; `num_train`, training
+texts of the decoder; `num_unlabelled`, unlabelled texts of each space, and `shared`, those of them
+that both have.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from anchor_opt.runner import NEIGHBOURS, PUBLISHED_METHOD, ROLES, Grid, failures, relative_panels
+from anchor_opt.runner import METHOD_TITLES, PUBLISHED_METHOD, Grid, failures, other
 from common.data.labelled_vectors import LabelledVectors
-from common.report import Row, bars, pivot, scatter_grid, select, summarise
-from common.retrieval import top_k
-from common.workdir import Workdir
+from common.report import TITLES, Row, markdown, pivot, plus_minus, select, small_multiples
 
 # Table 6, the same in both arXiv versions; Table 2 is its part between the languages. The data are
 # Amazon reviews in English (en) and Spanish (es), five classes; weighted F1 and MAE of the class,
@@ -35,17 +35,17 @@ _DIRECTIONS = ((True, True), (True, False), (False, True), (False, False))
 # The paper's row of its method stands beside the published algorithm and beside our bootstrap.
 _PAPER_ROWS = {"gt": "gt", "seed": "seed"} | dict.fromkeys(PUBLISHED_METHOD, "ao")
 
-LINES = {"head": "Head", "method": "Method", "anchors": "Anchors"}
+LINES = {"given": "Anchors given", "optimised": "Anchors sought", "target": "Head trained on"}
 NOTES = (
-    "Decoder: the encoder on whose vectors the head was trained; encoder: the one that gives the "
-    "test vectors. F1 is weighted by class size; MAE is of the class index (with two classes, the "
-    "error rate); MRR is of the training texts across the relative spaces. Head published: that of "
-    "the paper's code, which normalises features over the whole test set; inductive: with a "
-    "LayerNorm instead, so that each text is classified independently. absolute: without anchors, "
-    "only between spaces of one dimension. lstsq_truth: least squares on the true pairing. "
-    "discrete: each anchor replaced by its nearest training text (Algorithm 1, line 10). The "
-    "paper's row of its method stands beside algorithm1_printed and algorithm1, the published "
-    "method as printed and with a small start, and beside bootstrap, which is ours."
+    "The head is trained on the vectors of one encoder and tested on those of the other one, or of "
+    "the same. F1 is weighted by class size; MAE is of the class index (with two classes, the "
+    "error rate; the classes of BBC have no order); MRR is of the training texts across the "
+    "relative spaces. Head published: that of the paper's code, which normalises features over the "
+    "whole test set; inductive: with a LayerNorm instead, so that each text is classified "
+    "independently. absolute: without anchors, only between spaces of one dimension. lstsq_truth: "
+    "least squares on the true pairs. discrete: each anchor replaced by the nearest of the texts "
+    "among which it was sought (Algorithm 1, line 10). Algorithm 1 is the published method with a "
+    "small start; the bootstrap is ours."
 )
 
 
@@ -67,7 +67,7 @@ def named(row: Row, grid: Grid, spaces: Mapping[str, LabelledVectors]) -> Row:
     value, names = None, {}
     if optimised:
         value = published(row.method, decoder == optimised, encoder == optimised, row.metric)
-        names = {"optimised": grid.name(optimised)}
+        names = {"optimised": grid.name(optimised), "given": grid.name(other(optimised))}
     return dataclasses.replace(
         row,
         source=grid.name(encoder),
@@ -82,88 +82,71 @@ def named(row: Row, grid: Grid, spaces: Mapping[str, LabelledVectors]) -> Row:
 
 
 def tables(rows: Sequence[Row], *, num_anchors: int, failed: Sequence[str] = ()) -> dict[str, str]:
-    """Title -> Markdown: stitching between different spaces, the mean over both directions."""
+    """Title -> Markdown: a line for each pair and direction, a column for each method."""
     found = {}
-    for optimised, shown in _by_optimised(rows).items():
-        crossed = [row for row in shown if row.source != row.target]
-        title = f"Stitching, mean of both directions, anchors of {optimised} sought"
-        caption = _caption(crossed, num_anchors)
-        found[title] = f"{pivot(_means(crossed), lines=LINES)}\n\n{caption}"
-    return found | failures(failed)
+    crossed = [row for row in rows if row.source != row.target]
+    within = [row for row in rows if row.source == row.target and row.get("optimised")]
+    forms = dict.fromkeys(row.get("head") for row in rows if row.get("head"))
+    for number, form in enumerate(forms):
+        for title, shown, discrete, metric in (
+            ("F1 on the other encoder", crossed, False, "f1"),
+            ("F1 on the other encoder, discrete anchors", crossed, True, "f1"),
+            ("MAE on the other encoder", crossed, False, "mae"),
+            ("F1 on the same encoder", within, False, "f1"),
+        )[: 1 if number else None]:  # of the first head in full
+            cells = select(shown, head=form, metric=metric)
+            found[f"{title}, head {form}"] = _by_method(cells, discrete)
+    if ranks := _by_method(select(crossed, metric="mrr"), False):
+        found["MRR of the training texts"] = ranks
+    found = {title: table for title, table in found.items() if table}
+    if found:
+        found[next(iter(found))] += f"\n\n{_caption(crossed, num_anchors)}"
+    return found | {f"The paper: {PAPER_DATASET}": _paper()} | failures(failed)
 
 
-def tables_by_direction(rows: Sequence[Row]) -> dict[str, str]:
-    """Title -> Markdown: a table for each decoder and encoder, stitched ones first."""
-    found = {}
-    for optimised, shown in _by_optimised(rows).items():
-        directions = dict.fromkeys((row.target, row.source) for row in shown if row.metric == "f1")
-        for decoder, encoder in sorted(directions, key=lambda spaces: spaces[0] == spaces[1]):
-            title = f"Decoder {decoder}, encoder {encoder}, anchors of {optimised} sought"
-            cells = select(shown, target=decoder, source=encoder)
-            cells = [row for row in cells if row.metric != "mrr"]
-            found[title] = pivot(cells, lines=LINES, paper=True, paper_digits=2)
-    return found
+def _by_method(rows: Sequence[Row], discrete: bool) -> str:
+    """Rows with or without discrete anchors; empty if there are none."""
+    shown = [row for row in rows if (row.anchors == "discrete") == discrete]
+    return pivot(shown, lines=LINES, columns="method", titles=METHOD_TITLES) if shown else ""
 
 
-def _by_optimised(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Space whose anchors are sought -> its rows, and those of the absolute vectors."""
-    names = filter(None, dict.fromkeys(row.get("optimised") for row in rows))
-    return {n: [row for row in rows if row.get("optimised") in (n, None)] for n in names}
+def _paper() -> str:
+    """Table 6 of the paper; its method is AO."""
+    body = []
+    for place, (decoder, encoder) in enumerate(itertools.product(("en", "es"), repeat=2)):
+        values = [value[place] for value in _TABLE_6.values()]
+        body.append([decoder, encoder, *(plus_minus(*value, digits=2) for value in values)])
+    header = [f"{method.upper()}: {TITLES[metric]}" for method, metric in _TABLE_6]
+    return markdown(("Decoder", "Encoder", *header), body)
 
 
 def _caption(rows: Sequence[Row], num_anchors: int) -> str:
     row = next(row for row in rows if row.metric == "f1")
-    proxy = ", a proxy for Amazon reviews and two RoBERTas" if row.proxy else ""
     runs = f"{row.num_runs} random runs" if row.num_runs > 1 else "one random run"
+    anchors = "the training texts"
+    if texts := row.get("num_unlabelled"):
+        anchors = (
+            f"{texts:,} sentences of reviews for each encoder, {row.get('shared'):,} of them "
+            "in both"
+        )
     return (
-        f"Ours: {row.dataset}{proxy}; {row.get('num_train'):,} training and {row.num_items:,} test "
-        f"texts, {row.num_pairs} known pairs, {num_anchors} anchors, {runs}. "
-        f"Paper: {PAPER_DATASET}, English in the place of {row.get('optimised')}."
+        f"{row.dataset}{', in the place of Amazon reviews' if row.proxy else ''}: "
+        f"{row.get('num_train'):,} training and {row.num_items:,} test texts; {num_anchors} "
+        f"anchors, {row.num_pairs} of them in known pairs, from {anchors}; mean and standard "
+        f"deviation over {runs}."
     )
 
 
-def _means(rows: Sequence[Row]) -> list[Row]:
-    """Rows averaged over the two directions; each head's with the MRR, which depends on no head."""
-    forms = dict.fromkeys(row.get("head") for row in rows if row.get("head"))
-    measured = [
-        {"method": row.method, "anchors": row.anchors, "metric": row.metric, "value": row.mean}
-        | {"labels": {"head": form}}
-        for form in forms
-        for row in rows
-        if row.get("head") in (form, None)
-    ]
-    means = summarise(measured, experiment=rows[0].experiment, dataset=rows[0].dataset)
-    # The deviation between the two directions is not one between random runs.
-    return [dataclasses.replace(row, num_runs=1) for row in means]
-
-
-def figures(
-    rows: Sequence[Row], grid: Grid, work: Workdir, spaces: Mapping[str, LabelledVectors]
-) -> dict[str, Figure]:
-    """`f1`, and `relative_spaces` if both spaces hold the same texts; `spaces` by their roles."""
-    role = grid.optimise[0]
-    title = " and ".join(Path(grid.name(role)).stem for role in ROLES)
-    title += f", anchors of the {role} sought"
-    crossed = [(grid.source, grid.target), (grid.target, grid.source)]
-    directions = [*crossed, (grid.source, grid.source), (grid.target, grid.target)]
+def figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """`f1`: for each pair the published head's F1 by method, in both directions."""
     panels: dict[str, dict[str, list]] = {}
-    for row in select(rows, metric="f1", optimised=grid.name(role)):
-        if row.anchors != "discrete":
-            methods = panels.setdefault(f"weighted F1, head {row.get('head')}", {})
-            values = methods.setdefault(row.method, [(np.nan, 0.0)] * len(directions))
-            values[directions.index((row.target, row.source))] = row.mean, row.std
-    groups = [f"{Path(decoder).stem}\n→ {Path(encoder).stem}" for decoder, encoder in directions]
-    found = {"f1": bars(panels, groups, f"Trained on → tested on: {title}")}
-    if spaces["source"].anchors is None:
-        train = {name: space.train for name, space in spaces.items()}
-        test = {name: space.test for name, space in spaces.items()}
-        if panels := relative_panels(grid, work, role, train, test):
-            near = top_k(test["source"][:6], test["source"], NEIGHBOURS)[1]
-            groups = {f"near text {i}": list(rows) for i, rows in enumerate(np.asarray(near))}
-            found["relative_spaces"] = scatter_grid(
-                panels,
-                (grid.source, grid.target),
-                groups,
-                f"Relative spaces of test texts: {title}",
-            )
-    return found
+    crossed = [row for row in select(rows, metric="f1", head="published") if row.get("optimised")]
+    for row in crossed:
+        if row.source != row.target and row.anchors != "discrete":
+            sought = row.get("optimised")
+            given = row.source if row.target == sought else row.target
+            panel = panels.setdefault(f"{Path(given).stem} and {Path(sought).stem}", {})
+            decoder = "sought" if row.target == sought else "given"
+            line = panel.setdefault(f"trained where the anchors are {decoder}", [])
+            line.append((METHOD_TITLES.get(row.method, row.method), row.mean, row.std))
+    return {"f1": small_multiples(panels, {}, "F1 on the other encoder", "")} if panels else {}

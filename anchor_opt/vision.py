@@ -44,10 +44,6 @@ class Settings:
     dataset: str
     train_split: str
     test_split: str
-    source: str
-    target: str
-    source_features: str
-    target_features: str
     encoders: Mapping[str, Encoder]
     patch: int
     training: vit.Training
@@ -57,36 +53,37 @@ class EncodedImages(NamedTuple):
     """The test images in the two spaces."""
 
     pair: PairedSpaces  # row i of both is the same image
-    encoders: tuple[str, str]  # names of source and target: of an encoder, or the file in its place
-    labels: Int[np.ndarray, " n"] | None  # None if both encoders are replaced by features
-    notes: str  # sentences on the images and on each encoder
+    labels: Int[np.ndarray, " n"] | None  # None if both are files of features
+    notes: tuple[str, ...]  # sentences on the images and on each encoder
 
 
-def load(settings: Settings, work: Workdir, cache: Path) -> EncodedImages:
+def load(names: tuple[str, str], settings: Settings, work: Workdir, cache: Path) -> EncodedImages:
     """Encodes the test images with both encoders, or reads the user's own features.
 
     Checkpoints of a training are kept in the run's folder, its result in the cache.
+
+    Args:
+      names: of source and target: of an encoder, or the path of a file of features.
+      settings: data and encoders.
+      work: the run's folder.
+      cache: the cache directory.
 
     Raises:
       UserError: an unknown encoder or image set, files that can't be read, spaces of different
         numbers of images, or sizes that do not fit.
     """
-    files = settings.source_features, settings.target_features
-    names = files[0] or settings.source, files[1] or settings.target
+    files = [bool(Path(name).suffix) for name in names]
     split, labels, notes = "row", None, []
     if not all(files):
-        trained_on, test = (
-            images.load(settings.dataset, part, cache)
-            for part in (settings.train_split, settings.test_split)
-        )
+        test = images.load(settings.dataset, settings.test_split, cache)
         split, labels = test.split, test.labels
         notes.append(f"Images: {settings.dataset}, {split}.")
     spaces = []
-    for name, file in zip(names, files, strict=True):
-        if file:
-            spaces.append(vector_files.read(Path(file), progress=True).vectors)
+    for name, is_file in zip(names, files, strict=True):
+        if is_file:
+            spaces.append(vector_files.read(Path(name), progress=True).vectors)
         else:
-            space, note = _encode(name, settings, trained_on, test, work, cache)
+            space, note = _encode(name, settings, test, work, cache)
             spaces.append(space)
             notes.append(note)
     if len(spaces[0]) != len(spaces[1]):
@@ -95,15 +92,15 @@ def load(settings: Settings, work: Workdir, cache: Path) -> EncodedImages:
             "has to be the same image."
         )
     rows = [f"{split} {i}" for i in range(len(spaces[0]))]
-    return EncodedImages(PairedSpaces(rows, *spaces), names, labels, " ".join(notes))
+    return EncodedImages(PairedSpaces(rows, *spaces), labels, tuple(notes))
 
 
 def _encode(
-    name: str, settings: Settings, data: Images, test: Images, work: Workdir, cache: Path
+    name: str, settings: Settings, test: Images, work: Workdir, cache: Path
 ) -> tuple[Float[np.ndarray, "n d"], str]:
     """The test images as an encoder represents them, and a sentence about the encoder.
 
-    It is pretrained, or trained on `data`, unless the cache holds its parameters.
+    It is pretrained, or trained here unless the cache holds its parameters.
     """
     if name in image_features.ENCODERS:
         features = image_features.encode(name, test.images, cache)
@@ -112,6 +109,7 @@ def _encode(
         known = ", ".join([*settings.encoders, *image_features.ENCODERS])
         raise UserError(f"There is no encoder '{name}': choose one of {known}.")
     encoder = settings.encoders[name]
+    data = images.load(settings.dataset, settings.train_split, cache)
     height, width, channels = data.images.shape[1:]
     if encoder.width % encoder.heads or height % settings.patch or width % settings.patch:
         raise UserError(

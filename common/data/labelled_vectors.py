@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from common.data import numpy_files, reviews, text_encoders
+from common.data import bbc, numpy_files, reviews, sentences, text_encoders
+from common.data.reviews import LabelledTexts
 from common.data.vector_files import as_vectors, check_rows
 from common.errors import UserError
 
@@ -25,6 +26,7 @@ class LabelledVectors(NamedTuple):
       train_labels: class index of each training text.
       test_labels: class index of each test text.
       anchors: vectors of the given anchors, or None if row i of both encoders is the same text.
+      unlabelled: vectors of texts outside the task, row i of both encoders the same text; or None.
     """
 
     train: Float[np.ndarray, "n d"]
@@ -32,6 +34,7 @@ class LabelledVectors(NamedTuple):
     train_labels: Int[np.ndarray, " n"]
     test_labels: Int[np.ndarray, " m"]
     anchors: Float[np.ndarray, "k d"] | None = None
+    unlabelled: Float[np.ndarray, "u d"] | None = None
 
 
 class LabelledPair(NamedTuple):
@@ -49,6 +52,7 @@ def load(
     texts: str,
     num_train: int,
     num_test: int,
+    num_unlabelled: int = 0,
     max_pieces: int,
     smoothing: float,
     cache: Path,
@@ -58,9 +62,11 @@ def load(
     Args:
       source: name of an encoder (`common/data/text_encoders.py`) or path of an .npz.
       target: as `source`.
-      texts: name of the set of texts (`common/data/reviews.py`) for encoders by name.
+      texts: name of the set of texts for encoders by name: 'bbc', five classes of news, headline
+        and body, or one of `common/data/reviews.py`.
       num_train: number of training texts of that set, the same random ones in every run.
       num_test: number of test texts of that set.
+      num_unlabelled: number of sentences of reviews that encoders by name encode as well.
       max_pieces: see `text_encoders.encode`.
       smoothing: see `text_encoders.encode`.
       cache: the cache directory.
@@ -72,7 +78,7 @@ def load(
     pair = []
     for name in (source, target):
         if name in text_encoders.ENCODERS:
-            data = reviews.load(texts, cache)
+            data = _texts(texts, cache)
             if num_train + num_test > len(data.texts):
                 raise UserError(
                     f"num_train={num_train} and num_test={num_test} are too many: '{texts}' has "
@@ -85,7 +91,11 @@ def load(
             )
             train, test = vectors[:num_train], vectors[num_train:]
             labels = data.labels[rows]
-            pair.append(LabelledVectors(train, test, labels[:num_train], labels[num_train:]))
+            encoded = LabelledVectors(train, test, labels[:num_train], labels[num_train:])
+            if num_unlabelled:
+                found = sentences.of_reviews(name, num_unlabelled, cache, smoothing)
+                encoded = encoded._replace(unlabelled=found)
+            pair.append(encoded)
         elif Path(name).exists():
             pair.append(_read(Path(name)))
         else:
@@ -110,6 +120,17 @@ def load(
     return LabelledPair(*indexed, classes.tolist())
 
 
+def _texts(name: str, cache: Path) -> LabelledTexts:
+    if name in reviews.SOURCES:
+        return reviews.load(name, cache)
+    if name != "bbc":
+        known = ", ".join(("bbc", *reviews.SOURCES))
+        raise UserError(f"No set of texts is called '{name}': choose one of {known}.")
+    articles = bbc.load(cache)
+    texts = map("\n".join, zip(articles.headlines, articles.bodies, strict=True))
+    return LabelledTexts(list(texts), articles.labels)
+
+
 def _paired(source: LabelledVectors, target: LabelledVectors) -> bool:
     """Whether as many anchors are given in both, or neither has any and all labels are equal."""
     if source.anchors is not None and target.anchors is not None:
@@ -122,7 +143,7 @@ def _paired(source: LabelledVectors, target: LabelledVectors) -> bool:
 
 def _read(path: Path) -> LabelledVectors:
     try:
-        arrays = numpy_files.npz(path, LabelledVectors._fields)
+        arrays = numpy_files.npz(path, LabelledVectors._fields[:5])
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is no .npz file of plain arrays: use np.savez.") from error
     vectors = [name for name in ("train", "test", "anchors") if name in arrays]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow_datasets as tfds
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from common.data import bbc, reviews, text_encoders
@@ -111,9 +111,35 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
         raise UserError(
             f"No space of sentences is called '{name}': choose one of {', '.join(SPACES)}."
         )
-    texts = load_texts(cache).texts
-    num_rows = len(texts[:max_rows])
-    # Whole shards are encoded, so that those of a smaller number serve a larger one.
+    texts = load_texts(cache).texts[:max_rows]
+    return Space(texts, _encode(SPACES[name], len(texts), cache))
+
+
+def of_reviews(
+    encoder: str, num_sentences: int, cache: Path, smoothing: float
+) -> Float[np.ndarray, "n d"]:
+    """Returns the vectors that an encoder gives to the first sentences of reviews.
+
+    Args:
+      encoder: one of `text_encoders.ENCODERS`.
+      num_sentences: n; sentences of news are left out.
+      cache: the cache directory.
+      smoothing: see `text_encoders.encode`.
+
+    Raises:
+      UserError: there are fewer sentences, a failed download, or a cache that cannot be written.
+    """
+    rows = np.flatnonzero(load_texts(cache).datasets != DATASETS.index("bbc"))
+    if num_sentences > len(rows):
+        raise UserError(
+            f"{num_sentences:,} sentences of reviews are too many: there are {len(rows):,}."
+        )
+    chosen = rows[:num_sentences]
+    return _encode(encoder, chosen[-1] + 1, cache, smoothing=smoothing)[chosen]
+
+
+def _encode(encoder: str, num_rows: int, cache: Path, **options) -> Float[np.ndarray, "n d"]:
+    """The first sentences; whole shards, so that those of a smaller number serve a larger one."""
     rounded = -(-num_rows // text_encoders.SHARD_TEXTS) * text_encoders.SHARD_TEXTS
-    vectors = text_encoders.encode(SPACES[name], texts[:rounded], cache, max_pieces=MAX_PIECES)
-    return Space(texts[:num_rows], vectors[:num_rows])
+    texts = load_texts(cache).texts[:rounded]
+    return text_encoders.encode(encoder, texts, cache, max_pieces=MAX_PIECES, **options)[:num_rows]

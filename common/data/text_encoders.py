@@ -1,14 +1,14 @@
 """Texts as vectors: BERT sentence encoders and frequency-weighted averages of word vectors.
 
 Encoders by name: `minilm` is the sentence vector of all-MiniLM-L6-v2, `minilm_input` an average of
-MiniLM's input word-piece vectors, `glove` an average of GloVe vectors, `wordllama` the average of
-WordLlama's token vectors. The path of a folder with a BERT (config.json, model.safetensors,
-tokenizer.json) is the sentence encoder in that folder.
+MiniLM's input word-piece vectors, `glove` and `word2vec` averages of GloVe and Word2Vec vectors,
+`wordllama` the average of WordLlama's token vectors. The path of a folder with a BERT (config.json,
+model.safetensors, tokenizer.json) is the sentence encoder in that folder.
 
 A text is cut after a number of word pieces: of MiniLM's tokenizer for the encoders by name, of its
-own tokenizer for a folder. Averages of `minilm_input` and `glove` use smooth inverse frequency, the
-weight a / (a + p(word)) of Arora et al. (2017), without their removal of a common component.
-WordLlama's vectors were trained for plain averages.
+own tokenizer for a folder. Averages other than WordLlama's use smooth inverse frequency, the weight
+a / (a + p(word)) of Arora et al. (2017), without their removal of a common component. WordLlama's
+vectors were trained for plain averages.
 """
 
 import functools
@@ -49,7 +49,7 @@ def encode(
       texts: n texts.
       cache: the cache directory.
       max_pieces: number of word pieces, special ones included, after which a text is cut.
-      smoothing: a in the weights of words, of minilm_input and glove.
+      smoothing: a in the weights of words, of minilm_input, glove and word2vec.
 
     Returns:
       float32 rows in the order of `texts`, none zero.
@@ -60,7 +60,7 @@ def encode(
     """
     recipe = {"version": RECIPE_VERSION, "max_pieces": max_pieces}
     if name in ENCODERS:
-        packages = ("minilm", "wordllama" if name == "wordllama" else "glove")
+        packages = ("minilm", name if name in ("wordllama", "word2vec") else "glove")
         recipe |= {"encoder": name, "packages": [PACKAGES[key].sha256 for key in packages]}
         if name in WEIGHTED:
             recipe["smoothing"] = smoothing
@@ -129,14 +129,23 @@ def _minilm_input(texts, cache, max_pieces, smoothing):
 
 
 def _glove(texts, cache, max_pieces, smoothing):
-    """p(word) follows Zipf's law: GloVe's table is in the order of frequency."""
     words, table = word_vectors.glove_index(cache), word_vectors.glove_table(cache)
+    return _word_averages(words, table, _cut(texts, cache, max_pieces), smoothing)
+
+
+def _word2vec(texts, cache, max_pieces, smoothing):
+    space = word_vectors.load("word2vec", cache)
+    return _word_averages(space.words, space.vectors, _cut(texts, cache, max_pieces), smoothing)
+
+
+def _word_averages(words, table, texts, smoothing):
+    """p(word) follows Zipf's law: the words are in the order of their frequency."""
     row_of = {word: row for row, word in enumerate(words)}
     rank = np.arange(1, len(table) + 1)
     frequency = 1 / (rank * np.sum(1 / rank))
     rows = [
         [row_of[token] for token in TOKEN.findall(text.lower()) if token in row_of]
-        for text in _cut(texts, cache, max_pieces)
+        for text in texts
     ]
     return _averages(rows, table, smoothing / (smoothing + frequency))
 
@@ -176,6 +185,7 @@ def _averages(
     return vectors
 
 
-WEIGHTED = {"minilm_input": _minilm_input, "glove": _glove}  # by smooth inverse frequency
+# By smooth inverse frequency:
+WEIGHTED = {"minilm_input": _minilm_input, "glove": _glove, "word2vec": _word2vec}
 AVERAGES = WEIGHTED | {"wordllama": _wordllama}
 ENCODERS = ("minilm", *AVERAGES)  # by name

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from anchor_opt import overlap, runner
 from anchor_opt.bootstrap import csls_matches
 from anchor_opt.methods import METHODS
-from anchor_opt.relative import Run
+from anchor_opt.relative import Run, partly_shared
 from common.data.packages import cache_dir
 from common.linear import preprocess
 from common.report import Row, select
@@ -23,7 +23,7 @@ X = np.asarray(preprocess(jnp.asarray(RNG.normal(size=(60, 5)))))
 
 def draw(shared=0.6, random_seed=0, num_pairs=4):
     sizes = {"num_rows": 30, "num_anchors": 10, "num_pairs": num_pairs}
-    return overlap.partly_shared(X, X, **sizes, shared=shared, random_seed=random_seed)
+    return partly_shared(X, X, **sizes, shared=shared, random_seed=random_seed)
 
 
 @given(st.sampled_from([0.5, 0.6, 0.9, 1.0]), st.integers(0, 30))

@@ -9,7 +9,7 @@ from common.errors import UserError
 from common.linear import unit
 
 RNG = np.random.default_rng(1)
-A, B = RNG.normal(size=(30, 3)), RNG.normal(size=(30, 2))
+A, B = (RNG.normal(size=(30, d)).astype(np.float32) for d in (3, 2))
 
 
 def draw(num_pairs=4, random_seed=0, **more):

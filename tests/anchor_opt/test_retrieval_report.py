@@ -58,4 +58,4 @@ def test_each_direction_has_a_table_with_the_papers_numbers_in_a_column():
     ]
     assert ".750" in back and "2 known pairs, 5 anchors" in back
     assert failed == "b-seed (2 random runs)."
-    assert list(tables_within(rows)) == ["Within b, anchors of b sought"]
+    assert list(tables_within(rows)) == ["Within b, anchors of b sought (a -> b)"]

@@ -10,13 +10,16 @@ from common.data.labelled_vectors import LabelledVectors
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.report import Row, select
+from common.settings import settings
 from common.workdir import Workdir
 from configs.anchor_opt import stitching as stitching_config
 
 SMALL = {
+    "pairs": ("minilm_input:glove",),
     "texts": "rotten_tomatoes",
     "num_train": 400,
     "num_test": 200,
+    "num_unlabelled": 0,
     "max_pieces": 32,
     "num_anchors": 60,
     "random_seeds": (0,),
@@ -61,11 +64,10 @@ def test_a_run_leaves_results_table_and_figures(finished):
     absolute = f1(representation="absolute")
     assert set(absolute) == {("minilm_input", "minilm_input"), ("glove", "glove")}
     assert f1(method="gt")["minilm_input", "minilm_input"] > 0.6  # with 400 training texts
-    table = (workdir / "table.md").read_text()
-    assert "Paper: F1" in table and "a proxy for" in table and "Decoder glove, encoder" in table
-    assert "| bootstrap" in printed and "Decoder glove, encoder" not in printed
-    for name in ("f1.png", "relative_spaces.png"):
-        assert (workdir / name).stat().st_size > 0
+    assert (workdir / "table.md").read_text() == printed + "\n"
+    assert "| Bootstrap |" in printed and "F1 on the same encoder, head published" in printed
+    assert "in the place of Amazon reviews" in printed and "AO: F1" in printed
+    assert (workdir / "f1.png").stat().st_size > 0
     assert not list(workdir.rglob("*.half"))
 
 
@@ -107,11 +109,10 @@ def views():
 
 
 def test_files_with_given_anchors(tmp_path):
-    names = {}
-    for role, space in zip(("source", "target"), views(), strict=True):
-        np.savez(tmp_path / f"{role}.npz", **space._asdict())
-        names[role] = str(tmp_path / f"{role}.npz")
-    options = names | {"methods": ("gt",)}
+    names = [str(tmp_path / f"{role}.npz") for role in runner.ROLES]
+    for name, space in zip(names, views(), strict=True):
+        np.savez(name, **{field: x for field, x in space._asdict().items() if x is not None})
+    options = {"pairs": (":".join(names),), "methods": ("gt",), "num_unlabelled": 100}
     rows, _ = run(tmp_path / "run", **options)
     assert {row["metric"] for row in rows} == {"f1", "mae"}  # no text is in both spaces
     assert {row["proxy"] for row in rows} == {False}
@@ -124,9 +125,53 @@ def test_files_with_given_anchors(tmp_path):
         run(tmp_path / "many", **options | {"num_anchors": 61})
 
 
+def problem_of(source, target, **changes):
+    made = config(**changes)
+    grid = runner.grid(made, source="source", target="target")
+    values = settings(stitching.Settings, made)
+    return stitching.sample_problem(source, target, grid, values, random_seed=3)
+
+
+@pytest.mark.parametrize(("shared", "common"), [(1.0, 100), (0.0, 60)])
+def test_anchors_outside_the_task_are_drawn_from_the_shared_unlabelled_texts(shared, common):
+    texts = np.random.default_rng(1).normal(size=(140, 24)).astype(np.float32)
+    spaces = [
+        space._replace(anchors=None, unlabelled=texts @ basis)
+        for space, basis in zip(views(), (np.eye(24), np.eye(24)[:, ::-1]), strict=True)
+    ]
+    problem = problem_of(*spaces, num_unlabelled=100, shared=shared)
+    assert len(problem.source) == len(problem.target) == 100
+    has_partner = np.flatnonzero(problem.truth >= 0)
+    assert len(has_partner) == common and set(problem.anchors) <= set(has_partner)
+    np.testing.assert_array_equal(problem.target_pairs, problem.truth[problem.anchors[:15]])
+    np.testing.assert_allclose(problem.source.mean(0), 0, atol=0.05)
+    if shared == 1:  # the same texts have the same mean, so that rows stay equal
+        partners = problem.target[problem.truth[has_partner]][:, ::-1]
+        np.testing.assert_allclose(problem.source[has_partner], partners, atol=1e-5)
+
+
+def test_encoders_with_few_sentences_in_common(tmp_path):
+    rows, printed = run(
+        tmp_path,
+        pairs=("glove:word2vec", "glove:minilm_input"),
+        texts="bbc",
+        num_unlabelled=100,
+        shared=0.0,
+        methods=("gt", "lstsq_truth"),
+    )
+    assert {row["labels"]["given"] for row in rows if row["method"] == "gt"} == {"glove"}
+    assert {row["labels"]["shared"] for row in rows} == {60}
+    assert {row["dataset"] for row in rows} == {"bbc"} and "60 of them in both" in printed
+    for row in rows:  # five classes
+        if (row["method"], row["metric"]) == ("gt", "f1") and row["source"] != row["target"]:
+            assert row["mean"] > 0.3
+    with np.load(tmp_path / "anchors/glove-word2vec-run0-target-lstsq_truth.npz") as kept:
+        assert kept["target_rows"].min() >= -1
+
+
 def test_given_pairs_stay_paired_through_the_shuffle():
     source, target = map(stitching.preprocessed, views())
-    problem = stitching.sample_problem(source, target, runner.grid(config()), random_seed=3)
+    problem = problem_of(source, target)
     np.testing.assert_array_equal(problem.source_anchors, source.anchors)
     np.testing.assert_array_equal(problem.target[problem.truth[problem.anchors]], target.anchors)
     np.testing.assert_array_equal(problem.target[problem.target_pairs], target.anchors[:15])
@@ -145,8 +190,10 @@ def test_test_texts_are_centred_by_the_training_mean():
     ("changes", "message"),
     [
         ({"heads": ("published", "magic")}, "no head 'magic': choose one of published, inductive"),
-        ({"texts": "amazon"}, "'amazon': choose one of imdb, rotten_tomatoes"),
+        ({"texts": "amazon"}, "'amazon': choose one of bbc, imdb, rotten_tomatoes"),
         ({"num_anchors": 401}, "do not fit"),
+        ({"num_unlabelled": 50}, "do not fit"),
+        ({"num_unlabelled": 10**6}, "1,000,000 sentences of reviews are too many"),
         ({"optimise": ("both",)}, "optimise has 'both'"),
     ],
 )

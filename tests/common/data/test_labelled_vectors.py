@@ -46,6 +46,14 @@ def test_encoders_by_name_encode_the_same_texts():
     assert pair.classes == [0, 1] and set(pair.source.train_labels) == {0, 1}
 
 
+def test_encoders_by_name_encode_sentences_beside_the_task():
+    pair = labelled_vectors.load(
+        "glove", "word2vec", **OPTIONS | {"texts": "bbc"}, num_unlabelled=50, cache=cache_dir()
+    )
+    assert pair.source.unlabelled.shape == (50, 50) and pair.target.unlabelled.shape == (50, 300)
+    assert pair.classes == [0, 1, 2, 3, 4]
+
+
 def test_labels_of_files_become_class_indices(tmp_path):
     pair = load(*save(tmp_path, arrays(), arrays(6, seed=1)))
     assert pair.classes == [1, 2, 3]

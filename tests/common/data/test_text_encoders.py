@@ -15,18 +15,20 @@ REFERENCE = Path(__file__).parents[2] / "fixtures" / "wordllama_reference.npz"
 SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
 
 
-def test_glove_is_the_weighted_mean_of_its_words(packages_only):
-    vocabulary, table = (
-        load(cache_dir()) for load in (word_vectors.glove_index, word_vectors.glove_table)
-    )
-    harmonic = np.log(400_000) + 0.5772157  # the sum of 1 / rank over GloVe's 400,000 words
+@pytest.mark.parametrize("name", ["glove", "word2vec"])
+def test_averages_are_weighted_means_of_words(packages_only, name):
+    vocabulary, table = word_vectors.load("word2vec", cache_dir())
+    if name == "glove":
+        vocabulary = word_vectors.glove_index(cache_dir())
+        table = word_vectors.glove_table(cache_dir())
+    harmonic = np.log(len(table)) + 0.5772157  # the sum of 1 / rank over all words
 
     def weighted(word):
         row = vocabulary.index(word)
         return table[row] * 1e-3 / (1e-3 + 1 / ((row + 1) * harmonic))
 
     texts = ["Film, film & Music-qqzxq", "qqzxq", "ß"]
-    found = text_encoders.encode("glove", texts, packages_only, **SETTINGS)
+    found = text_encoders.encode(name, texts, packages_only, **SETTINGS)
     expected = (2 * weighted("film") + weighted("music")) / 3
     np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-6)
     assert np.linalg.norm(found[1]) > 0.01  # the mean vector, as its word is unknown
@@ -34,7 +36,7 @@ def test_glove_is_the_weighted_mean_of_its_words(packages_only):
 
 
 @pytest.mark.parametrize(
-    "name", ["minilm_input", "glove", "wordllama"]
+    "name", ["minilm_input", "glove", "word2vec", "wordllama"]
 )  # for minilm see test_bert.py
 def test_averages_are_of_texts_cut_after_max_pieces(packages_only, name):
     short = "a film about the sea and the sun and the sand in the"  # 13 pieces, and 2 special ones
