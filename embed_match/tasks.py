@@ -1,7 +1,7 @@
 """Downstream tasks: texts as means of word vectors, a linear classifier on them, and ensembles."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,13 +110,11 @@ def accuracy(scores: Float[np.ndarray, "m c"], task: Task, test: Int[np.ndarray,
     return float(np.mean(classes[scores.argmax(axis=1)] == task.labels[test]))
 
 
-def evaluate(
-    task: Task, space: Embedding, random_seeds: Iterable[int], inverse_penalty: float
-) -> list[float]:
-    """Accuracy of a classifier of texts, for each random seed of `split`."""
+def evaluate(task: Task, space: Embedding, random_seed: int, inverse_penalty: float) -> float:
+    """Accuracy of a classifier of texts, on the subsets of `split`."""
     x = features(task, unit(space.vectors), space.known)
-    parts = [split(task, random_seed) for random_seed in random_seeds]
-    return [accuracy(logits(x, task, *part, inverse_penalty), task, part[1]) for part in parts]
+    train, test = split(task, random_seed)
+    return accuracy(logits(x, task, train, test, inverse_penalty), task, test)
 
 
 def ensembles(

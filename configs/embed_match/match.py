@@ -25,11 +25,12 @@ def get_config() -> ConfigDict:
         "LSTM-C1",
         "LSTM10-C1",
         "C1-glove",
-        "C2-glove",
         "G1-glove",
-        "G2-glove",
         "LSTM-glove",
     )
+    # Words that are compared by their rank in the order of frequency, such as 1-5000,15001-20000;
+    # all words if empty.
+    config.ranks = ()
 
     # Entropic transport; exact transport needs no values.
     config.epsilon = 0.01  # in units of the cost 1 - cos
