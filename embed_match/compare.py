@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from scipy.stats import spearmanr
 
 from common import alignment, metrics, ot
@@ -27,16 +27,18 @@ def rotation(source: Float[np.ndarray, "n d_s"], target: Float[np.ndarray, "n d_
 
 
 def aligned(
-    x: Float[np.ndarray, "n d_x"], y: Float[np.ndarray, "n d_y"]
+    x: Float[np.ndarray, "n d_x"],
+    y: Float[np.ndarray, "n d_y"],
+    fit: Int[np.ndarray, " m"] | slice = slice(None),
 ) -> tuple[Float[Array, "n d"], Float[Array, "n d"]]:
     """Both embeddings with unit rows in the space of the one with more dimensions.
 
     With equal dimensions y is mapped onto x; distances are the same either way, as the map is
-    orthogonal.
+    orthogonal. It is fitted on the rows `fit`.
     """
     if x.shape[1] < y.shape[1]:
-        return aligned(y, x)[::-1]
-    aligner = rotation(y, x)
+        return aligned(y, x, fit)[::-1]
+    aligner = rotation(y[fit], x[fit])
     return aligner.normalise_target(x), aligner.apply(y)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from ml_collections import ConfigDict
 
+from common.data import text_encoders
 from common.errors import UserError
-from common.report import Row, finish, select, summarise
+from common.report import Row, finish, joined, select, summarise
 from common.settings import settings
 from common.workdir import Workdir
 from embed_match import compare, embeddings, report, tasks
@@ -32,8 +33,7 @@ def match(config: ConfigDict, work: Workdir, cache: Path) -> str:
     transport = {name: config[name] for name in ("epsilon", "max_iterations", "tolerance")}
 
     def measure(x, y):
-        found = compare.distances(x, y) | compare.neighbours(x, y)
-        return found | compare.matching(x, y, **transport)
+        return _compare(x, y, transport)
 
     # The poster's numbers are comparable on its own text and vocabulary only.
     comparable = (config.dataset, config.num_texts, config.num_words) == ("imdb", 25_000, 5_000)
@@ -93,11 +93,48 @@ def ensemble(config: ConfigDict, work: Workdir, cache: Path) -> str:
     return _finish(config, work, rows, models, trainings, figures)
 
 
-EXPERIMENTS = {"match": match, "correlate": correlate, "ensemble": ensemble}
+def sentences(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Table 1 and Figure 6 for sentence encoders: each text has one vector of each encoder."""
+    transport = {name: config[name] for name in ("epsilon", "max_iterations", "tolerance")}
+    rows = []
+    for name in config.datasets:
+        texts, task = tasks.sentences(name, config.num_texts, cache)
+        known, spaces = np.ones(len(texts), bool), {}
+        for encoder in config.encoders:
+            vectors = text_encoders.encode(encoder, texts, cache, max_pieces=config.max_pieces)
+            spaces[encoder] = Embedding(vectors, known, np.nan)
+
+        def measure(random_seed, task=task, spaces=spaces):
+            train, test = tasks.split(task, random_seed)
+            measured = tasks.ensembles(task, spaces, random_seed, config.inverse_penalty, True)
+            for source, target in itertools.combinations(spaces, 2):
+                x, y = compare.aligned(spaces[source].vectors, spaces[target].vectors, train)
+                found = _compare(x[test], y[test], transport)
+                pair = {"source": source, "target": target, "method": "procrustes"}
+                measured += [pair | {"metric": key, "value": found[key]} for key in found]
+            return [one | {"num_items": len(test)} for one in measured]
+
+        measured = []
+        for random_seed in config.random_seeds:
+            found = work.part(f"{name}-seed{random_seed}", partial(measure, random_seed))
+            measured += [one | {"random_seed": random_seed} for one in found]
+        shared = {"experiment": config.experiment, "dataset": name, "proxy": name != "imdb"}
+        rows += summarise(measured, **shared)
+    return finish(work, rows, joined(tables(config, rows)))
+
+
+EXPERIMENTS = {
+    "match": match,
+    "correlate": correlate,
+    "ensemble": ensemble,
+    "sentences": sentences,
+}
 
 
 def tables(config: ConfigDict, rows: list[Row]) -> dict[str, str]:
     """The tables of an experiment by title."""
+    if config.experiment == "sentences":
+        return report.sentences(rows)
     text = report.trained_on(config.dataset, config.num_texts, config.num_words)
     if config.experiment == "match":
         return report.match(rows, text, config.max_iterations, config.tolerance)
@@ -141,6 +178,12 @@ def _embeddings(
         found = embeddings.load(trained, models(config, random_seed), text, work, cache)
         trainings[random_seed] = {name: (fixed | found)[name] for name in names}
     return known, text, trainings
+
+
+def _compare(x, y, transport: dict[str, Any]) -> dict[str, float]:
+    """All measurements of Table 1, and entropic transport."""
+    found = compare.distances(x, y) | compare.neighbours(x, y)
+    return found | compare.matching(x, y, **transport)
 
 
 def _measure_pairs(
@@ -195,6 +238,5 @@ def _task(name: str, text: Text, cache: Path) -> tasks.Task:
 def _finish(config, work, rows, models, trainings, figures) -> str:
     """Writes the results of a run, with the throughput of the first training of each model."""
     speeds = report.speeds(next(iter(trainings.values())), models)
-    found = tables(config, rows) | {"Training": speeds}
-    text = "\n\n".join(f"## {title}\n\n{table}" for title, table in found.items())
+    text = joined(tables(config, rows) | {"Training": speeds})
     return finish(work, rows, text, figures)

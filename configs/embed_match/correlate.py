@@ -15,7 +15,7 @@ def get_config() -> ConfigDict:
     """Every value with its source; the embeddings are in configs/embed_match/trained.py."""
     config = trained.embeddings()
     config.experiment = "correlate"  # the function in embed_match/experiments.py
-    trained_here = ("C1", "C2", "G1", "G2", "LSTM", "LSTM10")
+    trained_here = ("C1", "C2", "G1", "G2", "LSTM")
     config.embeddings = (*trained_here, "glove", "minilm", "minilm_input")
     config.tasks = ("sentiment", "news")  # poster
     config.inverse_penalty = 100.0  # C of scikit-learn's LogisticRegression

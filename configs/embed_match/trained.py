@@ -27,8 +27,6 @@ def embeddings() -> ConfigDict:
     config.models.G1 = ConfigDict({"kind": "glove", "random_seed": 1})
     config.models.G2 = ConfigDict({"kind": "glove", "random_seed": 2})
     config.models.LSTM = ConfigDict({"kind": "lstm", "random_seed": 1, "init_from": "C1"})
-    # The poster does not state how long it fine-tunes: the same at ten times the learning rate.
-    config.models.LSTM10 = ConfigDict(config.models.LSTM.to_dict() | {"learning_rate": 1e-2})
 
     # Of the random runs: of the trainings (a model's own random seed plus ten times this number),
     # and of the subsets of texts that are classified.
