@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from scipy.stats import spearmanr
 
 from common import alignment, metrics, ot
@@ -27,16 +27,18 @@ def rotation(source: Float[np.ndarray, "n d_s"], target: Float[np.ndarray, "n d_
 
 
 def aligned(
-    x: Float[np.ndarray, "n d_x"], y: Float[np.ndarray, "n d_y"]
+    x: Float[np.ndarray, "n d_x"],
+    y: Float[np.ndarray, "n d_y"],
+    fit: Int[np.ndarray, " m"] | slice = slice(None),
 ) -> tuple[Float[Array, "n d"], Float[Array, "n d"]]:
     """Both embeddings with unit rows in the space of the one with more dimensions.
 
     With equal dimensions y is mapped onto x; distances are the same either way, as the map is
-    orthogonal.
+    orthogonal. It is fitted on the rows `fit`.
     """
     if x.shape[1] < y.shape[1]:
-        return aligned(y, x)[::-1]
-    aligner = rotation(y, x)
+        return aligned(y, x, fit)[::-1]
+    aligner = rotation(y[fit], x[fit])
     return aligner.normalise_target(x), aligner.apply(y)
 
 
@@ -96,38 +98,47 @@ def matching(
     }
 
 
-def correlation(
-    accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], float], resamples: int
-) -> tuple[float, float, float, float]:
+def correlation(accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], float]) -> float:
     """Spearman correlation, over all pairs, of their distance with their difference in accuracy.
 
-    Pairs are not independent, since they share embeddings. The bootstrap interval therefore
-    resamples embeddings, not pairs; two draws of the same embedding do not form a pair.
+    Args:
+      accuracy: of each embedding.
+      l2: distance of each pair of embeddings.
+    """
+    return _spearman(*_distances_and_differences(accuracy, l2), np.arange(len(accuracy)))
+
+
+def interval(
+    accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], float], resamples: int
+) -> tuple[float, float]:
+    """Both ends of the 95% bootstrap interval of `correlation`.
+
+    Pairs are not independent, since they share embeddings. Therefore embeddings are resampled, not
+    pairs; two draws of the same embedding do not form a pair.
 
     Args:
       accuracy: of each embedding.
       l2: distance of each pair of embeddings.
       resamples: number of bootstrap samples.
-
-    Returns:
-      The correlation, its standard deviation over the bootstrap samples, and both ends of its 95%
-      interval.
     """
-    names = list(accuracy)
-    n = len(names)
-    distance = np.array([[l2.get((a, b), l2.get((b, a), 0.0)) for b in names] for a in names])
-    values = np.array(list(accuracy.values()))
-    difference = np.abs(values[:, None] - values)
-
-    def spearman(chosen):
-        i, j = np.array(list(itertools.combinations(chosen, 2))).T
-        i, j = i[i != j], j[i != j]
-        if len(set(distance[i, j])) < 3 or len(set(difference[i, j])) < 3:
-            return np.nan
-        return float(spearmanr(distance[i, j], difference[i, j])[0])
-
+    both, n = _distances_and_differences(accuracy, l2), len(accuracy)
     rng = np.random.default_rng(0)
-    drawn = np.array([spearman(rng.integers(n, size=n)) for _ in range(resamples)])
-    drawn = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return spearman(np.arange(n)), float(drawn.std()), float(low), float(high)
+    drawn = np.array([_spearman(*both, rng.integers(n, size=n)) for _ in range(resamples)])
+    low, high = np.quantile(drawn[np.isfinite(drawn)], [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _distances_and_differences(accuracy, l2) -> tuple[np.ndarray, np.ndarray]:
+    """Of all pairs of embeddings: the distance and the difference in accuracy, [n, n] each."""
+    distance = [[l2.get((a, b), l2.get((b, a), 0.0)) for b in accuracy] for a in accuracy]
+    values = np.array(list(accuracy.values()))
+    return np.array(distance), np.abs(values[:, None] - values)
+
+
+def _spearman(distance, difference, chosen) -> float:
+    """The correlation over the pairs of the chosen rows; NaN if there are too few."""
+    i, j = np.array(list(itertools.combinations(chosen, 2))).T
+    i, j = i[i != j], j[i != j]
+    if len(set(distance[i, j])) < 3 or len(set(difference[i, j])) < 3:
+        return np.nan
+    return float(spearmanr(distance[i, j], difference[i, j])[0])

@@ -120,7 +120,8 @@ def _trained(
     name: str, models: Mapping[str, Model], text: Text, work: Workdir, cache: Path
 ) -> Embedding:
     """The embedding of a model, from the cache directory or trained into it."""
-    model, part, initial = models[name], f"train-{name}", None
+    model, initial = models[name], None
+    part = f"train-{name}-seed{model.random_seed}"
     recipe = [VERSION, dataclasses.asdict(model), array_cache.digest(text.corpus.tokens)]
     if model.kind == "lstm":
         base = models.get(model.init_from)

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from common import report
-from common.report import Row, markdown, pivot, plus_minus, select
+from common.report import Row, markdown, measured, pivot, plus_minus, select
 from embed_match.embeddings import Embedding, Model
 
 # The poster's Table 1, at a vocabulary of 5,000: pairs of embeddings after the optimal rotation.
@@ -19,6 +19,7 @@ TABLE_1 = {
 }
 TITLES = {
     "l2": "Mean l2",
+    "gain": "Gain",
     "ot": "Transport",
     "ot_entropic": "Entropic transport",
     "ot_entropic_error": "Marginal error",
@@ -43,12 +44,13 @@ def trained_on(dataset: str, num_texts: int, num_words: int) -> str:
 
 def match(rows: Sequence[Row], text: str, max_iterations: int, tolerance: float) -> dict[str, str]:
     """Tables of `match` by title; `text` is the sentence of `trained_on`."""
-    lines = PAIR | {"num_items": "Words"}
+    lines = PAIR | ({"ranks": "Ranks"} if rows[0].get("ranks") else {}) | {"num_items": "Words"}
+    runs = f" Mean ± std over {rows[0].num_runs} trainings." if rows[0].num_runs > 1 else ""
     table_1 = [row for row in rows if row.metric in METRICS]
     transport = [row for row in rows if row.metric.startswith("ot")]
     return {
         "Pairs of embeddings after the optimal rotation (Table 1)": (
-            f"{text} Unit norm. P@1 and P@5: nearest neighbours; transport: the optimal "
+            f"{text}{runs} Unit norm. P@1 and P@5: nearest neighbours; transport: the optimal "
             "permutation; each is the fraction of source words that are matched with the same "
             "word of the target. Pretrained embeddings are compared on the words in common. The "
             "poster does not state dimensions, windows, epochs or the normalisation, so that its "
@@ -58,41 +60,41 @@ def match(rows: Sequence[Row], text: str, max_iterations: int, tolerance: float)
         "Exact and entropic transport": (
             "The cost is 1 - cos. Sinkhorn iterations stop at a marginal error of "
             f"{tolerance:g} or after {max_iterations} iterations.\n\n"
-            + pivot(transport, lines=PAIR, titles=TITLES)
+            + pivot(transport, lines=lines, titles=TITLES)
         ),
     }
 
 
-def correlate(rows: Sequence[Row], text: str, num_runs: int) -> dict[str, str]:
-    """Tables of `correlate` by title, for tasks with `num_runs` random runs."""
+def correlate(rows: Sequence[Row], text: str) -> dict[str, str]:
+    """Tables of `correlate` by title; `text` is the sentence of `trained_on`."""
     accuracy = {(row.dataset, row.method): row for row in select(rows, metric="accuracy")}
     tasks = list(dict.fromkeys(task for task, _ in accuracy))
     l2 = select(rows, metric="l2")
     correlations = [
-        [row.dataset, str(len(l2)), plus_minus(row.mean, None, 2), _interval(row)]
+        [row.dataset, str(len(l2)), measured(row, 2), _interval(row)]
         for row in select(rows, metric="spearman")
     ]
     pairs = []
     for row in l2:
         members = [(accuracy[task, row.source], accuracy[task, row.target]) for task in tasks]
-        values = [row.mean, *(abs(first.mean - second.mean) for first, second in members)]
-        pairs.append([row.source, row.target, *(plus_minus(value, None) for value in values)])
+        differences = [plus_minus(abs(a.mean - b.mean), None) for a, b in members]
+        pairs.append([row.source, row.target, measured(row), *differences])
     header = (*PAIR.values(), "Mean l2", *(f"Difference, {task}" for task in tasks))
     return {
         "Similarity and downstream performance (Figure 5)": (
             f"{text} Spearman correlation, over pairs of embeddings, of the mean l2 distance after "
-            "rotation with the difference in accuracy, and its 95% bootstrap interval over "
-            "embeddings. The poster shows a scatter plot without a number and calls it "
-            "inconclusive.\n\n"
+            "rotation with the difference in accuracy, in each random run, and the 95% bootstrap "
+            "interval over embeddings of that of the means. The poster shows a scatter plot "
+            "without a number and calls it inconclusive.\n\n"
             + markdown(("Task", "Pairs", "Spearman", "95% interval"), correlations)
         ),
-        "Accuracy": f"{downstream(tasks, num_runs)}\n\n"
+        "Accuracy": f"{downstream(rows)}\n\n"
         + pivot(accuracy.values(), lines={"method": "Embedding"}, columns="dataset"),
         "Pairs": markdown(header, pairs),
     }
 
 
-def ensemble(rows: Sequence[Row], text: str, num_runs: int) -> dict[str, str]:
+def ensemble(rows: Sequence[Row], text: str) -> dict[str, str]:
     """Tables of `ensemble` by title, likewise."""
     tasks = list(dict.fromkeys(row.dataset for row in rows))
     tables = {}
@@ -105,7 +107,7 @@ def ensemble(rows: Sequence[Row], text: str, num_runs: int) -> dict[str, str]:
             summary.append([method, plus_minus(float(np.mean(means)), None, 4), positive])
         tables |= {
             f"Ensembles of pairs, {task} (Figure 6)": (
-                f"{text} {downstream(tasks, num_runs)} Gain: accuracy above the mean of the two "
+                f"{text} {downstream(rows)} Gain: accuracy above the mean of the two "
                 "members. The poster shows bars without numbers, in which every ensemble gains."
                 "\n\n" + markdown(("Ensemble", "Mean gain", "Pairs that gain"), summary)
             ),
@@ -117,12 +119,33 @@ def ensemble(rows: Sequence[Row], text: str, num_runs: int) -> dict[str, str]:
     return tables
 
 
-def downstream(tasks: Sequence[str], num_runs: int) -> str:
+def sentences(rows: Sequence[Row]) -> dict[str, str]:
+    """Tables of `sentences` by title."""
+    runs = f"mean ± std over {rows[0].num_runs} random subsets of the texts"
+    lines = {"dataset": "Texts"} | PAIR
+    pairs = [row for row in rows if row.metric in (*METRICS, "ot_entropic")]
+    scores = [row for row in rows if row.metric in ("accuracy", "gain")]
+    return {
+        "Sentence encoders after the optimal rotation": (
+            "Unit norm. The rotation is fitted on the training texts, and the measures are those "
+            f"of the test texts, {runs}.\n\n"
+            + pivot(pairs, lines=lines | {"num_items": "Number"}, titles=TITLES)
+        ),
+        "Ensembles of sentence encoders": (
+            f"Logistic regression, {runs}. Gain: accuracy above the mean of the two members. The "
+            "rotation before averaging is fitted on the training texts.\n\n"
+            + pivot(scores, lines=lines | {"method": "Ensemble"})
+        ),
+    }
+
+
+def downstream(rows: Sequence[Row]) -> str:
     """How accuracy is measured."""
-    news = " News are BBC headlines, a proxy." if "news" in tasks else ""
+    news = " News are BBC headlines, a proxy." if select(rows, dataset="news") else ""
     return (
         "Texts are means of unit word vectors, classified by logistic regression; mean ± std over "
-        f"{num_runs} random subsets of the training and test texts.{news}"
+        f"{rows[0].num_runs} random runs, each with its own training of every embedding and its "
+        f"own random four fifths of the training and of the test texts.{news}"
     )
 
 
@@ -149,6 +172,42 @@ def match_figure(rows: Sequence[Row]) -> Figure:
         },
     }
     return _pair_bars(panels, "After the optimal rotation (black marks: the poster's numbers)")
+
+
+def curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
+    """Matching accuracy over distance, a point per pair; stars are the poster's four pairs.
+
+    Args:
+      rows: of `match`.
+      kinds: kind of each trained embedding, which gives a pair its colour.
+    """
+
+    def label(source, target):
+        return " and ".join(sorted(kinds.get(name, "pretrained") for name in (source, target)))
+
+    pairs = select(rows, metric="l2")
+    labels = dict.fromkeys(label(*pair) for pair in TABLE_1 if set(pair) <= set(kinds))
+    labels |= dict.fromkeys(label(row.source, row.target) for row in pairs)
+    figure = Figure(figsize=(15, 4.5), layout="constrained")
+    axes = figure.subplots(1, 3)
+    for axis, metric in zip(axes, METRICS[1:], strict=True):
+        for one, colour in zip(labels, report.COLOURS, strict=False):
+            points = [
+                (row.mean, other.mean)
+                for row, other in zip(pairs, select(rows, metric=metric), strict=True)
+                if label(row.source, row.target) == one
+            ]
+            axis.scatter(*np.reshape(points, (-1, 2)).T, s=20, color=colour, label=one)
+            for pair, published in TABLE_1.items():
+                if set(pair) <= set(kinds) and label(*pair) == one:
+                    x, y = published[0], published[METRICS.index(metric)]
+                    axis.scatter(x, y, 160, color=colour, marker="*", edgecolors="black")
+        axis.set(xlabel="mean l2 distance after rotation", ylabel=(report.TITLES | TITLES)[metric])
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].scatter([], [], 160, "white", "*", edgecolors="black", label="the poster's")
+    axes[0].legend(frameon=False, fontsize="small")
+    figure.suptitle("Distance and matching accuracy of pairs of embeddings")
+    return figure
 
 
 def ensemble_figure(rows: Sequence[Row], task: str) -> Figure:

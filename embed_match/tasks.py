@@ -1,7 +1,7 @@
 """Downstream tasks: texts as means of word vectors, a linear classifier on them, and ensembles."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import scipy.sparse
 from jaxtyping import Bool, Float, Int
 from sklearn.linear_model import LogisticRegression
 
-from common.data import bbc, corpus
+from common.data import bbc, corpus, reviews
 from common.linear import unit
 from embed_match import compare
 from embed_match.embeddings import Embedding, Text
@@ -45,6 +45,28 @@ def news(text: Text, cache: Path) -> Task:
     return Task(counts, articles.labels, order < len(words) // 2)
 
 
+def sentences(name: str, num_texts: int, cache: Path) -> tuple[list[str], Task]:
+    """Texts whose vectors are given, and a task in which each text is a word of its own.
+
+    Args:
+      name: `imdb`, whose labels alternate, or `bbc`, of whose headlines random ones are taken.
+      num_texts: number of texts at most; the first half are training texts.
+      cache: the cache directory.
+
+    Raises:
+      UserError: an unknown name.
+    """
+    if name == "bbc":
+        articles = bbc.load(cache)
+        order = np.random.default_rng(0).permutation(len(articles.labels))[:num_texts]
+        texts, labels = [articles.headlines[i] for i in order], articles.labels[order]
+    else:
+        texts, labels = reviews.load(name, cache).interleaved()
+        texts, labels = texts[:num_texts], labels[:num_texts]
+    counts = scipy.sparse.eye_array(len(texts), format="csr")
+    return texts, Task(counts, labels, np.arange(len(texts)) < len(texts) // 2)
+
+
 def _counts(text, word, shape) -> scipy.sparse.csr_array:
     return scipy.sparse.coo_array((np.ones(len(word)), (text, word)), shape=shape).tocsr()
 
@@ -60,15 +82,20 @@ def features(
     return (task.counts @ vectors) / np.maximum(1, count)[:, None]
 
 
-def average(x: Embedding, y: Embedding) -> tuple[Float[np.ndarray, "V d"], Bool[np.ndarray, " V"]]:
+def average(
+    x: Embedding, y: Embedding, fit: Int[np.ndarray, " m"] | slice = slice(None)
+) -> tuple[Float[np.ndarray, "V d"], Bool[np.ndarray, " V"]]:
     """The mean of two embeddings, the one of fewer dimensions rotated onto the other.
+
+    The rotation is fitted on those of the rows `fit` that both embeddings have.
 
     Returns:
       The vectors, for a word that only one embedding has those of that one; and the known words.
     """
     if x.vectors.shape[1] < y.vectors.shape[1]:
         x, y = y, x
-    both = x.known & y.known
+    both = np.arange(len(x.known))[fit]
+    both = both[x.known[both] & y.known[both]]
     aligner = compare.rotation(y.vectors[both], x.vectors[both])
     total = np.zeros(x.vectors.shape)
     total[x.known] += aligner.normalise_target(x.vectors[x.known])
@@ -110,27 +137,38 @@ def accuracy(scores: Float[np.ndarray, "m c"], task: Task, test: Int[np.ndarray,
     return float(np.mean(classes[scores.argmax(axis=1)] == task.labels[test]))
 
 
-def evaluate(
-    task: Task, space: Embedding, random_seeds: Iterable[int], inverse_penalty: float
-) -> list[float]:
-    """Accuracy of a classifier of texts, for each random seed of `split`."""
+def evaluate(task: Task, space: Embedding, random_seed: int, inverse_penalty: float) -> float:
+    """Accuracy of a classifier of texts, on the subsets of `split`."""
     x = features(task, unit(space.vectors), space.known)
-    parts = [split(task, random_seed) for random_seed in random_seeds]
-    return [accuracy(logits(x, task, *part, inverse_penalty), task, part[1]) for part in parts]
+    train, test = split(task, random_seed)
+    return accuracy(logits(x, task, train, test, inverse_penalty), task, test)
 
 
 def ensembles(
-    task: Task, spaces: Mapping[str, Embedding], random_seed: int, inverse_penalty: float
+    task: Task,
+    spaces: Mapping[str, Embedding],
+    random_seed: int,
+    inverse_penalty: float,
+    of_texts: bool = False,
 ) -> list[dict[str, Any]]:
     """Accuracy of single embeddings and of three ensembles of each pair (poster, Figure 6).
 
     The ensembles are: features concatenated, embeddings averaged after rotation, logits averaged.
+
+    Args:
+      task: the texts.
+      spaces: embeddings by name.
+      random_seed: of `split`.
+      inverse_penalty: C of scikit-learn's LogisticRegression.
+      of_texts: whether the embeddings are those of texts, not of words. The rotation is then fitted
+        on the training texts alone.
 
     Returns:
       `source`, `target`, `method`, `metric` and `value` of each measurement. Single embeddings have
       the method `member`; `gain` is the accuracy above the mean of both members.
     """
     train, test = split(task, random_seed)
+    fit = train if of_texts else slice(None)
 
     def classify(features):
         return logits(features, task, train, test, inverse_penalty)
@@ -145,7 +183,7 @@ def ensembles(
     for a, b in itertools.combinations(x, 2):
         scores = {
             "concatenate": classify(np.concatenate([x[a], x[b]], axis=1)),
-            "average": classify(features(task, *average(spaces[a], spaces[b]))),
+            "average": classify(features(task, *average(spaces[a], spaces[b], fit))),
             "logits": (single[a] + single[b]) / 2,
         }
         for method, found in scores.items():

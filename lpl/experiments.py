@@ -212,9 +212,10 @@ def inference(config: ConfigDict, work: Workdir, cache: Path) -> str:
             for one in found:
                 paper = nli_report.published(corpus.title, method, num_pairs, one["metric"])
                 measured.append(shared | one | paper)
+    measured += nli_report.gains(measured)
     shared = {"source": values.encoder, "target": values.encoder, "labels": {"split": values.split}}
     rows = report.summarise(measured, experiment=config.experiment, **shared)
-    table = nli_report.table(rows, measured, nearest)
+    table = nli_report.table(rows, nearest)
     return report.finish(work, rows, table, nli_report.figures(rows))
 
 

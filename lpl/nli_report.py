@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from common import report
 from common.report import Row, error_bars, markdown, pivot, select
 from lpl import loss
 from lpl.nli import LABELS
@@ -28,6 +27,10 @@ NAMES = {
 # The paper's baseline may be either: a perceptron without f (4.1), or its whole network "optimized
 # with a standard cross-entropy loss" (4.1, of the figures).
 BASELINES = ("baseline", "map_only")
+METRICS = {
+    "accuracy": "accuracy",
+    "neighbour_agreement": "fraction of nearest pairs with the same label, as in Table 3",
+}
 # Section 1: the gain of LPL over the baseline on SNLI with 1,000 pairs, and that gain relative to
 # the baseline. Figures 3 to 5 print no numbers; these accuracies follow from the two.
 SNLI_GAIN, SNLI_RELATIVE_GAIN = 0.089, 0.193
@@ -63,18 +66,16 @@ def nearest_pairs(
     ]
 
 
-def table(
-    rows: Sequence[Row], measured: Sequence[Mapping], nearest: Mapping[str, Mapping[str, list]]
-) -> str:
-    """table.md of a run: results, what they summarise, and data set -> method -> nearest pairs."""
-    parts = tables(rows) | _gains(measured)
+def table(rows: Sequence[Row], nearest: Mapping[str, Mapping[str, list]]) -> str:
+    """table.md of a run: results, and data set -> method -> nearest pairs."""
+    parts = tables(rows)
     for dataset, methods in nearest.items():
         parts[f"{dataset}: nearest pairs, as in Table 3"] = _nearest(methods)
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Title -> table: accuracy as in Figures 3 to 5, and agreement with neighbours."""
+    """Title -> table: accuracy (Figures 3 to 5), agreement with neighbours (Table 3), gains."""
     found = {
         "The paper's Figure 3": f"On SNLI with 1,000 training pairs, the accuracy of MSE + LPL is "
         f"{100 * SNLI_GAIN:.1f} points above the baseline ({100 * SNLI_RELATIVE_GAIN:.1f}% "
@@ -82,18 +83,30 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         f"{PAPER['SNLI', 'mse_lpl', 1_000]:.2f}). The figures print no other number. Proxy data "
         "are other texts, on which accuracies can't be compared with these."
     }
-    metrics = {
-        "accuracy": "accuracy",
-        "neighbour_agreement": "fraction of nearest pairs with the same label, as in Table 3",
-    }
     for name, mine in _parts(rows).items():
-        for metric, title in metrics.items():
+        for metric, title in METRICS.items():
             shown = [
                 dataclasses.replace(row, method=NAMES[row.method])
                 for row in select(mine, metric=metric)
             ]
             found[f"{name}: {title}, by number of training pairs"] = pivot(
                 shown, lines={"method": "Method"}, columns="num_pairs", paper=True
+            )
+        gained = [
+            dataclasses.replace(
+                row,
+                method=NAMES[row.method],
+                metric=METRICS[row.metric.removesuffix("_gain")].split(",")[0],
+                labels={"over": NAMES[row.get("over")]},
+            )
+            for row in mine
+            if row.get("over")
+        ]
+        if gained:
+            found[f"{name}: gain in the same random run, by number of training pairs"] = pivot(
+                gained,
+                lines={"metric": "Gain in", "method": "Method", "over": "Over"},
+                columns="num_pairs",
             )
     return found
 
@@ -121,29 +134,23 @@ def _parts(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _gains(measured: Sequence[Mapping]) -> dict[str, str]:
-    """Title -> differences of accuracies between methods in the same random run."""
+def gains(measured: Sequence[Mapping]) -> list[dict]:
+    """Measurements of the losses, less those of each baseline in the same random run."""
 
     def run(one):
-        return one["dataset"], one["labels"]["test"], one["num_pairs"], one["random_seed"]
+        names = "dataset", "num_pairs", "random_seed", "metric"
+        return *(one[name] for name in names), one["labels"]["test"]
 
-    accuracies = [one for one in measured if one["metric"] == "accuracy"]
-    baselines = {(one["method"], *run(one)): one["value"] for one in accuracies}
-    gains = [
+    values = {(one["method"], *run(one)): one["value"] for one in measured}
+    return [
         one
-        | {"method": f"{NAMES[one['method']]} over {NAMES[baseline]}"}
-        | {"value": one["value"] - baselines[baseline, *run(one)]}
+        | {"metric": f"{one['metric']}_gain", "labels": one["labels"] | {"over": baseline}}
+        | {"value": one["value"] - values[baseline, *run(one)]}
+        | {"paper_value": None, "paper_dataset": None}
         for baseline in BASELINES
-        for one in accuracies
-        if one["method"] in ("mse", "mse_lpl") and (baseline, *run(one)) in baselines
+        for one in measured
+        if one["method"] in ("mse", "mse_lpl") and (baseline, *run(one)) in values
     ]
-    parts = _parts(report.summarise(gains, experiment="nli"))
-    return {
-        f"{name}: gain in accuracy in the same random run": pivot(
-            rows, lines={"method": "Methods"}, columns="num_pairs"
-        )
-        for name, rows in parts.items()
-    }
 
 
 def _nearest(methods: Mapping[str, list]) -> str:

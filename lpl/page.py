@@ -5,6 +5,7 @@ from lpl import nli_report, word_alignment_report
 
 TABLES = {"word_alignment": word_alignment_report.tables, "nli": nli_report.tables}
 FINNISH = {"target": "finnish", "num_pairs": 2_500, "retrieval": "csls"}
+INFERENCE = {"metric": "neighbour_agreement", "test": "mismatched", "num_pairs": 2_000}
 HEADLINES = (
     Headline(
         "word translation to Finnish, P@1, MSE + LPL by CSLS",
@@ -15,6 +16,16 @@ HEADLINES = (
         "the same, gain by LPL over MSE",
         "lpl/word_alignment",
         FINNISH | {"metric": "gain"},
+    ),
+    Headline(
+        "inference (Table 3), nearest pairs with the same label, baseline",
+        "lpl/nli",
+        INFERENCE | {"method": "baseline"},
+    ),
+    Headline(
+        "the same, baseline + MSE + LPL",
+        "lpl/nli",
+        INFERENCE | {"method": "mse_lpl"},
     ),
 )
 

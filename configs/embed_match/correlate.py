@@ -15,13 +15,11 @@ def get_config() -> ConfigDict:
     """Every value with its source; the embeddings are in configs/embed_match/trained.py."""
     config = trained.embeddings()
     config.experiment = "correlate"  # the function in embed_match/experiments.py
-    trained_here = ("C1", "C2", "G1", "G2", "LSTM", "LSTM10")
+    trained_here = ("C1", "C2", "G1", "G2", "LSTM")
     config.embeddings = (*trained_here, "glove", "minilm", "minilm_input")
     config.tasks = ("sentiment", "news")  # poster
     config.inverse_penalty = 100.0  # C of scikit-learn's LogisticRegression
-    config.random_seeds = (0, 1, 2, 3, 4)  # of the subsets of training and test texts
     config.bootstrap_resamples = 2_000  # of the embeddings, for the interval
 
     config.when_quick.embeddings = ("C1", "C2", "G1", "glove")
-    config.when_quick.random_seeds = (0, 1)
     return config

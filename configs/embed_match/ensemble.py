@@ -18,8 +18,6 @@ def get_config() -> ConfigDict:
     config.embeddings = ("C1", "C2", "G1", "G2", "LSTM", "glove")  # poster
     config.tasks = ("sentiment",)  # poster; news is available as well
     config.inverse_penalty = 100.0  # C of scikit-learn's LogisticRegression
-    config.random_seeds = (0, 1, 2, 3, 4)  # of the subsets of training and test texts
 
     config.when_quick.embeddings = ("C1", "G1", "glove")
-    config.when_quick.random_seeds = (0, 1)
     return config

@@ -27,8 +27,10 @@ def embeddings() -> ConfigDict:
     config.models.G1 = ConfigDict({"kind": "glove", "random_seed": 1})
     config.models.G2 = ConfigDict({"kind": "glove", "random_seed": 2})
     config.models.LSTM = ConfigDict({"kind": "lstm", "random_seed": 1, "init_from": "C1"})
-    # The poster does not state how long it fine-tunes: the same at ten times the learning rate.
-    config.models.LSTM10 = ConfigDict(config.models.LSTM.to_dict() | {"learning_rate": 1e-2})
+
+    # Of the random runs: of the trainings (a model's own random seed plus ten times this number),
+    # and of the subsets of texts that are classified.
+    config.random_seeds = (0, 1, 2, 3, 4)
 
     config.cbow = ConfigDict()  # embed_match/cbow.py
     config.cbow.dim = 100  # protocols
@@ -67,6 +69,7 @@ def embeddings() -> ConfigDict:
 
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
+    config.when_quick.random_seeds = (0, 1)
     config.when_quick.num_texts = 1_000
     config.when_quick.num_words = 500
     config.when_quick.cbow = ConfigDict({"epochs": 2, "shards": 2})

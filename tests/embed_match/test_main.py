@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 
 from common import settings
-from common.data import bbc, paired_spaces, reviews
+from common.data import bbc, paired_spaces, reviews, text_encoders
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.workdir import Workdir
-from configs.embed_match import correlate, ensemble, match
+from configs.embed_match import correlate, ensemble, match, sentences
 from embed_match.experiments import EXPERIMENTS
 
 CONFIGS = {"match": match, "correlate": correlate, "ensemble": ensemble}
 PAIRS = (("C1", "C2"), ("G1", "G2"), ("C1", "glove"))
 SMALL = {"dataset": "rotten_tomatoes", "num_texts": 400, "num_words": 200}
 SMALL |= {"cbow.dim": 12, "cbow.epochs": 2, "cbow.shards": 2}
+SMALL |= {"random_seeds": (0, 1)}
 SMALL |= {"glove.dim": 12, "glove.blocks": 4, "glove.epochs_per_step": 1, "glove.steps": 2}
 
 
@@ -64,10 +65,12 @@ def test_match_measures_all_of_table_1(matched):
             # The poster's numbers are on IMDB and must not stand beside those of proxy data.
             assert row["proxy"] and row["paper_value"] is None
         assert rows[*pair, "p_at_1"]["mean"] <= rows[*pair, "p_at_5"]["mean"]
+        assert rows[*pair, "l2"]["num_runs"] == 2 and rows[*pair, "l2"]["std"] > 0
     assert rows["C1", "C2", "l2"]["num_items"] == 200 > rows["C1", "glove", "l2"]["num_items"]
     assert table.strip() == (workdir / "table.md").read_text().strip()
     assert "proxy" in table and "Words/s" in table
-    assert (workdir / "match.png").stat().st_size > 0
+    for figure in ("match", "curve"):
+        assert (workdir / f"{figure}.png").stat().st_size > 0
     assert '"words_per_second"' in (workdir / "metrics.jsonl").read_text()
 
 
@@ -75,7 +78,7 @@ def test_an_interrupted_training_resumes_to_the_same_numbers(matched, tmp_path, 
     expected, _ = matched
     cache, pairs = tmp_path / "cache", ("G1-G2",)
     interrupted(2, lambda: run("match", tmp_path / "run", cache, pairs=pairs))  # in the midst of G1
-    assert list(tmp_path.glob("run/checkpoints/train-G1/*"))
+    assert list(tmp_path.glob("run/checkpoints/train-G1-seed1/*"))
     assert "(resumed)" in run("match", tmp_path / "run", cache, pairs=pairs)
     wanted = [row for row in rows_of(expected) if row["source"] == "G1"]
     for row, other in zip(rows_of(tmp_path / "run"), wanted, strict=True):
@@ -83,7 +86,7 @@ def test_an_interrupted_training_resumes_to_the_same_numbers(matched, tmp_path, 
 
 
 def test_correlate_measures_every_pair_and_task(matched, cache, tmp_path):
-    changes = {"embeddings": ("C1", "C2", "G1", "glove"), "random_seeds": (0, 1)}
+    changes = {"embeddings": ("C1", "C2", "G1", "glove")}
     table = run("correlate", tmp_path, cache, **changes, bootstrap_resamples=50)
     rows = rows_of(tmp_path)
     for task in ("sentiment", "news"):
@@ -96,7 +99,7 @@ def test_correlate_measures_every_pair_and_task(matched, cache, tmp_path):
 
 
 def test_the_gain_of_an_ensemble_is_over_the_mean_of_its_members(matched, cache, tmp_path):
-    changes = {"embeddings": ("C1", "G1", "glove"), "random_seeds": (0, 1)}
+    changes = {"embeddings": ("C1", "G1", "glove")}
     table = run("ensemble", tmp_path, cache, **changes)
     rows = {(r["source"], r["target"], r["method"], r["metric"]): r for r in rows_of(tmp_path)}
     members = [rows[name, name, "member", "accuracy"]["mean"] for name in ("C1", "glove")]
@@ -107,6 +110,37 @@ def test_the_gain_of_an_ensemble_is_over_the_mean_of_its_members(matched, cache,
         assert gain["mean"] == pytest.approx(accuracy - np.mean(members))
     assert "Pairs that gain" in table
     assert (tmp_path / "ensemble-sentiment.png").stat().st_size > 0
+
+
+def test_pairs_are_compared_on_words_of_some_ranks(matched, cache, tmp_path):
+    changes = {"pairs": ("C1-C2",), "ranks": ("1-200", "51-150"), "random_seeds": (0,)}
+    table = run("match", tmp_path, cache, **changes)
+    found = {row["labels"]["ranks"]: row for row in rows_of(tmp_path) if row["metric"] == "l2"}
+    whole = next(row for row in rows_of(matched[0]) if row["metric"] == "l2")
+    assert [found[ranks]["num_items"] for ranks in ("1-200", "51-150")] == [200, 100]
+    assert found["1-200"]["mean"] != found["51-150"]["mean"]
+    assert found["1-200"]["mean"] == pytest.approx(whole["mean"], abs=whole["std"])
+    assert "51-150" in table
+
+
+def test_sentence_encoders_are_compared_on_test_texts(tmp_path, monkeypatch):
+    def encode(name, texts, cache, *, max_pieces):
+        letters = "aeiou" if name == "vowels" else "abcdefghij"
+        return np.array([[1 + text.count(x) for x in letters] for text in texts], np.float32)
+
+    monkeypatch.setattr(text_encoders, "encode", encode)
+    config = sentences.get_config()
+    changes = {"num_texts": 80, "encoders": ("vowels", "letters"), "random_seeds": (0, 1)}
+    config.update_from_flattened_dict(changes)
+    work = Workdir(tmp_path, config.to_dict())
+    table = EXPERIMENTS["sentences"](config, work, cache_dir())
+    rows = {(r["dataset"], r["method"], r["metric"]): r for r in rows_of(tmp_path)}
+    for dataset in ("bbc", "imdb"):
+        assert rows[dataset, "procrustes", "ot"]["num_items"] == 32  # four fifths of the test half
+        for method in ("concatenate", "average", "logits"):
+            assert rows[dataset, method, "gain"]["num_runs"] == 2
+            assert 0 <= rows[dataset, method, "accuracy"]["mean"] <= 1
+    assert "| bbc " in table and "| imdb " in table
 
 
 @pytest.mark.parametrize(

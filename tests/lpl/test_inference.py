@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from common import report
 from common.data import text_encoders
 from common.errors import UserError
 from configs.lpl.nli import get_config
@@ -50,19 +51,22 @@ def test_a_run_writes_results_table_and_figures(whole):
     rows = json.loads((workdir / "results.json").read_text())
     assert {row["dataset"] for row in rows} == {"synthetic NLI"}
     assert {row["labels"]["test"] for row in rows} == {"matched", "mismatched"}
-    assert len(rows) == 2 * 2 * 2
+    gains = [row for row in rows if row["metric"].endswith("_gain")]
+    assert len(rows) == 2 * 2 * 2 + len(gains) and len(gains) == 2 * 2
+    assert {row["labels"]["over"] for row in gains} == {"baseline"}
     for row in rows:
         assert row["experiment"] == "nli" and row["proxy"] and row["labels"]["split"] == "test"
-        assert row["num_runs"] == 2 and 0 <= row["mean"] <= 1 and row["std"] >= 0
-        assert row["paper_value"] is None and row["metric"] in ("accuracy", "neighbour_agreement")
+        assert row["num_runs"] == 2 and -1 <= row["mean"] <= 1 and row["std"] >= 0
+        assert row["paper_value"] is None
+        assert row["metric"].removesuffix("_gain") in ("accuracy", "neighbour_agreement")
     table = (workdir / "table.md").read_text()
     assert table.strip() == shown.strip() and "0.46 and 0.55" in table
     for part in ("matched", "mismatched"):
         title = f"### synthetic NLI, {part} (proxy data): "
         assert f"{title}accuracy" in table and f"{title}fraction of nearest pairs" in table
-        assert f"{title}gain in accuracy" in table
+        assert f"{title}gain in the same random run" in table
         assert (workdir / f"synthetic_nli_{part}.png").stat().st_size > 0
-    assert "| baseline + MSE + LPL over baseline |" in table and "| (the pair)" in table
+    assert "| baseline + MSE + LPL | baseline |" in table and "| (the pair)" in table
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
     assert any("pairs_per_second" in record for record in records)
     assert any(r["part"] == "synthetic-mse_lpl-60" and "lpl" in r for r in records)
@@ -76,8 +80,9 @@ def test_gains_are_means_of_differences_in_the_same_run():
         | {"metric": "accuracy", "value": value, "labels": {"test": "test"}}
         for (method, random_seed), value in values.items()
     ]
-    (table,) = nli_report._gains(measured).values()
-    assert table.splitlines()[2] == "| baseline + MSE over baseline | .150 ± .071 |"
+    (row,) = report.summarise(nli_report.gains(measured), experiment="nli")
+    assert (row.method, row.metric, row.get("over")) == ("mse", "accuracy_gain", "baseline")
+    assert (row.mean, row.std) == pytest.approx((0.15, 0.0707), abs=1e-4)
 
 
 def test_an_interrupted_run_resumes_to_the_same_results(whole, tmp_path, run, assert_resumes):
