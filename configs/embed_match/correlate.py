@@ -2,8 +2,8 @@
 
   python -m embed_match.main --config=configs/embed_match/correlate.py --workdir=runs/correlate
 
-Expected Spearman correlation over 36 pairs: sentiment .09 (95% interval -.55 to .76), news .66 (.38
-to .88).
+Expected Spearman correlation over 28 pairs: sentiment .06 (95% interval -.56 to .91), news .68 (.10
+to .94).
 """
 
 from ml_collections import ConfigDict
