@@ -268,7 +268,7 @@ def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch,
     np.savez(tmp_path / "noise.npz", vectors=noise)
     out = tmp_path / "out"
     fewer_steps = methods.Settings(  # six searches fail after all of their starts
-        bootstrap=search.Settings(search_steps=8, group_steps=10),
+        bootstrap=search.Settings(search_steps=8, group_steps=10, group_reweights=(1.0,)),
         start=starts.Settings(num_draws=4, num_restarts=4),
     )
     monkeypatch.setattr(align, "SETTINGS", fewer_steps)

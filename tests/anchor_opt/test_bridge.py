@@ -56,6 +56,7 @@ def test_a_failed_search_is_repeated_through_the_other_spaces(tmp_path, monkeypa
     apply_quick(config)
     config.num_rows = 300
     config.bootstrap.group_steps, config.bootstrap.search_steps = 60, 20
+    config.bootstrap.group_reweights = (1.0,)
     converge = bridge.search.converge
 
     def failing(problem, run):

@@ -108,7 +108,8 @@ def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_p
     assert all(name.startswith("clusters-") for name in given[4:])
     assert names[1 + len(given[1:]) :] == [f"{name}-geometry-1" for name in given[1:]]
     none = unrelated._replace(target_pairs=problem.target_pairs[:0])
-    found = run_method("bootstrap", none, tmp_path / "none", search_steps=8, group_steps=10)
+    few = {"search_steps": 8, "group_steps": 10, "group_reweights": (1.0,)}
+    found = run_method("bootstrap", none, tmp_path / "none", **few)
     assert found.notes["failed"] is True
 
 
