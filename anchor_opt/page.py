@@ -75,7 +75,7 @@ HEADLINES = (
         reference=HALVES | {"method": halves.TRUTH},
     ),
     _headline(  # source: the encoder; target: the decoder
-        "F1 of zero-shot stitching",
+        "F1 of zero-shot stitching, texts by WordLlama, head on MiniLM",
         "stitching",
         "f1",
         "wordllama",
