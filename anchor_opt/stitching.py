@@ -52,7 +52,9 @@ def run(
     Returns the spaces, rows with roles in the place of names, and the parts that failed; `prefix`
     is that of the parts' names.
     """
-    in_common = shared_texts(grid, settings)
+    # As in `partly_shared`, an encoder shares at least all anchors with the other.
+    in_common = max(round(settings.shared * settings.num_unlabelled), grid.num_anchors)
+    in_common = min(in_common, settings.num_unlabelled)
     pair = labelled_vectors.load(
         grid.source,
         grid.target,
@@ -131,12 +133,6 @@ def preprocessed(vectors: LabelledVectors) -> LabelledVectors:
     )
 
 
-def shared_texts(grid: Grid, settings: Settings) -> int:
-    """How many of its unlabelled texts an encoder shares with the other: all anchors at least."""
-    count = max(round(settings.shared * settings.num_unlabelled), grid.num_anchors)
-    return min(count, settings.num_unlabelled)
-
-
 def sample_problem(
     source: LabelledVectors,
     target: LabelledVectors,
@@ -158,7 +154,7 @@ def sample_problem(
             source.unlabelled,
             target.unlabelled,
             num_rows=settings.num_unlabelled,
-            shared=shared_texts(grid, settings) / settings.num_unlabelled,
+            shared=settings.shared,
             **sizes,
             random_seed=random_seed,
         )

@@ -144,8 +144,7 @@ def figures(rows: Sequence[Row]) -> dict[str, Figure]:
     for row in crossed:
         if row.source != row.target and row.anchors != "discrete":
             sought = row.get("optimised")
-            given = row.source if row.target == sought else row.target
-            panel = panels.setdefault(f"{Path(given).stem} and {Path(sought).stem}", {})
+            panel = panels.setdefault(f"{Path(row.get('given')).stem} and {Path(sought).stem}", {})
             decoder = "sought" if row.target == sought else "given"
             line = panel.setdefault(f"trained where the anchors are {decoder}", [])
             line.append((METHOD_TITLES.get(row.method, row.method), row.mean, row.std))

@@ -170,11 +170,11 @@ def _embeddings(
     """The models of the config, their text, and the embeddings of the names in each random run."""
     names, known = list(dict.fromkeys(names)), models(config)
     text = embeddings.read(config.dataset, config.num_texts, config.num_words, known, cache)
+    trained = [name for name in names if name in known]
     pretrained = [name for name in names if name not in known]
     fixed = embeddings.load(pretrained, known, text, work, cache)
     trainings = {}
     for random_seed in config.random_seeds:
-        trained = [name for name in names if name in known]
         found = embeddings.load(trained, models(config, random_seed), text, work, cache)
         trainings[random_seed] = {name: (fixed | found)[name] for name in names}
     return known, text, trainings

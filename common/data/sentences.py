@@ -111,8 +111,9 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
         raise UserError(
             f"No space of sentences is called '{name}': choose one of {', '.join(SPACES)}."
         )
-    texts = load_texts(cache).texts[:max_rows]
-    return Space(texts, _encode(SPACES[name], len(texts), cache))
+    texts = load_texts(cache).texts
+    num_rows = len(texts[:max_rows])
+    return Space(texts[:num_rows], _encode(SPACES[name], texts, num_rows, cache))
 
 
 def of_reviews(
@@ -129,17 +130,20 @@ def of_reviews(
     Raises:
       UserError: there are fewer sentences, a failed download, or a cache that cannot be written.
     """
-    rows = np.flatnonzero(load_texts(cache).datasets != DATASETS.index("bbc"))
+    texts, datasets = load_texts(cache)
+    rows = np.flatnonzero(datasets != DATASETS.index("bbc"))
     if num_sentences > len(rows):
         raise UserError(
             f"{num_sentences:,} sentences of reviews are too many: there are {len(rows):,}."
         )
     chosen = rows[:num_sentences]
-    return _encode(encoder, chosen[-1] + 1, cache, smoothing=smoothing)[chosen]
+    return _encode(encoder, texts, chosen[-1] + 1, cache, smoothing=smoothing)[chosen]
 
 
-def _encode(encoder: str, num_rows: int, cache: Path, **options) -> Float[np.ndarray, "n d"]:
+def _encode(
+    encoder: str, texts: list[str], num_rows: int, cache: Path, **options
+) -> Float[np.ndarray, "n d"]:
     """The first sentences; whole shards, so that those of a smaller number serve a larger one."""
     rounded = -(-num_rows // text_encoders.SHARD_TEXTS) * text_encoders.SHARD_TEXTS
-    texts = load_texts(cache).texts[:rounded]
-    return text_encoders.encode(encoder, texts, cache, max_pieces=MAX_PIECES, **options)[:num_rows]
+    options |= {"max_pieces": MAX_PIECES}
+    return text_encoders.encode(encoder, texts[:rounded], cache, **options)[:num_rows]

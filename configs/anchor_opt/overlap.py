@@ -20,7 +20,7 @@ def get_config() -> ConfigDict:
     """Values of the retrieval experiment except for those below."""
     config = retrieval.get_config()
     config.experiment = "overlap"
-    for name in (*retrieval.OF_WORDS, "source", "target", "wrong_pair_fraction"):
+    for name in retrieval.OF_ONE_PAIR:
         del config[name]
     config.pairs = (
         "glove100:word2vec",

@@ -15,7 +15,11 @@ from ml_collections import ConfigDict
 
 from anchor_opt import search, starts
 
-OF_WORDS = (  # values below without a meaning for texts and images (stitching.py, vision.py)
+# Values below of one pair of spaces of words, which experiments on pairs of any kind do not have.
+OF_ONE_PAIR = (
+    "source",
+    "target",
+    "wrong_pair_fraction",
     "source_words",
     "target_words",
     "num_words",

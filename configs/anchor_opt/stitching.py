@@ -17,7 +17,7 @@ def get_config() -> ConfigDict:
     """Values of the retrieval experiment except for those below; T3 is the paper's Table 3."""
     config = retrieval.get_config()
     config.experiment = "stitching"
-    for name in (*retrieval.OF_WORDS, "source", "target", "wrong_pair_fraction"):
+    for name in retrieval.OF_ONE_PAIR:
         del config[name]
 
     # SOURCE:TARGET: names of encoders (minilm, minilm_input, glove, word2vec, wordllama), or paths

@@ -18,7 +18,7 @@ def get_config() -> ConfigDict:
     """Values of the retrieval experiment except for those below."""
     config = retrieval.get_config()
     config.experiment = "vision"
-    for name in (*retrieval.OF_WORDS, "source", "target", "wrong_pair_fraction"):
+    for name in retrieval.OF_ONE_PAIR:
         del config[name]
     del config.when_quick["num_words"]
 
