@@ -5,23 +5,34 @@ r"""Keeps a finished run for the pages: its numbers, its config, and how it was 
 
 Writes docs/results/NAME.json (read by `common.records`), and the figures as
 docs/figures/NAME-FIGURE.png. Then `python -m docs.render` writes the pages that quote the run.
+
+  python -m docs.keep --all --run=runs/record --cores=2
+
+makes every kept run again by its own command, in a folder below --run, and keeps its results, its
+figures and what it quotes. Runs whose record is already of the last commit that changed code are
+left out, and a killed run resumes: the same command goes on where it was stopped.
 """
 
 import io
 import json
+import shlex
 import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from absl import flags
 from PIL import Image
+from tqdm import tqdm
 
-from common import cli
+from common import cli, records
 from common.errors import UserError
 from common.workdir import write_atomically
 
 ROOT = Path(__file__).parents[1]
-RUN = flags.DEFINE_string("run", None, "Folder of the finished run.")
+ALL = flags.DEFINE_bool("all", False, "Make all kept runs again and keep them.")
+RUN = flags.DEFINE_string("run", None, "Folder of the finished run; with --all, of all runs.")
 NAME = flags.DEFINE_string("name", None, "Name under which it is kept: PAPER/NAME.")
 COMMAND = flags.DEFINE_string("command", None, "The run's flags without --workdir.")
 CORES = flags.DEFINE_integer("cores", None, "Processor cores that the run had.")
@@ -35,24 +46,75 @@ DIGITS = 6  # decimal places of a kept number
 def main(argv: list[str]) -> None:
     """Reads the folder of a run and writes its record."""
     del argv
-    run = Path(RUN.value)
+    if ALL.value:
+        all_again(Path(RUN.value), CORES.value)
+        return
+    for flag in (NAME, COMMAND):
+        if flag.value is None:
+            raise UserError(f"--{flag.name} is missing: give it, or --all for every kept run.")
+    command = f"python -m {NAME.value.split('/')[0]}.main {COMMAND.value}"
+    made = {"commit": COMMIT.value or _commit(), "cores": CORES.value, "seconds": SECONDS.value}
+    keep(Path(RUN.value), NAME.value, command, made, FIGURES.value, QUOTE.value)
+
+
+def keep(
+    run: Path, name: str, command: str, made: dict, figures: Sequence[str], quote: str
+) -> None:
+    """Writes the record of a finished run and its figures.
+
+    Args:
+      run: its folder.
+      name: PAPER/NAME.
+      command: its command without --workdir.
+      made: commit, cores and seconds of the run.
+      figures: names of the figures to keep.
+      quote: first words of the parts of table.md to quote; empty: none.
+
+    Raises:
+      UserError: the run is not finished.
+    """
     if not (run / "results.json").exists():
         raise UserError(f"There is no {run / 'results.json'}: give the folder of a finished run.")
     record = {
-        "command": f"python -m {NAME.value.split('/')[0]}.main {COMMAND.value}",
+        "command": command,
         "finished": _modified(run / "results.json"),
-        "commit": COMMIT.value or _commit(),
-        "cores": CORES.value,
-        "seconds": SECONDS.value,
+        **made,
         "failed": failed(run),
-        "quoted": quoted((run / "table.md").read_text(), QUOTE.value) if QUOTE.value else "",
+        "quoted": quoted((run / "table.md").read_text(), quote) if quote else "",
         "config": json.loads((run / "config.json").read_text()),
     }
     rows = json.loads((run / "results.json").read_text())
-    write_atomically(ROOT / "docs/results" / f"{NAME.value}.json", packed(record, rows).encode())
-    for figure in FIGURES.value:
-        path = ROOT / "docs/figures" / f"{NAME.value}-{figure}.png"
+    write_atomically(ROOT / "docs/results" / f"{name}.json", packed(record, rows).encode())
+    for figure in figures:
+        path = ROOT / "docs/figures" / f"{name}-{figure}.png"
         write_atomically(path, compressed(run / f"{figure}.png"))
+
+
+def all_again(folder: Path, cores: int) -> None:
+    """Makes every kept run that is of another commit again, and keeps it.
+
+    Args:
+      folder: of the runs; each has its own folder PAPER/NAME below it.
+      cores: see `keep`.
+
+    Raises:
+      CalledProcessError: a run has failed; the runs before it are kept.
+    """
+    commit = _commit()
+    results, images = ROOT / "docs/results", ROOT / "docs/figures"
+    for path in tqdm(sorted(results.glob("*/*.json")), desc="kept runs", unit="run"):
+        name = str(path.relative_to(results).with_suffix(""))
+        record = records.read(results, name)
+        if record.commit == commit:
+            continue
+        run = folder / name
+        _, *words = shlex.split(record.command)
+        subprocess.run([sys.executable, *words, f"--workdir={run}"], cwd=ROOT, check=True)
+        prefix = f"{Path(name).name}-"
+        figures = [p.stem.removeprefix(prefix) for p in images.glob(f"{name}-*.png")]
+        quote = record.quoted.partition("\n")[0].lstrip("# ")
+        made = {"commit": commit, "cores": cores, "seconds": None}
+        keep(run, name, record.command, made, figures, quote)
 
 
 def packed(record: dict, rows: list[dict]) -> str:
@@ -117,10 +179,11 @@ def _modified(path: Path) -> str:
 
 
 def _commit() -> str:
-    """The commit that is checked out, and whether code differs from it."""
+    """The last commit that changed code, and whether code differs from the checked-out one."""
+    code = ("--", ".", ":!docs", ":!README.md", ":!RESULTS.md")
     try:
-        changed = _git("status", "--porcelain", "--", ".", ":!docs", ":!README.md", ":!RESULTS.md")
-        return _git("rev-parse", "--short", "HEAD") + (" and changes" if changed else "")
+        changed = _git("status", "--porcelain", *code)
+        return _git("log", "-1", "--format=%h", *code) + (" and changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):  # no git, or an exported tree
         return "no commit"
 
@@ -131,5 +194,5 @@ def _git(*words: str) -> str:
 
 
 if __name__ == "__main__":
-    flags.mark_flags_as_required(["run", "name", "command", "cores"])
+    flags.mark_flags_as_required(["run", "cores"])
     cli.run(main)

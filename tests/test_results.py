@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -56,6 +57,39 @@ def test_parts_that_failed_are_named(tmp_path):
     for name, result in (("x", {"notes": {"failed": True}}), ("y", {"notes": {}}), ("z", [1])):
         (tmp_path / "parts" / f"{name}.json").write_text(json.dumps({"crc32": 0, "result": result}))
     assert keep.failed(tmp_path) == ["x"]
+
+
+RUN = """
+import json, pathlib, sys
+from PIL import Image
+run = pathlib.Path(sys.argv[1].removeprefix("--workdir="))
+(run / "parts").mkdir(parents=True)
+(run / "results.json").write_text(json.dumps([ROW | {"mean": 0.75}]))
+(run / "config.json").write_text("{}")
+(run / "table.md").write_text("# Title\\n\\n## First\\n\\n| new |")
+Image.new("RGB", (8, 8)).save(run / "mrr.png")
+"""
+
+
+def test_kept_runs_are_made_again_with_their_figures_and_quotes(tmp_path, monkeypatch):
+    monkeypatch.setattr(keep, "ROOT", tmp_path)
+    monkeypatch.setattr(keep, "_commit", lambda: "new")
+    for folder in ("results/p", "figures/p"):
+        (tmp_path / "docs" / folder).mkdir(parents=True)
+    old = row(method="a", mean=0.25)
+    head = {"finished": "2026-11-22 08:00", "cores": 1, "seconds": 3.0, "failed": [], "config": {}}
+    head |= {"command": shlex.join(["python", "-c", RUN.replace("ROW", repr(old))])}
+    head |= {"quoted": "## First\n\n| old |"}
+    for name, commit in (("n", "old"), ("done", "new")):
+        text = keep.packed(head | {"commit": commit}, [old])
+        (tmp_path / f"docs/results/p/{name}.json").write_text(text)
+    Image.new("RGB", (2, 2)).save(tmp_path / "docs/figures/p/n-mrr.png")
+    keep.all_again(tmp_path / "runs", 2)
+    found = records.read(tmp_path / "docs/results", "p/n")
+    assert found.rows[0].mean == 0.75 and found.commit == "new" and found.cores == 2
+    assert found.quoted == "## First\n\n| new |" and found.seconds is None
+    assert Image.open(tmp_path / "docs/figures/p/n-mrr.png").size == (8, 8)
+    assert [path.name for path in (tmp_path / "runs/p").iterdir()] == ["n"]
 
 
 def test_quoted_parts_of_a_table_keep_their_headings():
