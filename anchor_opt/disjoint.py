@@ -5,17 +5,25 @@ The rows have no partners, only neighbours: rows of like items. As in the search
 centres, and rows are then matched within random groups, which grow. Two things differ. The map
 is orthogonal: weights of the axes by their singular values follow the errors of such matches. And
 each step draws other rows, so that their errors do not repeat.
+
+Whether the map is right is decided without labels: the search is made twice, with other random
+draws. Right maps agree with each other. A search that fails ends in an arbitrary one of many wrong
+maps, which another search does not find again.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
+from absl import logging
 from jaxtyping import Array, Float
 
 from anchor_opt import bootstrap, starts
 from anchor_opt.bootstrap import Data, State
 from anchor_opt.relative import Problem, Result, Run
 from common.linear import unit
+from common.retrieval import top_k
 
 Maps = tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]  # as the first of a `State`
 
@@ -31,10 +39,16 @@ class Settings:
     steps: int = 40  # for each size of the groups
     last_steps: int = 10  # on all rows
     neighbours: int = 10  # of CSLS
+    agreement_rows: int = 2_000  # source rows of which the two maps are compared, at most
+    min_agreement: float = 0.5  # of a success; development searches have .001 or 1
 
 
 def run(problem: Problem, run: Run) -> Result:
-    """The method: anchors are mapped by the orthogonal map that it finds; known pairs take part."""
+    """The method: anchors are mapped by the orthogonal map that it finds; known pairs take part.
+
+    The notes are `agreement` (see `agreement`) of two searches, of which the one with the better
+    matches is fitted to all rows, and `failed`, whether it is below `min_agreement`.
+    """
     settings = run.settings.disjoint
     data = Data(
         source=problem.source,
@@ -42,39 +56,82 @@ def run(problem: Problem, run: Run) -> Result:
         source_pairs=problem.source_pairs,
         target_pairs=problem.target_pairs,
     )
+    found = [_search(data, run, number) for number in range(2)]
+    agreed = float(agreement(found, data.source[: settings.agreement_rows]))
+    failed = agreed < settings.min_agreement
+    if failed:
+        logging.warning(
+            f"{run.part} has failed: two searches map {agreed:.0%} of the rows alike; use more "
+            "vectors or more similar spaces."
+        )
+    best = max(found, key=lambda state: state.best)
+    smallest = min(len(data.source), len(data.target))
+    rows = min(settings.last_group_rows, smallest)
+    maps = _loop(data, run, best[:2], int(best.draw), rows, smallest, settings.last_steps, "all")[
+        :2
+    ]
+    notes = {"agreement": agreed, "failed": failed}
+    return Result(unit(problem.source_anchors @ maps[0] @ maps[1].T), maps, notes)
+
+
+@jax.jit
+def agreement(found: Sequence[State], source: Float[Array, "n d_source"]) -> Float[Array, ""]:
+    """The fraction of rows of which the images under two maps choose each other.
+
+    Args:
+      found: two states, whose maps map `source` into the target space.
+      source: rows.
+    """
+    first, second = (unit(source @ state.source_map @ state.target_map.T) for state in found)
+    own = jnp.arange(len(source))
+    both = [top_k(x, y, 1)[1][:, 0] == own for x, y in ((first, second), (second, first))]
+    return (both[0] & both[1]).mean()
+
+
+def _search(data: Data, run: Run, number: int) -> State:
+    """The loop in groups of a step's rows, from matched cluster centres; `number` of the draws."""
+    settings = run.settings.disjoint
     smallest = min(len(data.source), len(data.target))
     rows = min(settings.group_rows, smallest)
-    draw = (run.random_seed << 16) % 2**31
+    draw = ((run.random_seed << 16) + (number << 15)) % 2**31
 
-    def loop(maps: Maps, rows: int, step_rows: int, steps: int, stage: str) -> State:
-        values = bootstrap.Grouped(
-            groups=max(1, min(step_rows, smallest) // rows),
-            group_rows=rows,
-            reweight=0.0,
-            neighbours=settings.neighbours,
-            patience=steps,
-        )
-        state = bootstrap.from_maps(*maps, draw=draw + rows)
-        options = {"stage": f"{stage}{rows}-rows", "num_steps": steps, "chunk": 5}
-        return run.train(bootstrap.grouped_step, state, data, values, **options)
+    def loop(maps: Maps, draw: int, rows: int, stage: str) -> State:
+        count = min(settings.step_rows, smallest)
+        return _loop(data, run, maps, draw, rows, count, settings.steps, f"{number}-{stage}")
 
     # Of the two kinds of starts the one with the better matches is followed.
     found = [
-        loop(maps, rows, settings.step_rows, settings.steps, f"start-{number}-")
-        for number, maps in enumerate(_starts(data, run))
+        loop(maps, draw, rows, f"start-{kind}-")
+        for kind, maps in enumerate(_starts(data, run, number))
     ]
-    maps = max(found, key=lambda state: state.best)[:2]
+    state = max(found, key=lambda state: state.best)
     while 2 * rows <= min(settings.last_group_rows, smallest):
         rows *= 2
-        maps = loop(maps, rows, settings.step_rows, settings.steps, "")[:2]
-    maps = loop(maps, rows, smallest, settings.last_steps, "all-")[:2]
-    return Result(unit(problem.source_anchors @ maps[0] @ maps[1].T), maps)
+        state = loop(state[:2], int(state.draw), rows, "")
+    return state
 
 
-def _starts(data: Data, run: Run) -> list[Maps]:
+def _loop(
+    data: Data, run: Run, maps: Maps, draw: int, rows: int, step_rows: int, steps: int, stage: str
+) -> State:
+    """Steps with groups of `rows`, which together hold `step_rows` rows of each space."""
+    values = bootstrap.Grouped(
+        groups=max(1, step_rows // rows),
+        group_rows=rows,
+        reweight=0.0,
+        neighbours=run.settings.disjoint.neighbours,
+        patience=steps,
+    )
+    # The loop may overwrite the maps that it is given.
+    state = bootstrap.from_maps(*map(jnp.array, maps), draw=draw)
+    options = {"stage": f"{stage}{rows}-rows", "num_steps": steps, "chunk": 5}
+    return run.train(bootstrap.grouped_step, state, data, values, **options)
+
+
+def _starts(data: Data, run: Run, number: int) -> list[Maps]:
     """Maps of the first rows, matched by the centres of `starts.cluster_modes`."""
     count = run.settings.disjoint.start_rows
-    key = jax.random.key(run.random_seed)
+    key = jax.random.fold_in(jax.random.key(run.random_seed), number)
     rows = data.source[:count], data.target[:count]
     return [
         bootstrap.common_maps(starts.centre_covariance(rows, centres), 0.0)

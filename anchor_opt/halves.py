@@ -6,6 +6,7 @@ halves alone; its map is judged on a third set of items, of which both vectors a
 Labels of the rows: `representation` is 'mapped', the method's own map.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +32,8 @@ NOTES = (
     "FOSCTTM: the fraction of wrong items that are closer than the true one (0 best, .5 chance). "
     "Top-1: the true item is the nearest by cosine. Both are of a third set, whose vectors are "
     "mapped into the common coordinates of the method. orthogonal_truth: the orthogonal map fitted "
-    "to the true pairs of all items of both halves, which no other method sees."
+    "to the true pairs of all items of both halves, which no other method sees. A search has "
+    "succeeded in truth if its top-1 is at least half of that of orthogonal_truth."
 )
 
 
@@ -52,12 +54,17 @@ class Halves(NamedTuple):
 
 def halves(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """The experiment: a table of each pair of spaces."""
-    rows = [row for pair in config.pairs for row in _pair(config, work, cache, pair)]
-    return report.finish(work, rows, f"{joined(tables(rows))}\n\n{NOTES}")
+    rows, failed = [], []
+    for pair in config.pairs:
+        found, broken = _pair(config, work, cache, pair)
+        rows += found
+        failed += broken
+    text = joined(tables(rows) | runner.failures(failed))
+    return report.finish(work, rows, f"{text}\n\n{NOTES}")
 
 
-def _pair(config: ConfigDict, work: Workdir, cache: Path, pair: str) -> list[Row]:
-    """Every method and the reference on one pair of spaces."""
+def _pair(config: ConfigDict, work: Workdir, cache: Path, pair: str) -> tuple[list[Row], list[str]]:
+    """Every method and the reference on one pair of spaces, and the parts that report a failure."""
     names = space_pairs.names(pair)
     grid = runner.grid(config, source=names[0], target=names[1])
     needed = 2 * config.num_rows + config.num_test
@@ -68,21 +75,26 @@ def _pair(config: ConfigDict, work: Workdir, cache: Path, pair: str) -> list[Row
     def drawn(random_seed: int) -> Halves:
         return split(data.source, data.target, config.num_rows, random_seed)
 
-    def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
-        found = METHODS[method](problem, run)
-        return {"rows": _measured(found, drawn(run.random_seed).test), "notes": {}}
-
     def reference(random_seed: int) -> list[dict]:
         halves = drawn(random_seed)
         return _measured(fitted_to_the_truth(halves), halves.test)
 
+    def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
+        found = METHODS[method](problem, run)
+        rows = _measured(found, drawn(run.random_seed).test)
+        if "failed" in found.notes:
+            rows += _report(found.notes, rows, reference(run.random_seed))
+        return {"rows": rows, "notes": found.notes}
+
     prefix = f"{space_pairs.file_name(*names)}-"
-    found, _ = runner.collect(grid, work, lambda role, seed: drawn(seed).problem, measure, prefix)
+    found, failed = runner.collect(
+        grid, work, lambda role, seed: drawn(seed).problem, measure, prefix
+    )
     for seed in grid.random_seeds:
         known = work.part(f"{prefix}run{seed}-{TRUTH}", partial(reference, seed))
         found += [row | {"method": TRUTH, "random_seed": seed} for row in known]
     fields = {"dataset": " -> ".join(names), "num_items": config.num_rows, "num_pairs": 0}
-    return report.summarise(found, experiment=config.experiment, **fields)
+    return report.summarise(found, experiment=config.experiment, **fields), failed
 
 
 def split(
@@ -137,8 +149,25 @@ def _measured(result: Result, test) -> list[dict]:
     return found
 
 
+def _report(notes: Mapping, reached: list[dict], reference: list[dict]) -> list[dict]:
+    """What a method says about itself beside what is true: fields of `Row`.
+
+    Args:
+      notes: agreement and failed, of the method.
+      reached: its results by `_measured`.
+      reference: those of the map fitted to the truth.
+    """
+    top_1, best = (
+        np.mean([row["value"] for row in rows if row["metric"] == "top_1"])
+        for rows in (reached, reference)
+    )
+    values = {"agreement": notes["agreement"]}
+    values |= runner.false_reports(top_1 >= runner.SUCCESS * best, notes["failed"])
+    return runner.report_rows(values)
+
+
 def tables(rows: list[Row]) -> dict[str, str]:
-    """Title -> Markdown: a table of each pair of spaces and direction."""
+    """Title -> Markdown: a table of each pair of spaces and direction, and the reports."""
     found = {}
     titles = {"foscttm": "FOSCTTM", "top_1": "Top-1"}
     for dataset in dict.fromkeys(row.dataset for row in rows):
@@ -146,5 +175,6 @@ def tables(rows: list[Row]) -> dict[str, str]:
             shown = select(rows, dataset=dataset, source=source, target=target)
             names = dict(zip(runner.ROLES, dataset.split(" -> "), strict=True))
             title = f"{names[source]} -> {names[target]}, {shown[0].num_items:,} items in each half"
+            shown = [row for row in shown if row.metric in titles]
             found[title] = pivot(shown, lines={"method": "Method"}, digits=4, titles=titles)
-    return found
+    return found | runner.rates(rows)

@@ -94,7 +94,7 @@ def tables(record: Record) -> dict[str, str]:
     if record.config["experiment"] == "bridge":
         return bridge.tables(record.rows) | runner.failures(record.failed)
     if record.config["experiment"] == "halves":
-        return halves.tables(record.rows)
+        return halves.tables(record.rows) | runner.failures(record.failed)
     if record.config["experiment"] == "spaces":
         return {"Pairs of spaces": space_pairs.table(record.rows)}
     given = {"num_anchors": record.config["num_anchors"], "failed": record.failed}

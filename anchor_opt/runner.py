@@ -192,10 +192,7 @@ def failures(failed: Sequence[str]) -> dict[str, str]:
     """Title -> text that lists the failed parts; random seeds are counted, not listed."""
     counted = Counter(re.sub(r"run\d+-", "", part) for part in failed)
     parts = [f"{part} ({count} random runs)" for part, count in counted.items()]
-    title = (
-        "Reported as failed: the matches agree with each other hardly better than from wrong pairs"
-    )
-    return {title: f"{', '.join(parts)}."} if parts else {}
+    return {"Searches that report a failure": f"{', '.join(parts)}."} if parts else {}
 
 
 def rates(rows: Sequence[Row]) -> dict[str, str]:
@@ -231,13 +228,21 @@ def search_report(problem: Problem, notes: Mapping, reached: float, k: int) -> l
     true = problem.truth[shared]
     best = _truly_mapped_matches(problem.source, problem.target, shared, true, k)
     reference = np.mean(np.asarray(best)[shared] == true)
-    succeeded, failed = reached >= SUCCESS * reference, notes["failed"]
     values = {
         "relative_p_at_1": reached / max(reference, 1 / len(shared)),
         "gain": notes["gain"],
-        "false_success": not succeeded and not failed,
-        "false_failure": succeeded and failed,
     }
+    values |= false_reports(reached >= SUCCESS * reference, notes["failed"])
+    return report_rows(values)
+
+
+def false_reports(succeeded: bool, failed: bool) -> dict[str, bool]:
+    """Whether a search that says whether it has `failed` is wrong in one way or the other."""
+    return dict(zip(REPORTS, (not succeeded and not failed, succeeded and failed), strict=True))
+
+
+def report_rows(values: Mapping[str, float]) -> list[dict]:
+    """Metrics of what a search says about itself, as fields of `Row`."""
     roles = dict(zip(ROLES, ROLES, strict=True)) | {"labels": {"representation": "search"}}
     return [roles | {"metric": name, "value": float(x)} for name, x in values.items()]
 

@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
-from scipy.optimize import linear_sum_assignment
 
 from anchor_opt import goat, starts
 from common.linear import procrustes, unit
+from common.ot import assign
 from common.retrieval import largest, products
 
 Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source and target
@@ -46,7 +46,7 @@ class Rosetta:
     """Values of `rosetta`, those of the paper but for the solver of the quadratic assignment."""
 
     num_draws: int = 30
-    draw_rows: int = 10_000  # rows in a draw and of a batch, all rows if there are fewer
+    draw_rows: int = 10_000  # rows in a draw and of a batch, at most those of either space
     num_clusters: int = 30
     num_restarts: int = 200  # ours: the paper's solver has none
     steps: int = 100  # at most; fewer if a batch is all rows and the assignment repeats
@@ -122,7 +122,7 @@ def rosetta(
     quadratic assignment as a linear term and the fits with as much weight as the matched rows.
     """
     spaces, rng = (source, target), np.random.default_rng(random_seed)
-    drawn = [min(settings.draw_rows, len(x)) for x in spaces]
+    size = min(settings.draw_rows, *map(len, spaces))
     known = source[pairs[0]], target[pairs[1]]
     centres = starts.matched_centres(
         jax.random.split(jax.random.key(random_seed), 3),
@@ -130,24 +130,24 @@ def rosetta(
         known,
         num_clusters=settings.num_clusters,
         num_draws=settings.num_draws,
-        rows=drawn,
+        rows=[size, size],
         restarts=settings.num_restarts,
     )
     mapped = jnp.einsum("scd,sce->de", *centres)
-    whole, batch, before = drawn == [len(source), len(target)], spaces, None
+    whole, batch, before = size == len(source) == len(target), spaces, None
     for _ in range(settings.steps + 1):
         if not whole:
-            batch = [
-                x[rng.permutation(len(x))[:rows]] for x, rows in zip(spaces, drawn, strict=True)
-            ]
-        rows, columns = linear_sum_assignment(batch[0] @ mapped @ batch[1].T, maximize=True)
-        if whole and before is not None and np.array_equal(columns, before):
+            batch = [x[rng.permutation(len(x))[:size]] for x in spaces]
+        # `assign` expects rows of length one. A common factor does not change the assignment.
+        rows = batch[0] @ mapped
+        matched = assign(rows / jnp.linalg.norm(rows, axis=1).mean(), batch[1])
+        if whole and before is not None and np.array_equal(matched, before):
             break
-        before = columns
-        scale = jnp.sqrt(len(rows) / max(len(known[0]), 1))
+        before = matched
+        scale = jnp.sqrt(size / max(len(known[0]), 1))
         mapped = procrustes(
-            jnp.concatenate([batch[0][rows], scale * known[0]]),
-            jnp.concatenate([batch[1][columns], scale * known[1]]),
+            jnp.concatenate([batch[0], scale * known[0]]),
+            jnp.concatenate([batch[1][matched], scale * known[1]]),
         )
     return mapped
 
