@@ -3,7 +3,8 @@ import json
 import jax.numpy as jnp
 import numpy as np
 
-from anchor_opt import halves
+from anchor_opt import bootstrap, disjoint, halves, methods, starts
+from anchor_opt.relative import Problem, Run
 from common.data.packages import cache_dir
 from common.linear import unit
 from common.settings import apply_quick
@@ -48,15 +49,39 @@ def test_the_reference_maps_the_third_set_exactly_if_the_spaces_are_rotated():
     }
 
 
+def test_maps_agree_on_rows_of_which_both_images_choose_each_other():
+    rows = jnp.asarray(unit(RNG.normal(size=(50, 8))))
+    first, second = (
+        bootstrap.from_maps(
+            *(jnp.asarray(np.linalg.qr(RNG.normal(size=(d, d)))[0]) for d in (8, 8))
+        )
+        for _ in range(2)
+    )
+    assert disjoint.agreement([first, first], rows) == 1
+    assert disjoint.agreement([first, second], rows) < 0.2
+
+
+def test_a_search_between_unrelated_spaces_reports_a_failure(tmp_path):
+    x, y = (jnp.asarray(unit(RNG.normal(size=(200, 10)))) for _ in range(2))
+    few = disjoint.Settings(group_rows=50, last_group_rows=50, steps=5, last_steps=5)
+    start = starts.Settings(num_clusters=5, num_draws=4, num_restarts=4)
+    values = methods.Settings(disjoint=few, start=start)
+    empty = np.zeros(0, int)
+    problem = Problem(source=x, target=y, anchors=empty, target_pairs=empty)
+    found = disjoint.run(problem, Run(values, Workdir(tmp_path, {}), "p", 0, progress=False))
+    assert found.notes["failed"] and found.notes["agreement"] < 0.2
+
+
 def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_path):
     config = get_config()
     config.quick = True
     apply_quick(config)
     config.methods = ("disjoint",)
-    config.disjoint.last_steps = 2
+    config.disjoint.steps, config.disjoint.last_steps = 20, 5
     table = halves.halves(config, Workdir(tmp_path, {}), cache_dir())
     assert "## glove -> glove100, 1,000 items in each half" in table
     assert "## glove100 -> glove, 1,000 items in each half" in table
+    assert "| glove -> glove100 | 1        | 0             | 0             |" in table
     rows = json.loads((tmp_path / "results.json").read_text())
     values = {(r["method"], r["source"], r["metric"]): r["mean"] for r in rows}
     for source in ("source", "target"):
