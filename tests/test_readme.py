@@ -4,6 +4,7 @@ Blocks marked `<!-- not run: REASON -->` need data that are not here; their modu
 files and config values have to exist.
 """
 
+import json
 import re
 import runpy
 import shlex
@@ -47,6 +48,16 @@ def test_python_examples_run(page, tmp_path, monkeypatch):
         if language == "python" and not mark:
             exec(text, names)
             assert names["mapped"].shape == (3, 16)
+
+
+def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names = {}
+    for cell in json.loads((ROOT / "docs/two_spaces.ipynb").read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert names["right"].mean() > 0.95 and (tmp_path / "glove_to_word2vec.npz").exists()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
