@@ -1,6 +1,7 @@
 """The command python -m anchor_opt.align: small real runs, and invalid input."""
 
 import gc
+import html
 import itertools
 import re
 import sys
@@ -99,7 +100,8 @@ def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
         assert relative["source"].shape == (240, 30) and relative["target"].shape == (260, 30)
         s, t = relative["anchors"].T
         assert (relative["source"][s] * relative["target"][t]).sum(1).mean() > 0.95
-    assert (finished / f"{name}.png").stat().st_size > 0
+    for figure in ("search", "cosines", "confidence", "held_out", "map"):
+        assert (folder / f"{figure}.png").stat().st_size > 0
 
 
 def test_the_report_has_every_source_and_the_held_out_pairs(finished):
@@ -109,7 +111,18 @@ def test_the_report_has_every_source_and_the_held_out_pairs(finished):
     assert "## a" in text and "## bare" in text and f"{NUM_PAIRS} held-out pairs" in text
     assert "P@1 1.000" in text and "1 known pairs of 'a' were left out" in text
     assert "failed" in text and "Warning.** The alignment" not in text
+    page = (finished / "report.html").read_text()
+    assert page.count('src="data:image/png;base64,') == page.count("<img") == 2 * 5
+    assert "://" not in page and "<h2>bare</h2>" in page and page.count("<table>") == 2 * 3
+    assert re.search(r"<td>x(\d+)</td>\n<td>(x\d+, ){2}x\d+</td>\n<td>y\1, ", page)
     assert not list(finished.parent.rglob("*.half"))
+
+
+def test_words_with_signs_of_markdown_and_html_are_shown_as_they_are(tmp_path):
+    word = r"<b>*a*|`b`_[c](d)&lt;\\"
+    text = report.report.markdown(("x", "y"), [(report._escaped(word), "z")])
+    page = report.page(text, "<t>", tmp_path)
+    assert f"<td>{html.escape(word)}</td>\n<td>z</td>" in page and "<title>&lt;t&gt;<" in page
 
 
 @pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])

@@ -91,8 +91,9 @@ def test_right_pairs_that_are_held_out_rank_first_and_wrong_ones_do_not():
     x, y, truth = rotated_spaces()
     pairs = np.stack([np.arange(30), truth[:30]], axis=1)
     pairs[:3, 1] = np.roll(pairs[:3, 1], 1)
-    ranks = align.held_out(x, y, pairs, folds=2)
+    ranks, confidence = align.held_out(x, y, pairs, folds=2)
     assert ranks.shape == (30,) and (ranks[3:] == 0).mean() > 0.9 and not (ranks[:3] == 0).any()
+    assert confidence.shape == (30,) and ((confidence > 0) & (confidence <= 1)).all()
 
 
 @pytest.mark.parametrize(
