@@ -10,6 +10,7 @@ import dataclasses
 import tempfile
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
@@ -71,9 +72,12 @@ class Alignment(NamedTuple):
         Unit rows of cosines with the `count` anchors of highest confidence: both spaces are in the
         same k coordinates, without a map.
         """
-        rows = self.anchors[:count]
+        anchors = self.anchors[:count].T
         spaces = self.aligner.normalise_source(source), self.aligner.normalise_target(target)
-        return tuple(unit_relative(x, x[rows[:, i]]) for i, x in enumerate(spaces))
+        return tuple(
+            unit_relative(x, jnp.take(x, rows, axis=0))
+            for x, rows in zip(spaces, anchors, strict=True)
+        )
 
 
 def discover(
@@ -122,11 +126,8 @@ def discover(
     picked = np.flatnonzero(found.mutual)
     picked = picked[np.argsort(-np.asarray(found.confidence)[picked], kind="stable")]
     anchors = np.stack([picked, np.asarray(found.to_target)[picked]], axis=1)
-    matrix = maps[0] @ maps[1].T
-    # The scale, which cosines do not depend on, makes the mean length of mapped rows 1.
-    matrix /= jnp.linalg.norm(x[:rows] @ matrix, axis=1).mean()
     return Alignment(
-        aligner=dataclasses.replace(aligner, matrix=matrix, method="bootstrap"),
+        aligner=dataclasses.replace(aligner, matrix=_joined(maps, x[:rows]), method="bootstrap"),
         anchors=anchors,
         confidence=np.asarray(found.confidence)[picked],
         dictionary=found,
@@ -134,6 +135,19 @@ def discover(
         rejected_pairs=search.rejected_pairs(found, *pairs.T),
         **notes,
     )
+
+
+@jax.jit
+def _joined(
+    maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]],
+    source: Float[Array, "n d_source"],
+) -> Float[Array, "d_source d_target"]:
+    """W = maps[0] maps[1]', scaled so that the mean length of mapped rows is 1.
+
+    The scale changes no cosine.
+    """
+    matrix = maps[0] @ maps[1].T
+    return matrix / jnp.linalg.norm(source @ matrix, axis=1).mean()
 
 
 class HeldOut(NamedTuple):
