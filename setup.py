@@ -12,6 +12,7 @@ REQUIREMENTS = [
     "importlib_resources>=6.0",  # tensorflow-datasets imports it without declaring it
     "jax>=0.10,<0.12",
     "jaxtyping>=0.3",
+    "markdown-it-py>=3.0",
     "matplotlib>=3.9",
     "ml_collections>=1.0",
     "mmh3>=5.0",  # the hash of floret vectors

@@ -46,17 +46,22 @@ def solve(
     ]
     size, count = max(len(source), len(target)), len(pairs[0])
     x, y = (
-        jnp.pad(space[rows], [(0, size - len(space)), (0, 0)])
+        jnp.pad(jnp.take(space, rows, axis=0), [(0, size - len(space)), (0, 0)])
         for space, rows in zip((source, target), order, strict=True)
     )
-    plan, change, steps = jnp.full((size - count, size - count), 1 / (size - count)), jnp.inf, 0
+    # With its type given, the plan is of the type of later ones, so that `_step` is compiled once.
+    plan = jnp.full((size - count, size - count), 1 / (size - count), jnp.float32)
+    change, steps = jnp.inf, 0
     while steps < settings.steps and change > settings.tolerance:
         plan, change = _step(plan, x, y, count, settings)
         steps += 1
     rows, columns = linear_sum_assignment(plan, maximize=True)
     real = (rows < len(source) - count) & (columns < len(target) - count)
     known = np.arange(count)
-    return procrustes(x[np.r_[known, rows[real] + count]], y[np.r_[known, columns[real] + count]])
+    return procrustes(
+        jnp.take(x, np.r_[known, rows[real] + count], axis=0),
+        jnp.take(y, np.r_[known, columns[real] + count], axis=0),
+    )
 
 
 @partial(jax.jit, static_argnames=("count", "settings"))

@@ -1,7 +1,8 @@
-"""A small model in the file format of Hugging Face, and two spaces that correspond."""
+"""A small model in the file format of Hugging Face, and spaces that correspond."""
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -10,6 +11,8 @@ import tokenizers
 from flax import nnx
 
 from common import bert
+from common.data import paired_spaces
+from common.data.packages import cache_dir
 
 TINY_BERT = {
     "hidden_size": 8,
@@ -59,3 +62,16 @@ def rotated_spaces() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     y[:240] = x @ rotation + 0.05 * rng.normal(size=(240, 16))
     order = rng.permutation(260)
     return (x + 1).astype(np.float32), (y[order] - 2).astype(np.float32), np.argsort(order)[:240]
+
+
+def rotated_words(path: Path, random_seed: int = 0) -> None:
+    """Writes the first 3,000 words of GloVe with rotated and noisy vectors of equal dimension.
+
+    A run with GloVe and this file is on words and has spaces of one shape, so that each program is
+    compiled once; the quick runs of the configs have spaces of different dimension.
+    """
+    space = paired_spaces.load_space("glove", cache_dir())
+    x, rng = np.array(space.vectors[:3_000]), np.random.default_rng(random_seed)
+    x += 0.1 * x.std(axis=0) * rng.normal(size=x.shape)
+    rotation = np.linalg.qr(rng.normal(size=(x.shape[1],) * 2))[0]
+    np.savez(path, words=np.array(space.words[:3_000]), vectors=(x @ rotation).astype(np.float32))

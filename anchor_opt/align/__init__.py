@@ -10,6 +10,7 @@ import dataclasses
 import tempfile
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
@@ -19,7 +20,7 @@ from anchor_opt.relative import Problem, Run, unit_relative
 from common import alignment
 from common.alignment import Aligner
 from common.errors import UserError
-from common.linear import unit
+from common.linear import both_mapped
 from common.retrieval import Dictionary, csls_dictionary, csls_top_k, mean_top_k
 from common.workdir import Workdir
 
@@ -71,9 +72,12 @@ class Alignment(NamedTuple):
         Unit rows of cosines with the `count` anchors of highest confidence: both spaces are in the
         same k coordinates, without a map.
         """
-        rows = self.anchors[:count]
+        anchors = self.anchors[:count].T
         spaces = self.aligner.normalise_source(source), self.aligner.normalise_target(target)
-        return tuple(unit_relative(x, x[rows[:, i]]) for i, x in enumerate(spaces))
+        return tuple(
+            unit_relative(x, jnp.take(x, rows, axis=0))
+            for x, rows in zip(spaces, anchors, strict=True)
+        )
 
 
 def discover(
@@ -118,16 +122,12 @@ def discover(
     aligner, x, y, pairs = normalise(source, target, pairs, names)
     given = pairs, rows, ordered, random_seed, progress
     maps, notes = _search(x, y, *given, workdir, settings)
-    coordinates = [unit(space @ matrix) for space, matrix in zip((x, y), maps, strict=True)]
-    found = csls_dictionary(*coordinates, frequent=rows)
+    found = csls_dictionary(*both_mapped((x, y), maps), frequent=rows)
     picked = np.flatnonzero(found.mutual)
     picked = picked[np.argsort(-np.asarray(found.confidence)[picked], kind="stable")]
     anchors = np.stack([picked, np.asarray(found.to_target)[picked]], axis=1)
-    matrix = maps[0] @ maps[1].T
-    # The scale, which cosines do not depend on, makes the mean length of mapped rows 1.
-    matrix /= jnp.linalg.norm(x[:rows] @ matrix, axis=1).mean()
     return Alignment(
-        aligner=dataclasses.replace(aligner, matrix=matrix, method="bootstrap"),
+        aligner=dataclasses.replace(aligner, matrix=_joined(maps, x[:rows]), method="bootstrap"),
         anchors=anchors,
         confidence=np.asarray(found.confidence)[picked],
         dictionary=found,
@@ -135,6 +135,32 @@ def discover(
         rejected_pairs=search.rejected_pairs(found, *pairs.T),
         **notes,
     )
+
+
+@jax.jit
+def _joined(
+    maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]],
+    source: Float[Array, "n d_source"],
+) -> Float[Array, "d_source d_target"]:
+    """W = maps[0] maps[1]', scaled so that the mean length of mapped rows is 1.
+
+    The scale changes no cosine.
+    """
+    matrix = maps[0] @ maps[1].T
+    return matrix / jnp.linalg.norm(source @ matrix, axis=1).mean()
+
+
+class HeldOut(NamedTuple):
+    """What the search says about known pairs that it was not given, in the order of the pairs.
+
+    Attributes:
+      ranks: of each pair's target row among the translations of its source row, from 0; MAX_RANK if
+        it is not among the first MAX_RANK.
+      confidence: of the first translation of each source row, see `csls_dictionary`.
+    """
+
+    ranks: Int[np.ndarray, " s"]
+    confidence: Float[np.ndarray, " s"]
 
 
 def held_out(
@@ -147,16 +173,12 @@ def held_out(
     ordered: bool = True,
     random_seed: int = 0,
     progress: bool = False,
-) -> Int[np.ndarray, " s"]:
+) -> HeldOut:
     """Cross-validates the search on the known pairs.
 
     Each of the `folds` parts of the pairs is left out once (a fold holds at least one pair). The
     source rows of its pairs are then translated among all target rows by CSLS. The other arguments
     are those of `discover`, which by default uses more rows and is better than this estimate.
-
-    Returns:
-      The rank of each pair's target row among the translations of its source row, from 0; MAX_RANK
-      if it is not among the first MAX_RANK.
 
     Raises:
       UserError: as in `discover`, or fewer than two folds or pairs.
@@ -165,18 +187,19 @@ def held_out(
     folds = min(folds, len(pairs))
     if folds < 2:
         raise UserError(f"{len(pairs)} known pairs in {folds} folds: give at least two of each.")
-    ranks = np.zeros(len(pairs), int)
+    ranks, confidence = np.zeros(len(pairs), int), np.zeros(len(pairs))
     order = np.random.default_rng(random_seed).permutation(len(pairs))
     for fold in np.array_split(order, folds):
         rest = np.delete(pairs, fold, axis=0)
         maps, _ = _search(x, y, rest, rows, ordered, random_seed, progress)
-        queries, frequent = unit(x[pairs[fold, 0]] @ maps[0]), unit(x[:rows] @ maps[0])
-        keys = unit(y @ maps[1])
-        hubness = mean_top_k(keys, frequent, min(10, len(frequent)))
-        index = csls_top_k(queries, keys, MAX_RANK, key_hubness=hubness)[1]
+        mapped, keys = both_mapped((x, y), maps)
+        first = csls_dictionary(mapped, keys, frequent=rows)
+        confidence[fold] = np.asarray(first.confidence)[pairs[fold, 0]]
+        hubness = mean_top_k(keys, mapped[:rows], min(10, len(mapped), rows))
+        index = csls_top_k(mapped[pairs[fold, 0]], keys, MAX_RANK, key_hubness=hubness)[1]
         hit = np.asarray(index) == pairs[fold, 1:]
         ranks[fold] = np.where(hit.any(axis=1), hit.argmax(axis=1), MAX_RANK)
-    return ranks
+    return HeldOut(ranks, confidence)
 
 
 def normalise(
@@ -219,8 +242,8 @@ def _search(x, y, pairs, rows, ordered, random_seed, progress, workdir=None, set
     # the roles are exchanged: the rows of y in known pairs are the given anchors, and the anchors
     # parallel to them are sought in x, which is mapped onto y.
     problem = Problem(
-        source=y[used[1]],
-        target=x[used[0]],
+        source=jnp.take(y, used[1], axis=0),
+        target=jnp.take(x, used[0], axis=0),
         anchors=target_pairs,
         target_pairs=source_pairs,
         ranks=(used[1], used[0]) if ordered else None,

@@ -9,8 +9,8 @@ target, or row numbers of spaces without words; without --pairs the search start
 geometries alone. --source (with its --pairs) may be repeated: every source is mapped onto the
 target.
 
-DIR gets report.md, which describes the other files. It appears when all of it is complete; until
-then the work is in DIR.half, where a killed run resumes.
+DIR gets report.html, with figures, and report.md, which describe the other files. It appears when
+all of it is complete; until then the work is in DIR.half, where a killed run resumes.
 
   python -m anchor_opt.align --apply=new.vec --map=DIR/a/map.npz --out=new_aligned.npz
 
@@ -89,6 +89,8 @@ def _align(out: Path) -> str:
         bar = tqdm(sources, desc="aligning", unit="space")
         sections = [_align_one(source, target, work, config) for source in bar]
         text = report.document(target, sections)
+        page = report.page(text, f"Alignment onto {target.name}", work.path)
+        write_atomically(work.path / "report.html", page.encode())
         write_atomically(work.path / "report.md", text.encode())
         if out.is_dir():
             out.rmdir()
@@ -146,21 +148,24 @@ def _align_one(source: Space, target: Space, work: Workdir, config: dict) -> str
     search = Workdir(work.path / "search" / source.name, config, "--out")
     names = source.name, target.name
     found = align.discover(*given, names=names, rows=FLAGS.rows, workdir=search, **options)
-    ranks = None
+    checked = None
     if FLAGS.folds and source.pairs is not None and len(source.pairs) >= 2:
         options |= {"folds": FLAGS.folds, "rows": FLAGS.rows}
         if FLAGS.ordered:
             options["rows"] = min(FLAGS.rows, align.HELD_OUT_ROWS)
         part = f"{source.name}-held-out"
-        ranks = np.array(work.part(part, lambda: align.held_out(*given, **options).tolist()))
+        stored = work.part(
+            part, lambda: [array.tolist() for array in align.held_out(*given, **options)]
+        )
+        checked = align.HeldOut(*map(np.array, stored))
     files.write_alignment(work.path / source.name, found, source, target, FLAGS.anchors)
-    for sentence in report.warnings(source, found, ranks):
+    for sentence in report.warnings(source, found, checked):
         logging.warning("%s", sentence)
-    save_figure(
-        report.figure(source, target, found, search.records()),
-        work.path / f"{source.name}.png",
-    )
-    return report.section(source, target, found, ranks, time.perf_counter() - began)
+    figures = report.figures(source, target, found, checked, search.records())
+    for name, figure in figures.items():
+        save_figure(figure, work.path / source.name / f"{name}.png")
+    seconds = time.perf_counter() - began
+    return report.section(source, target, found, checked, figures, seconds)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,42 @@
 """The report of `python -m anchor_opt.align`: what was found, and how far it can be trusted."""
 
-from collections.abc import Sequence
+import base64
+import html
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
+from jaxtyping import Float
+from markdown_it import MarkdownIt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from anchor_opt.align import Alignment
+from anchor_opt.align import Alignment, HeldOut
 from anchor_opt.align.files import Space
 from common import report
 from common.linear import unit
 
 NUM_SHOWN = 12  # pairs listed in the report
-NUM_DRAWN = 300  # pairs in the figure
+NUM_NEIGHBOURS = 3  # listed of each of these pairs' source rows
+NUM_DRAWN = 300  # pairs in the figure of the map
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 62rem; margin: auto; padding: 1rem }}
+table {{ display: block; overflow-x: auto; border-collapse: collapse }}
+th, td {{ padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #ccc; text-align: left }}
+img {{ width: 30rem; max-width: 100% }}
+pre {{ overflow-x: auto }}
+</style>
+{body}
+</html>
+"""
 INTRODUCTION = """# Alignment into the space of {target}
 
 `{target}` ({rows} vectors of {dimensions} dimensions) is only normalised: unit length, centred,
@@ -22,10 +46,11 @@ vectors of the sources are compared.
 FILES = """
 ## Files
 
-The folder of each source holds `anchors.tsv`, the pairs that are each other's best partner, by
-descending confidence; `dictionary.tsv`, the best target row of every source row, mutual pairs
-first; `map.npz`, the linear map with its centring and scaling; `aligned.vec` and `aligned.npz`, the
-mapped source; and `relative.npz`, both spaces as cosines with the anchors of highest confidence.
+`report.html` is this report with its figures in one file. The folder of each source holds
+`anchors.tsv`, the pairs that are each other's best partner, by descending confidence;
+`dictionary.tsv`, the best target row of every source row, mutual pairs first; `map.npz`, the linear
+map with its centring and scaling; `aligned.vec` and `aligned.npz`, the mapped source; and
+`relative.npz`, both spaces as cosines with the anchors of highest confidence.
 New vectors of a source are mapped by
 
     isthmus apply new.vec --map=THIS_FOLDER/SOURCE/map.npz --out=mapped.npz
@@ -37,7 +62,7 @@ pair is right.
 """
 
 
-def warnings(source: Space, found: Alignment, ranks: np.ndarray | None) -> list[str]:
+def warnings(source: Space, found: Alignment, checked: HeldOut | None) -> list[str]:
     """Sentences on a failed search, on held-out pairs and on pairs that were left out."""
     sentences = []
     if found.failed:
@@ -47,7 +72,7 @@ def warnings(source: Space, found: Alignment, ranks: np.ndarray | None) -> list[
             f"{found.null_agreement:.0%}; do not use these results, give more known pairs or "
             "closer spaces."
         )
-    if ranks is not None and len(ranks) > 3 and not (ranks == 0).any():
+    if checked is not None and len(checked.ranks) > 3 and not (checked.ranks == 0).any():
         sentences.append(f"No held-out pair of '{source.name}' was found.")
     if source.num_unknown:
         sentences.append(
@@ -58,12 +83,26 @@ def warnings(source: Space, found: Alignment, ranks: np.ndarray | None) -> list[
 
 
 def section(
-    source: Space, target: Space, found: Alignment, ranks: np.ndarray | None, seconds: float
+    source: Space,
+    target: Space,
+    found: Alignment,
+    checked: HeldOut | None,
+    names: Iterable[str],
+    seconds: float,
 ) -> str:
-    """The section of one source; `ranks` are those of `held_out`, None if there was no check."""
+    """The section of one source.
+
+    Args:
+      source: the space that is mapped.
+      target: the space that it is mapped onto.
+      found: the result of `discover`.
+      checked: that of `held_out`; None if there was no check.
+      names: of the `figures`, each in the file SOURCE/NAME.png.
+      seconds: that all of it took.
+    """
 
     def named(rows):
-        return [(source.words[s], target.words[t]) for s, t in rows]
+        return [(_escaped(source.words[s]), _escaped(target.words[t])) for s, t in rows]
 
     num_pairs = 0 if source.pairs is None else len(source.pairs)
     facts = [
@@ -77,10 +116,10 @@ def section(
         ("mutual pairs", f"{len(found.anchors)}"),
         ("their median confidence", f"{np.median(found.confidence):.2f}"),
     ]
-    if ranks is not None:
-        hits = [f"P@{k} {np.mean(ranks < k):.3f}" for k in (1, 10)]
+    if checked is not None:
+        hits = [f"P@{k} {np.mean(checked.ranks < k):.3f}" for k in (1, 10)]
         random = f"a random guess {1 / len(target.words):.2g}"
-        facts.append((f"{len(ranks)} held-out pairs", f"{', '.join(hits)} ({random})"))
+        facts.append((f"{len(checked.ranks)} held-out pairs", f"{', '.join(hits)} ({random})"))
     if num_pairs:
         rejected = named(source.pairs[found.rejected_pairs])
         words = ", ".join(" / ".join(pair) for pair in rejected[:NUM_SHOWN])
@@ -95,11 +134,14 @@ def section(
     ]
     parts = [
         f"\n## {source.name}",
-        *(f"**Warning.** {sentence}" for sentence in warnings(source, found, ranks)),
+        *(f"**Warning.** {sentence}" for sentence in warnings(source, found, checked)),
         report.markdown((source.name, f"mapped onto {target.name}"), facts),
-        f"![{source.name}: search, confidence, map]({source.name}.png)",
+        "\n".join(f"![{name}](<{source.name}/{name}.png>)" for name in names),
         "Some pairs, from the highest confidence to the median:",
         report.markdown(("source", "target", "confidence"), pairs),
+        f"The neighbours of these rows by cosine: before, in {source.name}, and after the map, in "
+        f"{target.name}:",
+        report.markdown(("source", "before", "after"), _neighbours(source, target, found, shown)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -111,10 +153,70 @@ def document(target: Space, sections: Sequence[str]) -> str:
     return first + "".join(sections) + FILES
 
 
-def figure(source: Space, target: Space, found: Alignment, records: Sequence[dict]) -> Figure:
-    """Objective over the steps of each search, histogram of confidence, and mapped pairs by PCA."""
-    drawn = Figure(figsize=(13, 4), layout="constrained")
-    search, confidence, scatter = drawn.subplots(1, 3)
+def page(text: str, title: str, folder: Path) -> str:
+    """A report in Markdown as one HTML page, which holds its figures, PNG files in `folder`."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(text)
+    inline = (child for token in tokens for child in token.children or ())
+    for image in (child for child in inline if child.type == "image"):
+        content = (folder / unquote(image.attrs["src"])).read_bytes()
+        image.attrs["src"] = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    body = parser.renderer.render(tokens, parser.options, {})
+    return PAGE.format(title=html.escape(title), body=body)
+
+
+def _escaped(word: str) -> str:
+    """A word as it is, in a table in Markdown."""
+    return re.sub(r"([\\`*_\[\]<>|&])", r"\\\1", word)
+
+
+def _mapped(
+    source: Space, target: Space, found: Alignment
+) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
+    """Unit rows of the source mapped onto the target, and of the target."""
+    both = found.aligner.apply(source.vectors), found.aligner.normalise_target(target.vectors)
+    return tuple(unit(np.asarray(rows)) for rows in both)
+
+
+def _neighbours(source: Space, target: Space, found: Alignment, shown) -> list[tuple[str, ...]]:
+    """The words nearest to the source rows of some pairs, in the source and in the target."""
+    before = np.asarray(found.aligner.normalise_source(source.vectors))
+    after, keys = _mapped(source, target, found)
+    rows = found.anchors[shown, 0]
+
+    def nearest(cosines, words):
+        order = np.argsort(-cosines, axis=1)[:, :NUM_NEIGHBOURS]
+        return [", ".join(_escaped(words[i]) for i in line) for line in order]
+
+    own = before[rows] @ before.T
+    own[np.arange(len(rows)), rows] = -np.inf  # the row itself
+    columns = nearest(own, source.words), nearest(after[rows] @ keys.T, target.words)
+    return list(zip((_escaped(source.words[i]) for i in rows), *columns, strict=True))
+
+
+def figures(
+    source: Space,
+    target: Space,
+    found: Alignment,
+    checked: HeldOut | None,
+    records: Sequence[dict],
+) -> dict[str, Figure]:
+    """Name -> figure.
+
+    The objective over the steps of each search; cosines of the mutual pairs and of random pairs
+    after the map; the confidence of the mutual pairs; the pairs of highest confidence by PCA; and
+    the precision of held-out pairs over their confidence if there was a check.
+    """
+    drawn = {}
+
+    def axis(name: str, **labels) -> Axes:
+        drawn[name] = Figure(figsize=(5, 3.6), layout="constrained")
+        made = drawn[name].subplots()
+        made.set(**labels)
+        made.spines[["top", "right"]].set_visible(False)
+        return made
+
+    search = axis("search", xlabel="step", ylabel="objective (mean best CSLS)", title="Search")
     curves: dict[str, list] = {}
     for record in records:
         stage = record["part"].removeprefix("align/")
@@ -123,26 +225,39 @@ def figure(source: Space, target: Space, found: Alignment, records: Sequence[dic
             curves.setdefault(start, []).append((record["step"], record["objective"]))
     for start, points in curves.items():
         search.plot(*zip(*points, strict=True), marker="o", ms=3, label=f"from {start}")
-    search.set(xlabel="step", ylabel="objective (mean best CSLS)", title="Search")
+    search.legend(frameon=False)
+
+    mapped, keys = _mapped(source, target, found)
+    rows, partners = found.anchors.T
+    others = np.random.default_rng(0).permutation(len(keys))[partners]
+    cosines = axis("cosines", xlabel="cosine after the map", ylabel="density", title="Similarity")
+    bins = np.linspace(-1, 1, 81)
+    for label, columns in (("mutual pairs", partners), ("random pairs", others)):
+        values = np.sum(mapped[rows] * keys[columns], axis=1)
+        cosines.hist(values, bins=bins, density=True, alpha=0.6, label=label)
+    cosines.legend(frameon=False)
+
+    confidence = axis("confidence", xlabel="confidence", ylabel="pairs", title="Mutual pairs")
     confidence.hist(found.confidence, bins=np.linspace(0, 1, 41), color=report.COLOURS[0])
-    confidence.set(xlabel="confidence", ylabel="pairs", title="Mutual pairs")
-    for axis in (search, confidence):
-        axis.spines[["top", "right"]].set_visible(False)
-    rows = found.anchors[:NUM_DRAWN]
-    if min(len(rows), target.vectors.shape[1]) >= 2:
-        mapped = unit(found.aligner.apply(source.vectors[rows[:, 0]]))
-        partners = found.aligner.normalise_target(target.vectors[rows[:, 1]])
-        pca = PCA(2, random_state=0).fit(partners)
-        points = np.stack([pca.transform(space) for space in (mapped, partners)])
-        scatter.plot(
-            *points.transpose(2, 0, 1), color="0.8", lw=0.6, zorder=0
-        )  # a line for each pair
+
+    if checked is not None:
+        held_out = axis("held_out", title=f"{len(checked.ranks)} held-out pairs", ylim=(0, 1.05))
+        held_out.set(xlabel="confidence of at least", ylabel="fraction that is right (precision)")
+        order = np.argsort(-checked.confidence, kind="stable")
+        right = np.cumsum(checked.ranks[order] == 0) / np.arange(1, len(order) + 1)
+        held_out.plot(checked.confidence[order], right, marker="o", ms=3, color=report.COLOURS[0])
+
+    some = rows[:NUM_DRAWN], partners[:NUM_DRAWN]
+    if min(len(rows), keys.shape[1]) >= 2:
+        title = f"The {len(some[0])} pairs of highest confidence, mapped"
+        scatter = axis("map", xticks=[], yticks=[], title=title)
+        pca = PCA(2, random_state=0).fit(keys[some[1]])
+        points = np.stack([pca.transform(mapped[some[0]]), pca.transform(keys[some[1]])])
+        lines = points.transpose(2, 0, 1)  # a line for each pair
+        scatter.plot(*lines, color="0.8", lw=0.6, zorder=0)
         for name, xy, colour in zip(
             (source.name, target.name), points, report.COLOURS, strict=False
         ):
             scatter.scatter(*xy.T, s=8, color=colour, label=name)
         scatter.legend(frameon=False)
-    title = f"The {len(rows)} pairs of highest confidence, mapped"
-    scatter.set(xticks=[], yticks=[], title=title)
-    search.legend(frameon=False)
     return drawn

@@ -12,6 +12,7 @@ from common.errors import UserError
 from common.settings import apply_quick
 from common.workdir import Workdir
 from configs.anchor_opt.bridge import get_config
+from tests.samples import rotated_words
 
 
 def test_the_route_is_the_most_probable_path():
@@ -55,26 +56,30 @@ def test_a_failed_search_is_repeated_through_the_other_spaces(tmp_path, monkeypa
     config.quick = True
     apply_quick(config)
     config.num_rows = 300
+    config.spaces = ("glove", "one.npz", "two.npz")
+    monkeypatch.chdir(tmp_path)
+    for random_seed, name in enumerate(config.spaces[1:]):
+        rotated_words(tmp_path / name, random_seed)
     config.bootstrap.group_steps, config.bootstrap.search_steps = 60, 20
     config.bootstrap.group_reweights = (1.0,)
     converge = bridge.search.converge
 
     def failing(problem, run):
         found = converge(problem, run)
-        if run.part == "glove-word2vec-run0-direct":  # as if its matches were wrong
+        if run.part == "glove-two.npz-run0-direct":  # as if its matches were wrong
             return found._replace(
                 maps=tuple(m[::-1] for m in found.maps), notes=found.notes | {"failed": True}
             )
         return found
 
     monkeypatch.setattr(bridge.search, "converge", failing)
-    table = bridge.bridge(config, Workdir(tmp_path, {}), cache_dir())
-    assert "glove-word2vec-direct (1 random runs)" in table
-    rows = json.loads((tmp_path / "results.json").read_text())
+    table = bridge.bridge(config, Workdir(tmp_path / "run", {}), cache_dir())
+    assert "glove-two.npz-direct (1 random runs)" in table
+    rows = json.loads((tmp_path / "run/results.json").read_text())
     found = {
         row["method"]: row["mean"]
         for row in rows
-        if row["dataset"] == "glove -> word2vec" and row["metric"] == "p_at_1"
+        if row["dataset"] == "glove -> two.npz" and row["metric"] == "p_at_1"
     }
     assert found["direct"] < 0.05 and found["bridge"] > 0.95
 

@@ -1,4 +1,4 @@
-"""The ablation and the phase diagram: small runs through the command line, and their parts."""
+"""The ablation, through the command line, and the phase diagram: small runs, and their parts."""
 
 import json
 import subprocess
@@ -16,28 +16,12 @@ from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import preprocess
 from common.report import Row, select
+from common.settings import apply_quick
 from common.workdir import Workdir
 from configs.anchor_opt import ablation, phase
 
 ROOT = Path(__file__).parents[2]
-TINY = (
-    "--config.quick",
-    "--config.num_words=300",
-    "--config.num_anchors=30",
-    "--config.num_pairs=10",
-    "--config.algorithm1.steps=10",
-)
-
-
-def run(workdir, experiment, *arguments) -> tuple[list[Row], str]:
-    config = f"--config=configs/anchor_opt/{experiment}.py"
-    command = [sys.executable, "-m", "anchor_opt.main", f"--workdir={workdir}", config]
-    command += [*TINY, *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    rows = json.loads((workdir / "results.json").read_text())
-    assert done.stdout.strip() == (workdir / "table.md").read_text().strip()
-    return [Row(**row) for row in rows], done.stdout
+TINY = {"num_words": 300, "num_anchors": 30, "num_pairs": 10, "algorithm1.steps": 10}
 
 
 def lines(table: str) -> list[list[str]]:
@@ -51,14 +35,16 @@ def lines(table: str) -> list[list[str]]:
 def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(tmp_path):
     vary = "[('algorithm1.init_norm', (1.0, 0.01)), ('num_pairs', (20,)), ('centre', (False,)),"
     vary += " ('num_words', (10_000_000,))]"
-    rows, table = run(
-        tmp_path,
-        "ablation",
-        f"--config.vary={vary}",
-        "--config.pairs=('glove:word2vec', 'word2vec:glove')",
-        "--config.methods=gt,seed,algorithm1",
-    )
-    found = lines(table)
+    command = [sys.executable, "-m", "anchor_opt.main", f"--workdir={tmp_path}"]
+    command += ["--config=configs/anchor_opt/ablation.py", "--config.quick"]
+    command += [f"--config.{name}={value}" for name, value in TINY.items()]
+    command += [f"--config.vary={vary}", "--config.pairs=('glove:word2vec', 'word2vec:glove')"]
+    command += ["--config.methods=gt,seed,algorithm1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == (tmp_path / "table.md").read_text().strip()
+    rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
+    found = lines(done.stdout)
     assert found[0] == ["Varied", "Value", "glove -> word2vec", "word2vec -> glove"]
     norms = [line[1] for line in found if line[0] == "algorithm1.init_norm"]
     assert norms == ["0.01 (base)", "1.0"]
@@ -80,14 +66,14 @@ def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(tmp_pa
 
 
 def test_a_phase_diagram_has_a_line_for_each_noise_and_pair(tmp_path):
-    rows, table = run(
-        tmp_path,
-        "phase",
-        "--config.noise=0.0,2.0",
-        "--config.isometries_of=glove",
-        "--config.pairs=glove:word2vec",
-        "--config.methods=seed,gt,algorithm1",
-    )
+    config = phase.get_config()
+    config.quick = True
+    apply_quick(config)
+    changes = {"noise": (0.0, 2.0), "isometries_of": "glove"}
+    config.update_from_flattened_dict(TINY | changes)
+    config.methods = ("seed", "gt", "algorithm1")
+    table = comparison.phase(config, Workdir(tmp_path, {}), cache_dir())
+    rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
     found = lines(table)
     assert found[0] == ["No.", "Source", "Target", "CKA", "seed", "gt", "algorithm1"]
     names = [["", "glove", "noise 0"], ["", "glove", "noise 2"], ["1", "glove", "word2vec"]]

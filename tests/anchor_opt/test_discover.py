@@ -20,7 +20,7 @@ def unit_rows(random_seed, n, d):
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     x, y, truth = rotated_spaces()
-    pairs = np.stack([np.arange(12), truth[:12]], axis=1)
+    pairs = np.stack([np.arange(15), truth[:15]], axis=1)
     pairs[3, 1] = truth[100]  # a wrong pair
     work = tmp_path_factory.mktemp("work")
     return align.discover(x, y, pairs, names=("a", "b"), workdir=Workdir(work, {})), pairs, work
@@ -89,10 +89,11 @@ def test_spaces_are_aligned_without_known_pairs():
 
 def test_right_pairs_that_are_held_out_rank_first_and_wrong_ones_do_not():
     x, y, truth = rotated_spaces()
-    pairs = np.stack([np.arange(24), truth[:24]], axis=1)
+    pairs = np.stack([np.arange(30), truth[:30]], axis=1)
     pairs[:3, 1] = np.roll(pairs[:3, 1], 1)
-    ranks = align.held_out(x, y, pairs, folds=2)
-    assert ranks.shape == (24,) and (ranks[3:] == 0).mean() > 0.9 and not (ranks[:3] == 0).any()
+    ranks, confidence = align.held_out(x, y, pairs, folds=2)
+    assert ranks.shape == (30,) and (ranks[3:] == 0).mean() > 0.9 and not (ranks[:3] == 0).any()
+    assert confidence.shape == (30,) and ((confidence > 0) & (confidence <= 1)).all()
 
 
 @pytest.mark.parametrize(

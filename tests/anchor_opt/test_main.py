@@ -32,7 +32,7 @@ SMALL = (
     "--config.bootstrap.min_gain=-1.0",
     "--config.bootstrap.sure_gain=-1.0",  # the first start is accepted
 )
-METHODS = "gt,seed,algorithm1,bootstrap,lstsq_truth,procrustes,iterated_procrustes"
+METHODS = "gt,seed,algorithm1,bootstrap,lstsq_truth,procrustes"
 WHOLE = (*SMALL, f"--config.methods={METHODS}")
 
 

@@ -48,7 +48,7 @@ def rotated_copy(d_source, d_target):
     spaces = [preprocess(jnp.asarray(z)) for z in (x, y)]
     # Two similar orders by frequency, whose first 300 rows are not all the same items.
     ranks = np.arange(500), np.argsort(np.argsort(np.arange(500) + rng.normal(0, 10, 500)))
-    return sample(*spaces, num_anchors=40, num_pairs=10, random_seed=0, ranks=ranks)
+    return sample(*spaces, num_anchors=40, num_pairs=15, random_seed=0, ranks=ranks)
 
 
 def run_method(name, problem, path, **changes):
@@ -71,7 +71,7 @@ def fraction_right(found, problem):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_gives_finite_anchors_and_unit_coordinates(name, problem, tmp_path):
     found = run_method(name, problem, tmp_path)
-    assert found.anchors.shape == (10 if name == "seed" else 40, 30)
+    assert found.anchors.shape == (15 if name == "seed" else 40, 30)
     assert np.isfinite(np.asarray(found.anchors)).all()
     json.dumps(found.notes)
     if found.maps is not None:
@@ -113,7 +113,7 @@ def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_p
     assert found.notes["failed"] is True
 
 
-@pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(10)), "-geometry-0.5")])
+@pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(15)), "-geometry-0.5")])
 def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(wrong, start, problem, tmp_path):
     pairs = problem.target_pairs.copy()
     pairs[wrong] = (pairs[wrong] + 7) % 500
@@ -192,7 +192,7 @@ def test_eight_devices_find_the_anchors_of_one(problem, tmp_path):
 
 @pytest.mark.parametrize(
     ("num_pairs", "max_rows", "expected"),
-    [(10, 500, ["pairs", "goat", "profiles"]), (10, 499, ["pairs", "profiles"]), (0, 500, [])],
+    [(15, 500, ["pairs", "goat", "profiles"]), (15, 499, ["pairs", "profiles"]), (0, 500, [])],
 )
 def test_goat_is_a_start_if_there_are_pairs_and_few_rows(
     problem, tmp_path, monkeypatch, num_pairs, max_rows, expected

@@ -16,6 +16,7 @@ from common.report import Row, select
 from common.settings import apply_quick
 from common.workdir import Workdir
 from configs.anchor_opt.overlap import get_config
+from tests.samples import rotated_words
 
 RNG = np.random.default_rng(0)
 X = np.asarray(preprocess(jnp.asarray(RNG.normal(size=(60, 5)))))
@@ -78,23 +79,25 @@ def test_only_methods_that_may_read_the_truth_are_given_it(method, monkeypatch, 
     assert (seen[0] is None) == (method == "seed")
 
 
-def test_the_experiment_on_real_words(tmp_path):
+def test_the_experiment_on_real_words(tmp_path, monkeypatch):
     config = get_config()
     config.quick = True
     config = apply_quick(config)
     config.num_rows, config.num_anchors, config.num_pairs = 400, 60, 60
     config.bootstrap.search_steps = 20
-    config.pairs = ("minilm:minilm_input",)
-    config.noisy_space = "minilm"  # of as many dimensions, so that programs are compiled once
+    monkeypatch.chdir(tmp_path)
+    rotated_words(tmp_path / "rotated.npz")
+    config.pairs = ("glove:rotated.npz",)
+    config.noisy_space = "glove"
     config.methods = ("gt", "bootstrap")
     config.known_pairs = (60,)
-    table = overlap.overlap(config, Workdir(tmp_path, {}), cache_dir())
+    table = overlap.overlap(config, Workdir(tmp_path / "run", {}), cache_dir())
     assert "False success" in table and "MRR over shared" in table
     assert "P@1 of the method's own map over known pairs" in table
-    rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
+    rows = [Row(**row) for row in json.loads((tmp_path / "run/results.json").read_text())]
     for row in select(rows, metric="mrr", method="bootstrap"):
         assert row.mean > 0.5
     searches = select(rows, metric="false_success")
     assert len(searches) == 3 and all(row.mean == 0 for row in searches)
     for name in ("mrr.png", "detector.png"):
-        assert (tmp_path / name).stat().st_size > 0
+        assert (tmp_path / "run" / name).stat().st_size > 0
