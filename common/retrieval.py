@@ -250,3 +250,29 @@ def csls_dictionary(
         mutual=to_source[to_target] == jnp.arange(source.shape[0]),
         confidence=weight / jnp.maximum(total, 1e-30),
     )
+
+
+@jax.jit
+def confidence(
+    source: Float[Array, "n r"],
+    target: Float[Array, "m r"],
+    rows: Int[Array, " p"],
+    columns: Int[Array, " p"],
+    inverse_temperature: float = 30.0,
+) -> Float[Array, " p"]:
+    """The confidence of given pairs, as in `csls_dictionary`.
+
+    Args:
+      source: unit rows in common coordinates.
+      target: likewise.
+      rows: the source row of each pair.
+      columns: its target row.
+      inverse_temperature: b.
+    """
+
+    def one(pair):
+        x, y = source[pair[0]], target[pair[1]]
+        totals = [jnp.exp(inverse_temperature * (z - 1)).sum() for z in (target @ x, source @ y)]
+        return jnp.exp(inverse_temperature * (x @ y - 1)) / jnp.maximum(jnp.maximum(*totals), 1e-30)
+
+    return lax.map(one, (rows, columns), batch_size=256)

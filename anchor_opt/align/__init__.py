@@ -21,7 +21,7 @@ from common import alignment
 from common.alignment import Aligner
 from common.errors import UserError
 from common.linear import both_mapped
-from common.retrieval import Dictionary, csls_dictionary, csls_top_k, mean_top_k
+from common.retrieval import Dictionary, confidence, csls_dictionary, csls_top_k, mean_top_k
 from common.workdir import Workdir
 
 MIN_ROWS = 20  # fewer rows say too little about a geometry, and give no wrong pairs to compare with
@@ -187,19 +187,18 @@ def held_out(
     folds = min(folds, len(pairs))
     if folds < 2:
         raise UserError(f"{len(pairs)} known pairs in {folds} folds: give at least two of each.")
-    ranks, confidence = np.zeros(len(pairs), int), np.zeros(len(pairs))
+    ranks, sure = np.zeros(len(pairs), int), np.zeros(len(pairs))
     order = np.random.default_rng(random_seed).permutation(len(pairs))
     for fold in np.array_split(order, folds):
         rest = np.delete(pairs, fold, axis=0)
         maps, _ = _search(x, y, rest, rows, ordered, random_seed, progress)
         mapped, keys = both_mapped((x, y), maps)
-        first = csls_dictionary(mapped, keys, frequent=rows)
-        confidence[fold] = np.asarray(first.confidence)[pairs[fold, 0]]
         hubness = mean_top_k(keys, mapped[:rows], min(10, len(mapped), rows))
         index = csls_top_k(mapped[pairs[fold, 0]], keys, MAX_RANK, key_hubness=hubness)[1]
         hit = np.asarray(index) == pairs[fold, 1:]
         ranks[fold] = np.where(hit.any(axis=1), hit.argmax(axis=1), MAX_RANK)
-    return HeldOut(ranks, confidence)
+        sure[fold] = confidence(mapped, keys, pairs[fold, 0], index[:, 0])
+    return HeldOut(ranks, sure)
 
 
 def normalise(

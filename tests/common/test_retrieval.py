@@ -142,3 +142,6 @@ def test_a_dictionary_is_csls_with_the_hubness_of_frequent_rows(n, m, frequent):
     e = np.exp(30 * s)
     probability = np.minimum(e / e.sum(1, keepdims=True), e / e.sum(0))
     np.testing.assert_allclose(found.confidence, probability[np.arange(n), to_target], rtol=1e-4)
+    rows, columns = np.arange(n), np.arange(n)[::-1] % m
+    given = retrieval.confidence(x, y, rows, columns)
+    np.testing.assert_allclose(given, probability[rows, columns], rtol=1e-4)
