@@ -108,7 +108,7 @@ def remapped(
     The store is in random order, so that its first rows are a random sample. With fewer than 100
     pairs the new model's vectors of the first `search_rows` are matched in unknown order.
     """
-    if num_pairs >= 100:
+    if num_pairs >= remapping.MANY_PAIRS:
         pairs = np.stack([np.arange(num_pairs)] * 2, axis=1)
         failed, new = False, store.new
         aligner = alignment.fit("procrustes", store.old[:num_pairs], new[:num_pairs])

@@ -21,7 +21,8 @@ from common.linear import procrustes, ridge, unit
 from common.metrics import spearman
 from common.retrieval import top_k
 
-MIN_PAIRS = 10
+MIN_PAIRS = 10  # to fit a map
+MANY_PAIRS = 100  # from which the pairs themselves are used; of fewer, matches that are found
 RANKED = 2_000  # rows and, of these, a tenth as queries, on which rank correlations are taken
 
 
@@ -208,6 +209,29 @@ def estimated(
     ranked = _rank_correlations((embedded, mapped), (embedded, embedded))
     error = 2 * ranked.std() / np.sqrt(len(ranked))
     return found | {"rank_correlation": Estimate(float(ranked.mean()), float(error))}
+
+
+def curve(
+    aligner: Aligner,
+    source: Float[ArrayLike, "n d_source"],
+    target: Float[ArrayLike, "n d_target"],
+    store_rows: int,
+    settings: Settings = Settings(),
+) -> dict[int, Estimate]:
+    """Number of pairs -> recall_10 of the map chosen from so many, estimated on the others.
+
+    The numbers are 10, 30, 100, 300 and 1,000, up to half of the pairs that are given. The
+    arguments are those of `choose` and `estimated`.
+    """
+    order = np.random.default_rng(0).permutation(len(source))
+    found = {}
+    for count in (10, 30, 100, 300, 1_000):
+        if 2 * count <= len(order):
+            few, rest = order[:count], order[count:][: settings.rows]
+            chosen = choose(aligner, source[few], target[few], settings).aligner
+            both = unit(chosen.apply(source[rest])), unit(chosen.normalise_target(target[rest]))
+            found[count] = estimated(*both, store_rows, settings)["recall_10"]
+    return found
 
 
 def _power_law(kept: Float[np.ndarray, " k"], at: float) -> float:

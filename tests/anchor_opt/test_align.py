@@ -58,6 +58,7 @@ def of(files, out, *names):
     return *given, f"--target={files / 'b.npz'}", f"--out={out}", "--folds=2", "--anchors=30"
 
 
+WANTED = "--wanted_recall=0.1"
 BOTH = ("a.vec", "bare.npz", "pairs.txt", "rows.txt")
 
 
@@ -65,7 +66,7 @@ BOTH = ("a.vec", "bare.npz", "pairs.txt", "rows.txt")
 def finished(files, tmp_path_factory):
     out = tmp_path_factory.mktemp("finished") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        code = run(patch, *of(files, out, *BOTH))
+        code = run(patch, *of(files, out, *BOTH), WANTED)
     assert not code
     return out
 
@@ -109,6 +110,13 @@ def test_the_report_has_every_source_and_the_held_out_pairs(finished):
     assert "P@1 1.000" in text and "1 known pairs of 'a' were left out" in text
     assert "failed" in text and "Warning.** The alignment" not in text
     assert not list(finished.parent.rglob("*.half"))
+
+
+def test_the_report_says_whether_a_store_is_to_be_mapped(finished):
+    text = (finished / "report.md").read_text()
+    assert text.count("**Verdict.** Map the store: it keeps ") == 2
+    assert "recall@10 with 100 pairs" in text and "that were found, not on known ones" in text
+    assert alignment.load(finished / "a" / "new_model.npz").method in alignment.METHODS
 
 
 @pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
@@ -169,7 +177,7 @@ def test_many_rows_are_mapped_in_constant_memory(finished, tmp_path, monkeypatch
 
 
 def test_a_finished_run_prints_its_report_again(finished, files, monkeypatch, capsys):
-    again = of(files, finished, *BOTH)
+    again = *of(files, finished, *BOTH), WANTED
     (finished / "search").mkdir()  # as a run leaves it that is killed at the very end
     assert not run(monkeypatch, *again)
     assert not (finished / "search").exists()
