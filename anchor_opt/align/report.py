@@ -141,8 +141,8 @@ def verdict(changed: ChangedModel, failed: bool, wanted_recall: float) -> str:
     if failed or kept.uncertainty > remapping.Settings().tolerance:
         reason = "the search has failed" if failed else f"{share} is too uncertain"
         return (
-            f"**Verdict.** The estimate is not to be trusted, because {reason}: embed more items by "
-            "both models and give them as known pairs."
+            f"**Verdict.** The estimate is not to be trusted, because {reason}: embed more items "
+            "by both models and give them as known pairs."
         )
     enough = [count for count, one in changed.curve.items() if one.value >= wanted_recall]
     if kept.value >= wanted_recall:
