@@ -17,6 +17,7 @@ from anchor_opt import (
     bridge,
     comparison,
     halves,
+    new_model,
     overlap,
     retrieval_report,
     runner,
@@ -279,5 +280,6 @@ EXPERIMENTS = {
     "spaces": describe_spaces,
     "overlap": overlap.overlap,
     "halves": halves.halves,
+    "new_model": new_model.new_model,
     "bridge": bridge.bridge,
 }

@@ -4,6 +4,7 @@ from anchor_opt import (
     bridge,
     comparison_report,
     halves,
+    new_model,
     overlap,
     retrieval_report,
     runner,
@@ -95,6 +96,8 @@ def tables(record: Record) -> dict[str, str]:
         return bridge.tables(record.rows) | runner.failures(record.failed)
     if record.config["experiment"] == "halves":
         return halves.tables(record.rows) | runner.failures(record.failed)
+    if record.config["experiment"] == "new_model":
+        return new_model.tables(record.rows)
     if record.config["experiment"] == "spaces":
         return {"Pairs of spaces": space_pairs.table(record.rows)}
     given = {"num_anchors": record.config["num_anchors"], "failed": record.failed}

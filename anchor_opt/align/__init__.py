@@ -17,7 +17,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from anchor_opt import methods, search
 from anchor_opt.relative import Problem, Run, unit_relative
-from common import alignment
+from common import alignment, remapping
 from common.alignment import Aligner
 from common.errors import UserError
 from common.linear import both_mapped
@@ -78,6 +78,44 @@ class Alignment(NamedTuple):
             unit_relative(x, jnp.take(x, rows, axis=0))
             for x, rows in zip(spaces, anchors, strict=True)
         )
+
+
+class ChangedModel(NamedTuple):
+    """A store mapped into a new model's space, see `common.remapping`.
+
+    Attributes:
+      choice: the map and its comparison with others.
+      kept: estimates of what the mapped store keeps of the retrieval.
+      curve: number of pairs -> recall of the ten nearest rows with so many.
+      num_known: number of known pairs that the map is fitted to; 0 if these are found pairs.
+    """
+
+    choice: remapping.Choice
+    kept: dict[str, remapping.Estimate]
+    curve: dict[int, remapping.Estimate]
+    num_known: int
+
+
+def change_model(
+    source: Float[ArrayLike, "n d_source"],
+    target: Float[ArrayLike, "m d_target"],
+    pairs: Int[ArrayLike, "s 2"] | None,
+    found: Alignment,
+) -> ChangedModel:
+    """Chooses the map of a store (the source) into a new model's space, and says what it keeps.
+
+    It is fitted to the known pairs if these are many, and otherwise to the mutual pairs of `found`,
+    which `discover` returns for the same arguments.
+
+    Raises:
+      UserError: fewer than ten pairs.
+    """
+    num_known = 0 if pairs is None or len(pairs) < remapping.MANY_PAIRS else len(pairs)
+    rows = np.asarray(pairs) if num_known else found.anchors
+    given = found.aligner, np.asarray(source)[rows[:, 0]], np.asarray(target)[rows[:, 1]]
+    choice = remapping.choose(*given)
+    kept = remapping.estimated(choice.mapped, choice.embedded, len(source))
+    return ChangedModel(choice, kept, remapping.curve(*given, len(source)), num_known)
 
 
 def discover(

@@ -9,6 +9,9 @@ target, or row numbers of spaces without words; without --pairs the search start
 geometries alone. --source (with its --pairs) may be repeated: every source is mapped onto the
 target.
 
+With --wanted_recall=0.8 the report also says how much of the retrieval a vector store keeps that is
+mapped into the space of a new model instead of being embedded again; new_model.npz is its map.
+
 DIR gets report.html, with figures, and report.md, which describe the other files. It appears when
 all of it is complete; until then the work is in DIR.half, where a killed run resumes.
 
@@ -47,10 +50,18 @@ flags.DEFINE_bool("ordered", True, "Whether the rows of a file are in order of f
 flags.DEFINE_integer("anchors", 300, "Anchors of the relative representations.", lower_bound=1)
 flags.DEFINE_integer("folds", 5, "Folds of the check on held-out pairs; 0: none.", lower_bound=0)
 flags.DEFINE_integer("random_seed", 0, "Random seed of the folds and of random starting points.")
+flags.DEFINE_float(
+    "wanted_recall",
+    None,
+    "If the source is a store and the target is of a new model: the wanted fraction of the ten "
+    "nearest vectors. The report says what a mapped store keeps.",
+    lower_bound=0.0,
+    upper_bound=1.0,
+)
 flags.DEFINE_string("apply", None, "File of new vectors, all of which --map maps into --out.")
 flags.DEFINE_string("map", None, "The map.npz of an earlier run, for --apply.")
 FLAGS = flags.FLAGS
-OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed")
+OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed", "wanted_recall")
 RESERVED_NAMES = ("target", "search", "tensorboard", "parts")  # files and folders in --out
 
 
@@ -159,13 +170,18 @@ def _align_one(source: Space, target: Space, work: Workdir, config: dict) -> str
         )
         checked = align.HeldOut(*map(np.array, stored))
     files.write_alignment(work.path / source.name, found, source, target, FLAGS.anchors)
+    store = ""
+    if FLAGS.wanted_recall is not None:
+        changed = align.change_model(*given, found)
+        changed.choice.aligner.save(work.path / source.name / "new_model.npz")
+        store = report.store_section(source, found, changed, FLAGS.wanted_recall)
     for sentence in report.warnings(source, found, checked):
         logging.warning("%s", sentence)
     figures = report.figures(source, target, found, checked, search.records())
     for name, figure in figures.items():
         save_figure(figure, work.path / source.name / f"{name}.png")
     seconds = time.perf_counter() - began
-    return report.section(source, target, found, checked, figures, seconds)
+    return report.section(source, target, found, checked, figures, seconds) + store
 
 
 if __name__ == "__main__":

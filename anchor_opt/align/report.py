@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from anchor_opt.align import Alignment, HeldOut
+from anchor_opt.align import Alignment, ChangedModel, HeldOut
 from anchor_opt.align.files import Space
-from common import report
+from common import remapping, report
 from common.linear import unit
 
 NUM_SHOWN = 12  # pairs listed in the report
@@ -49,8 +49,9 @@ FILES = """
 `report.html` is this report with its figures in one file. The folder of each source holds
 `anchors.tsv`, the pairs that are each other's best partner, by descending confidence;
 `dictionary.tsv`, the best target row of every source row, mutual pairs first; `map.npz`, the linear
-map with its centring and scaling; `aligned.vec` and `aligned.npz`, the mapped source; and
-`relative.npz`, both spaces as cosines with the anchors of highest confidence.
+map with its centring and scaling; `aligned.vec` and `aligned.npz`, the mapped source;
+`relative.npz`, both spaces as cosines with the anchors of highest confidence; and, with
+`--wanted_recall`, `new_model.npz`, the map of a store into a new model's space.
 New vectors of a source are mapped by
 
     isthmus apply new.vec --map=THIS_FOLDER/SOURCE/map.npz --out=mapped.npz
@@ -144,6 +145,56 @@ def section(
         report.markdown(("source", "before", "after"), _neighbours(source, target, found, shown)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def store_section(
+    source: Space, found: Alignment, changed: ChangedModel, wanted_recall: float
+) -> str:
+    """What a store keeps that is mapped into the target's space instead of embedded again."""
+    if changed.num_known:
+        basis = f"held-out pairs of the {changed.num_known} known ones"
+    else:
+        basis = f"held-out pairs of the {len(found.anchors)} that were found, not on known ones"
+    names = {"recall_1": "recall@1", "recall_10": "recall@10", "rank_correlation": "rank corr."}
+    facts = [(names[name], report.plus_minus(*one)) for name, one in changed.kept.items()]
+    facts += [
+        (f"recall@10 with {count} pairs", report.plus_minus(*one))
+        for count, one in changed.curve.items()
+    ]
+    maps = ", ".join(f"{one.method} {one.kept:.3f}" for one in changed.choice.candidates)
+    facts += [("kept by each map, held-out pairs", maps), ("chosen", changed.choice.aligner.method)]
+    return f"""
+### Changing the embedding model of {source.name}
+
+{verdict(changed, found.failed and not changed.num_known, wanted_recall)}
+
+Of the vectors nearest to a query of the new model in the re-embedded store of {len(source.words):,}
+vectors, recall@k is the fraction of the first k that the mapped store has among its first k. It is
+estimated on {basis}, and extrapolated to the size of the store; ± is about two standard errors.
+
+{report.markdown((source.name, "kept"), facts)}
+"""
+
+
+def verdict(changed: ChangedModel, failed: bool, wanted_recall: float) -> str:
+    """One sentence: whether the store is to be mapped or embedded again."""
+    kept = changed.kept["recall_10"]
+    share = f"{report.plus_minus(*kept)} of the ten nearest vectors"
+    if failed or kept.uncertainty > remapping.Settings().tolerance:
+        reason = "the search has failed" if failed else f"{share} is too uncertain"
+        return (
+            f"**Verdict.** The estimate is not to be trusted, because {reason}: embed more items "
+            "by both models and give them as known pairs."
+        )
+    enough = [count for count, one in changed.curve.items() if one.value >= wanted_recall]
+    if kept.value >= wanted_recall:
+        pairs = f" ({enough[0]} pairs would be enough)" if enough else ""
+        return f"**Verdict.** Map the store: it keeps {share}, as many as wanted{pairs}."
+    more = "" if enough else ", which no number of pairs in the table reaches"
+    return (
+        f"**Verdict.** Embed the store again: mapped it keeps {share}, fewer than the wanted "
+        f"{wanted_recall:.2f}{more}."
+    )
 
 
 def document(target: Space, sections: Sequence[str]) -> str:

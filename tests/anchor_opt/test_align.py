@@ -60,6 +60,7 @@ def of(files, out, *names):
     return *given, f"--target={files / 'b.npz'}", f"--out={out}", "--folds=2", "--anchors=30"
 
 
+WANTED = "--wanted_recall=0.1"
 BOTH = ("a.vec", "bare.npz", "pairs.txt", "rows.txt")
 
 
@@ -67,7 +68,7 @@ BOTH = ("a.vec", "bare.npz", "pairs.txt", "rows.txt")
 def finished(files, tmp_path_factory):
     out = tmp_path_factory.mktemp("finished") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        code = run(patch, *of(files, out, *BOTH))
+        code = run(patch, *of(files, out, *BOTH), WANTED)
     assert not code
     return out
 
@@ -113,7 +114,7 @@ def test_the_report_has_every_source_and_the_held_out_pairs(finished):
     assert "failed" in text and "Warning.** The alignment" not in text
     page = (finished / "report.html").read_text()
     assert page.count('src="data:image/png;base64,') == page.count("<img") == 2 * 5
-    assert "://" not in page and "<h2>bare</h2>" in page and page.count("<table>") == 2 * 3
+    assert "://" not in page and "<h2>bare</h2>" in page and page.count("<table>") == 2 * 4
     assert re.search(r"<td>x(\d+)</td>\n<td>(x\d+, ){2}x\d+</td>\n<td>y\1, ", page)
     assert not list(finished.parent.rglob("*.half"))
 
@@ -123,6 +124,13 @@ def test_words_with_signs_of_markdown_and_html_are_shown_as_they_are(tmp_path):
     text = report.report.markdown(("x", "y"), [(report._escaped(word), "z")])
     page = report.page(text, "<t>", tmp_path)
     assert f"<td>{html.escape(word)}</td>\n<td>z</td>" in page and "<title>&lt;t&gt;<" in page
+
+
+def test_the_report_says_whether_a_store_is_to_be_mapped(finished):
+    text = (finished / "report.md").read_text()
+    assert text.count("**Verdict.** Map the store: it keeps ") == 2
+    assert "recall@10 with 100 pairs" in text and "that were found, not on known ones" in text
+    assert alignment.load(finished / "a" / "new_model.npz").method in alignment.METHODS
 
 
 @pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
@@ -183,7 +191,7 @@ def test_many_rows_are_mapped_in_constant_memory(finished, tmp_path, monkeypatch
 
 
 def test_a_finished_run_prints_its_report_again(finished, files, monkeypatch, capsys):
-    again = of(files, finished, *BOTH)
+    again = *of(files, finished, *BOTH), WANTED
     (finished / "search").mkdir()  # as a run leaves it that is killed at the very end
     assert not run(monkeypatch, *again)
     assert not (finished / "search").exists()

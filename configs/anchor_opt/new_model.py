@@ -1,0 +1,39 @@
+"""Changing the embedding model of a vector store without embedding its texts again.
+
+  python -m anchor_opt.main --config=configs/anchor_opt/new_model.py --workdir=runs/new_model
+
+A store of 100,000 sentences by one encoder is mapped into the space of another, from 0 to 1,000
+sentences that both have embedded; 2,000 other sentences are the queries. A random run takes about
+ten minutes on one core. All sentences are encoded on first use, which takes about half an hour on
+one core and is kept in the cache.
+"""
+
+import dataclasses
+
+from ml_collections import ConfigDict
+
+from common import remapping
+
+
+def get_config() -> ConfigDict:
+    """Every value of the experiment."""
+    config = ConfigDict()
+    config.experiment = "new_model"  # the function of anchor_opt/experiments.py
+    config.pairs = ("wordllama_sentences:minilm_sentences",)  # in both directions, see spaces.py
+    config.num_rows = 100_000  # vectors in the store
+    config.num_queries = 2_000  # other items
+    config.known_pairs = (0, 15, 100, 1_000)  # and all of the store, as the reference
+    config.search_rows = 5_000  # of both models, in unknown order, with fewer than 100 pairs
+    config.max_rows = 10_000  # rows that are read of a file, or more if needed
+    config.random_seeds = (0, 1, 2, 3, 4)  # of the store, the pairs and the search
+    config.remapping = ConfigDict(dataclasses.asdict(remapping.Settings()))
+
+    config.quick = False  # these values replace those above in a quick run
+    config.when_quick = ConfigDict()
+    config.when_quick.pairs = ("glove:glove100",)
+    config.when_quick.num_rows = 2_000
+    config.when_quick.num_queries = 200
+    config.when_quick.known_pairs = (15, 100)
+    config.when_quick.search_rows = 1_000
+    config.when_quick.random_seeds = (0,)
+    return config

@@ -1,0 +1,25 @@
+import json
+
+from anchor_opt import new_model
+from common import alignment
+from common.data.packages import cache_dir
+from common.settings import apply_quick
+from common.workdir import Workdir
+from configs.anchor_opt.new_model import get_config
+
+
+def test_a_run_says_what_a_mapped_store_keeps_and_what_was_estimated(tmp_path):
+    config = get_config()
+    config.quick = True
+    apply_quick(config)
+    config.known_pairs = ()  # all; the quick run of CI has few pairs and the search
+    table = new_model.new_model(config, Workdir(tmp_path, {}), cache_dir())
+    assert "## glove -> glove100, 2,000 vectors" in table
+    assert "## glove100 -> glove: the estimate of recall@10" in table
+    rows = json.loads((tmp_path / "results.json").read_text())
+    for dataset in ("glove -> glove100", "glove100 -> glove"):
+        found = {(r["method"], r["metric"]): r["mean"] for r in rows if r["dataset"] == dataset}
+        best = max(found[method, "recall_10"] for method in alignment.METHODS)
+        assert best - 0.03 < found["chosen", "recall_10"] <= best
+        assert not found["chosen", "flagged"] and found["chosen", "error"] < 0.05
+        assert 0.5 < found["old model", "recall_10"] < best
