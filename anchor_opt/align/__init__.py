@@ -104,13 +104,15 @@ def change_model(
 ) -> ChangedModel:
     """Chooses the map of a store (the source) into a new model's space, and says what it keeps.
 
-    It is fitted to the known pairs if these are many, and otherwise to the mutual pairs of `found`,
-    which `discover` returns for the same arguments.
+    It is fitted to the mutual pairs of `found`, which `discover` returns for the same arguments, or
+    to the known pairs if these are more, or many and the search has failed.
 
     Raises:
       UserError: fewer than ten pairs.
     """
-    num_known = 0 if pairs is None or len(pairs) < remapping.MANY_PAIRS else len(pairs)
+    num_known = 0 if pairs is None else len(pairs)
+    few = remapping.MANY_PAIRS if found.failed else len(found.anchors)
+    num_known = num_known if num_known >= few else 0
     rows = np.asarray(pairs) if num_known else found.anchors
     given = found.aligner, np.asarray(source)[rows[:, 0]], np.asarray(target)[rows[:, 1]]
     choice = remapping.choose(*given)
