@@ -201,10 +201,10 @@ def curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
             for pair, published in TABLE_1.items():
                 if set(pair) <= set(kinds) and label(*pair) == one:
                     x, y = published[0], published[METRICS.index(metric)]
-                    axis.scatter(x, y, 160, color=colour, marker="*", edgecolors="black")
+                    axis.scatter(x, y, s=160, color=colour, marker="*", edgecolors="black")
         axis.set(xlabel="mean l2 distance after rotation", ylabel=(report.TITLES | TITLES)[metric])
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].scatter([], [], 160, "white", "*", edgecolors="black", label="the poster's")
+    axes[0].scatter([], [], s=160, c="white", marker="*", edgecolors="black", label="the poster's")
     axes[0].legend(frameon=False, fontsize="small")
     figure.suptitle("Distance and matching accuracy of pairs of embeddings")
     return figure
@@ -234,7 +234,7 @@ def _pair_bars(panels: Mapping[str, Mapping[str, Sequence[Row]]], title: str) ->
             for place, row in enumerate(rows):
                 if row.paper_value is not None:
                     x = place + (i + 0.5) * width - 0.4
-                    axis.scatter(x, row.paper_value, 260 * width, "black", "_", zorder=3)
+                    axis.scatter(x, row.paper_value, s=260 * width, c="black", marker="_", zorder=3)
         axis.axhline(0, color="0.3", lw=0.8)
         for label in axis.get_xticklabels():
             label.set(rotation=30, ha="right", rotation_mode="anchor")
