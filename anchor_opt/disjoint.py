@@ -67,9 +67,8 @@ def run(problem: Problem, run: Run) -> Result:
     best = max(found, key=lambda state: state.best)
     smallest = min(len(data.source), len(data.target))
     rows = min(settings.last_group_rows, smallest)
-    maps = _loop(data, run, best[:2], int(best.draw), rows, smallest, settings.last_steps, "all")[
-        :2
-    ]
+    steps, draw = settings.last_steps, int(best.draw)
+    maps = _loop(data, run, best[:2], draw, rows, smallest, steps, "all")[:2]
     notes = {"agreement": agreed, "failed": failed}
     return Result(unit(problem.source_anchors @ maps[0] @ maps[1].T), maps, notes)
 

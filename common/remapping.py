@@ -131,7 +131,8 @@ def choose(
     mapped = jnp.concatenate(mapped, axis=1)
     embedded = y[folds.ravel()]
     k = min(10, 1 + len(embedded) // 10)
-    kept = [_leave_one_out(rows, embedded, k)[:, -1] for rows in mapped]
+    true = _other_rows(embedded, embedded, k)
+    kept = [_overlap(_other_rows(embedded, rows, k), true)[:, -1] for rows in mapped]
     best = 2 + int(np.argmax([one.mean() for one in kept[2:]]))
     numbers = [0, 1, best]
     first = max(numbers, key=lambda i: kept[i].mean())
@@ -196,7 +197,8 @@ def estimated(
       settings: gives the longest list.
     """
     size = len(mapped)
-    kept = _leave_one_out(mapped, embedded, min(settings.list_length, size - 1))
+    k = min(settings.list_length, size - 1)
+    kept = _overlap(*(_other_rows(embedded, store, k) for store in (mapped, embedded)))
     groups = np.arange(size) % 10
     found = {}
     for name, count in (("recall_1", 1), ("recall_10", 10)):
@@ -242,14 +244,11 @@ def _power_law(kept: Float[np.ndarray, " k"], at: float) -> float:
     return float(np.exp(min(0.0, height + slope * np.log(at))))
 
 
-def _leave_one_out(mapped, embedded, k: int) -> Float[np.ndarray, "m k"]:
-    """`_overlap` of the first k rows for each row of `embedded` as a query, itself left out."""
-    lists = []
-    for store in (mapped, embedded):
-        index = np.asarray(top_k(embedded, store, min(k + 1, len(store)))[1])
-        others = np.argsort(index == np.arange(len(index))[:, None], axis=1, kind="stable")
-        lists.append(np.take_along_axis(index, others, axis=1)[:, :k])
-    return _overlap(*lists)
+def _other_rows(queries, store, k: int) -> Int[np.ndarray, "m k"]:
+    """The k nearest rows of a store of each query, its own row left out."""
+    index = np.asarray(top_k(queries, store, min(k + 1, len(store)))[1])
+    others = np.argsort(index == np.arange(len(index))[:, None], axis=1, kind="stable")
+    return np.take_along_axis(index, others, axis=1)[:, :k]
 
 
 def _overlap(
