@@ -15,12 +15,13 @@ from jaxtyping import Float
 from scipy.stats import spearmanr
 
 from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
+from common import cbow
 from common.data import corpus, paired_spaces
 from common.data.packages import cache_dir
 from common.linear import unit
 from common.retrieval import top_k
 from configs.embed_match.match import get_config
-from embed_match import cbow, embeddings, experiments
+from embed_match import embeddings, experiments
 
 RANDOM_SEED = 1
 NUM_PAIRS = 200_000

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from common import train
+from common import cbow, train
 from common.data import array_cache, corpus, paired_spaces, reviews
 from common.data.corpus import Corpus
 from common.errors import UserError
 from common.linear import unit
 from common.workdir import Workdir
-from embed_match import cbow, glove, lstm
+from embed_match import glove, lstm
 
 VERSION = 1  # of the trained embeddings: increase it when a change of the code changes them
 
@@ -68,8 +68,8 @@ def read(
 
     def compute():
         texts, labels = reviews.load(dataset, cache).interleaved()
-        options = {"num_words": num_words, "subsample": 0, "gap": gap, "random_seed": 0}
-        return corpus.build(texts[:num_texts], **options)._asdict() | {"labels": labels[:num_texts]}
+        built = corpus.build(texts[:num_texts], num_words=num_words, gap=gap)
+        return built._asdict() | {"labels": labels[:num_texts]}
 
     recipe = [VERSION, Corpus._fields, dataset, num_texts, num_words, gap]
     found = array_cache.load_or_compute(cache / "corpora", dataset, recipe, compute)
@@ -153,11 +153,8 @@ def _trained(
 
 def _cbow(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
     """Trains CBOW: the vectors, and the number of words that were read."""
-    start = cbow.init(settings, len(text.corpus.words), keys[1])
-    data = cbow.data(text.corpus, settings, keys[0])
-    loop = {"num_steps": settings.epochs * settings.shards, "chunk": settings.shards}
-    state = train.run(cbow.step, start, data, settings, **loop, work=work, part=part)
-    return np.asarray(state.inputs), settings.epochs * np.sum(text.corpus.tokens >= 0)
+    vectors = cbow.train(text.corpus, settings, *keys, work=work, part=part)
+    return vectors, settings.epochs * np.sum(text.corpus.tokens >= 0)
 
 
 def _glove(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:

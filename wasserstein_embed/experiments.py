@@ -9,8 +9,7 @@ import numpy as np
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from common import report, train
-from common.data import corpus, reviews
+from common import cbow, report, train
 from common.errors import UserError
 from common.report import Row
 from common.settings import settings, sweep
@@ -154,46 +153,64 @@ def _image_rows(
 
 
 def word_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """Words as clouds and as vectors of equal size: rank correlation, nearest words, densities."""
-    _check("geometry", config.geometries, ["wasserstein", "euclidean"])
-    texts = reviews.load(config.dataset, cache).interleaved().texts[: config.num_texts]
-    options = {"num_words": config.num_words, "subsample": config.subsample, "gap": config.window}
-    read = corpus.build(texts, **options, random_seed=0)
-    space, num_pairs = config.reference_space, config.num_compared_pairs
-    gold = words.gold_similarities(space, read.words, num_pairs, cache)
-    measured, neighbours, figures = [], {}, {}
+    """Words as clouds and as vectors of equal size: human judgements, nearest words, densities."""
+    _check("geometry", config.geometries, ["wasserstein", "euclidean", "cbow"])
+    sizes = {"num_texts": config.num_texts, "num_words": config.num_words}
+    options = sizes | {"subsample": config.subsample, "window": config.window}
+    texts = words.read(config.sources, cache, **options)
+    vocabulary = texts.whole.words
+    judged = words.judged_pairs(config.similarity_sets, vocabulary, cache)
+    queries = [word for word in config.query_words if word in vocabulary]
+    measured, neighbours, figures, parts = [], {}, {}, {}
     tasks = list(itertools.product(config.geometries, config.dimensions, config.random_seeds))
     for geometry, dimension, random_seed in tqdm(tasks, unit="training"):
         values = settings(word_embed.Settings, config, geometry=geometry, dimension=dimension)
         part = f"{values.name}-seed{random_seed}"
 
         def compute(values=values, random_seed=random_seed, part=part):
-            loop = {"steps": config.steps, "checkpoint_every": config.checkpoint_every}
-            x = words.train_embedding(values, read, random_seed, work=work, part=part, **loop)
-            queries, number = config.query_words, config.num_neighbours
+            loop = {"work": work, "part": part}
+            if values.geometry == "cbow":
+                size = {"dim": values.num_points * values.dimension, "window": config.window}
+                chosen = settings(cbow.Settings, config.cbow, **size)
+                x = words.train_cbow(chosen, texts, random_seed, **loop)
+            else:
+                every = config.checkpoint_every
+                x = words.train_embedding(
+                    values, texts, random_seed, checkpoint_every=every, **loop
+                )
+            nearest = {}
+            for query in queries:
+                found = words.nearest_words(
+                    x, vocabulary.index(query), config.num_neighbours, values
+                )
+                nearest[query] = [vocabulary[i] for i in found]
             planar = values.name == "wasserstein_r2"
+            chosen = config.figure_words if planar else ()
             return {
-                "spearman": words.rank_correlation(x, gold, values),
-                "neighbours": words.nearest_words(x, read.words, queries, number, values),
-                "densities": words.densities(x, read.words, config.figure_words) if planar else {},
+                "spearman": words.rank_correlations(x, judged, values),
+                "neighbours": nearest,
+                "densities": words.densities(x, vocabulary, chosen, values),
             }
 
         result = work.part(part, compute)
         train.forget_checkpoints(work, part)
-        fields = {"method": values.name, "dim": config.num_points * dimension}
-        measured.append(fields | {"random_seed": random_seed, "value": result["spearman"]})
+        parts.setdefault(values.name, []).append(part)
+        for name, value in result["spearman"].items():
+            labels = {"set": name, "num_judged": len(judged[name].scores)}
+            fields = {"method": values.name, "dim": config.num_points * dimension, "labels": labels}
+            measured.append(fields | {"random_seed": random_seed, "value": value})
         nearest = [(query, ", ".join(near)) for query, near in result["neighbours"].items()]
         neighbours[f"Nearest words, {part}"] = report.markdown(("Word", "Nearest first"), nearest)
         if result["densities"]:
             figures[f"words-{part}"] = words_report.densities_figure(result["densities"], part)
+    figures["held_out"] = words_report.held_out_figure(work.records(), parts)
     rows = report.summarise(
         measured,
         experiment=config.experiment,
-        dataset=config.dataset,
+        dataset=", ".join(config.sources),
         metric="spearman",
-        num_items=len(read.words),
+        num_items=len(vocabulary),
         proxy=True,
-        labels={"reference_space": space, "num_compared_pairs": num_pairs},
     )
     text = _document("Words as clouds", words_report, rows, neighbours)
     return report.finish(work, rows, text, figures)

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from common.parallel import mean_over_devices
 from common.train import Metrics, State
 from wasserstein_embed import cloud
 
@@ -33,7 +34,8 @@ class Settings:
     margin: float  # distance beyond which negative pairs have no loss
     epsilon: float  # regularisation (lambda in the paper), in the unit of the distance
     iterations: int  # of Sinkhorn
-    learning_rate: float  # of Adam
+    steps: int  # of `common.train.run`
+    learning_rate: float  # of Adam; decays linearly to zero
 
     @property
     def name(self) -> str:
@@ -44,12 +46,26 @@ class Settings:
 
 
 class Data(NamedTuple):
-    """A corpus."""
+    """Texts."""
 
     # Word numbers in the order of the texts, with `window` times -1 around each text.
     tokens: Int[Array, " n"]
     cumulative: Float[Array, " V"]  # probabilities of negative words, cumulated
     key: Array  # random key of the batches
+
+
+class Batch(NamedTuple):
+    """Words, a context word of each, and a negative word for each.
+
+    The weights have a mean of 1 over the batch. They are 0 where there is no pair: a sampled place
+    may lie between two texts, and a context beyond the end of a text.
+    """
+
+    word: Int[Array, " b"]
+    context: Int[Array, " b"]
+    other: Int[Array, " b"]
+    positive_weight: Float[Array, " b"]
+    negative_weight: Float[Array, " b"]
 
 
 class Parameters(NamedTuple):
@@ -68,7 +84,13 @@ def init(settings: Settings, num_words: int, key: Array) -> State:
         jax.random.normal(first, (num_words, settings.hidden_size)) / scale,
         jax.random.normal(second, (settings.hidden_size, size)) / scale,
     )
-    return State.init(parameters, optax.adam(settings.learning_rate))
+    return State.init(parameters, optimiser(settings))
+
+
+def optimiser(settings: Settings) -> optax.GradientTransformation:
+    """Adam, whose learning rate decays linearly to zero."""
+    updates = settings.steps * settings.updates_per_step
+    return optax.adam(optax.linear_schedule(settings.learning_rate, 0.0, updates))
 
 
 def embed(
@@ -85,12 +107,10 @@ def contrastive_losses(
     return positive**2, jnp.maximum(0.0, margin - negative) ** 2
 
 
-def sample(
-    data: Data, key: Array, settings: Settings
-) -> tuple[Int[Array, " b"], Int[Array, " b"], Int[Array, " b"]]:
+def sample(data: Data, key: Array, settings: Settings) -> Batch:
     """Samples words, a context word of each, and a negative word for each.
 
-    The place of a word is uniform over the corpus, its context is uniform over the window, and
+    The place of a word is uniform over the texts, its context is uniform over the window, and
     negative words follow `data.cumulative`. Places between texts have word number -1.
     """
     places, offsets, signs, negatives = jax.random.split(key, 4)
@@ -101,33 +121,44 @@ def sample(
     other = jnp.searchsorted(data.cumulative, jax.random.uniform(negatives, (b,)))
     # In float32 the last cumulative probability may be less than 1.
     other = jnp.minimum(other, len(data.cumulative) - 1)
-    return data.tokens[place], data.tokens[place + offset], other
+    word, context = data.tokens[place], data.tokens[place + offset]
+    has_word, has_context = word >= 0, (word >= 0) & (context >= 0)
+    return Batch(word, context, other, _weights(has_context), _weights(has_word))
+
+
+def batch_loss(
+    batch: Batch, parameters: Parameters, settings: Settings
+) -> tuple[Float[Array, ""], Metrics]:
+    """Mean of `contrastive_losses`, and the mean distances of positive and of negative pairs."""
+    rows = jnp.concatenate([batch.word, batch.word, batch.context, batch.other])
+    x, y = jnp.split(embed(parameters.words[rows], parameters.output, settings), 2)
+    positive, negative = jnp.split(pair_distances(x, y, settings), 2)
+    attract, repel = contrastive_losses(positive, negative, settings.margin)
+    losses = batch.positive_weight * attract + batch.negative_weight * repel
+    return jnp.mean(losses) / 2, {
+        "positive": jnp.mean(batch.positive_weight * positive),
+        "negative": jnp.mean(batch.negative_weight * negative),
+    }
 
 
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[State, Metrics]:
-    """`updates_per_step` updates of Adam, for `common.train.run`; metrics are means over them."""
+    """`updates_per_step` updates of Adam, for `common.train.run`; metrics are means over them.
+
+    Each batch is sharded over the devices.
+    """
+
+    def gradient(batch, parameters):
+        def loss(parameters):
+            return batch_loss(batch, parameters, settings)
+
+        return jax.value_and_grad(loss, has_aux=True)(parameters)
 
     def update(state, key):
-        word, context, other = sample(data, key, settings)
-
-        def loss(parameters):
-            rows = jnp.concatenate([word, word, context, other])
-            x, y = jnp.split(embed(parameters.words[rows], parameters.output, settings), 2)
-            positive, negative = jnp.split(pair_distances(x, y, settings), 2)
-            attract, repel = contrastive_losses(positive, negative, settings.margin)
-            # Sampled places may lie between two texts, and contexts beyond the end of a text.
-            has_word, has_context = word >= 0, (word >= 0) & (context >= 0)
-            total = (_masked_mean(attract, has_context) + _masked_mean(repel, has_word)) / 2
-            return total, {
-                "positive": _masked_mean(positive, has_context),
-                "negative": _masked_mean(negative, has_word),
-            }
-
-        (value, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(state.parameters)
-        state = state.update(gradient, optax.adam(settings.learning_rate))
-        return state, {"loss": value, **metrics}
+        batch = sample(data, key, settings)
+        (loss, means), change = mean_over_devices(gradient, batch, state.parameters)
+        return state.update(change, optimiser(settings)), {"loss": loss, **means}
 
     keys = jax.random.split(jax.random.fold_in(data.key, index), settings.updates_per_step)
     state, metrics = lax.scan(update, state, keys)
@@ -138,7 +169,7 @@ def pair_distances(
     x: Float[Array, "b M k"], y: Float[Array, "b M k"], settings: Settings
 ) -> Float[Array, " b"]:
     """<P, C> of entropic transport, or the Euclidean distance, between x_i and y_i."""
-    if settings.geometry == "euclidean":
+    if settings.geometry != "wasserstein":
         return cloud.euclidean(x.reshape(len(x), -1), y.reshape(len(y), -1))
     distance = cloud.Distance(
         ground="euclidean",
@@ -154,5 +185,5 @@ def pair_distances(
     return cloud.continued_distances(both, row, row + len(x), distance, start)[0]
 
 
-def _masked_mean(values, mask):
-    return jnp.sum(values * mask) / jnp.maximum(1, jnp.sum(mask))
+def _weights(there: Bool[Array, " b"]) -> Float[Array, " b"]:
+    return there / jnp.maximum(jnp.mean(there), 1 / len(there))

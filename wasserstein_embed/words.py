@@ -1,6 +1,6 @@
-"""Words as clouds, trained on context windows and compared with another embedding space."""
+"""Words as clouds, trained on context windows and compared with human judgements."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from scipy.ndimage import maximum_filter
 from scipy.stats import spearmanr
 
-from common import train
-from common.data import paired_spaces
+from common import cbow, train
+from common.data import bbc, corpus, reviews, word_similarity
 from common.data.corpus import Corpus
 from common.errors import UserError
 from common.linear import unit
@@ -20,122 +20,168 @@ from common.workdir import Workdir
 from wasserstein_embed import word_embed
 from wasserstein_embed.word_embed import Data, Settings
 
-pair_distances = jax.jit(word_embed.pair_distances, static_argnames="settings")
+NEWS = "bbc"  # articles; the other sources are reviews
+HELD_OUT = 0.05  # fraction of the texts whose loss is logged during a training
+HELD_OUT_BATCHES = 10  # over which that loss is averaged
 BLOCK_PAIRS = 2_000  # pairs whose distances are computed together
 GRID = 81  # grid points per axis of a density; odd, so that the centre is one of them
 MAX_MODES = 3  # modes of the density of a word
+NEAR_WORDS = 40  # nearest words of a word, which are divided among its modes
 MODE_WORDS = 3  # words at each mode
 
-
-class GoldSimilarities(NamedTuple):
-    """Random pairs of words, given by their numbers, and their cosine in a reference space."""
-
-    first: Int[np.ndarray, " p"]
-    second: Int[np.ndarray, " p"]
-    cosine: Float[np.ndarray, " p"]
+pair_distances = jax.jit(word_embed.pair_distances, static_argnames="settings")
+batch_loss = jax.jit(word_embed.batch_loss, static_argnames="settings")
 
 
-def gold_similarities(
-    reference_space: str, words: Sequence[str], num_pairs: int, cache: Path
-) -> GoldSimilarities:
-    """Draws pairs among the words that the reference space has.
+class Texts(NamedTuple):
+    """Texts in random order, of which the last ones are held out."""
+
+    whole: Corpus  # all of them, with gaps of the window
+    training: Int[np.ndarray, " n"]  # tokens with few of the frequent words
+    held_out: Int[np.ndarray, " m"]  # likewise
+
+
+class JudgedPairs(NamedTuple):
+    """The pairs of a similarity set whose words are in the vocabulary, and their scores."""
+
+    rows: Int[np.ndarray, "n 2"]
+    scores: Float[np.ndarray, " n"]
+
+
+def read(
+    sources: Sequence[str],
+    cache: Path,
+    *,
+    num_texts: int,
+    num_words: int,
+    subsample: float,
+    window: int,
+) -> Texts:
+    """Reads texts, shuffles them, and encodes them with their most frequent words.
 
     Args:
-      reference_space: a space by name or path, see `paired_spaces.load_space`.
-      words: the vocabulary.
-      num_pairs: number of draws; pairs of a word with itself are left out.
+      sources: `bbc` or names of `common.data.reviews`.
       cache: the data cache.
+      num_texts: number of texts at most; 0 for all.
+      num_words: size of the vocabulary.
+      subsample: frequency above which occurrences of a word are removed, see `corpus.subsampled`.
+      window: number of words to either side that are context.
 
     Raises:
-      UserError: as `paired_spaces.load_space`, or fewer than two words in common.
+      UserError: an unknown source, or as its reader.
     """
-    space = paired_spaces.load_space(reference_space, cache)
-    row_of = {word: row for row, word in enumerate(space.words)}
-    known = np.array([i for i, word in enumerate(words) if word in row_of])
-    if len(known) < 2:
-        raise UserError(
-            f"The space '{reference_space}' has {len(known)} words of the texts: choose a space of "
-            "words for config.reference_space."
-        )
-    first, second = np.random.default_rng(0).integers(len(known), size=(2, num_pairs))
-    distinct = first != second
-    first, second = known[first[distinct]], known[second[distinct]]
-    vectors = unit(space.vectors)
-    x, y = (vectors[[row_of[words[i]] for i in side]] for side in (first, second))
-    return GoldSimilarities(first, second, np.sum(x * y, axis=1))
+    texts = [text for source in sources for text in _source(source, cache)]
+    order = np.random.default_rng(0).permutation(len(texts))[: num_texts or len(texts)]
+    whole = corpus.build([texts[i] for i in order], num_words=num_words, gap=window)
+    tokens = corpus.subsampled(whole, subsample, random_seed=0)
+    between = np.flatnonzero(tokens < 0)
+    cut = between[np.searchsorted(between, (1 - HELD_OUT) * len(tokens))]
+    return Texts(whole, tokens[: cut + window], tokens[cut:])
+
+
+def judged_pairs(names: Sequence[str], words: Sequence[str], cache: Path) -> dict[str, JudgedPairs]:
+    """The pairs of each similarity set of which a vocabulary has both words.
+
+    Raises:
+      UserError: as `word_similarity.load`, or fewer than two pairs are left.
+    """
+    found = {}
+    for name in names:
+        pairs, scores = word_similarity.load(name, cache)
+        rows = word_similarity.lookup(pairs, words)
+        known = (rows >= 0).all(axis=1)
+        if known.sum() < 2:
+            raise UserError(
+                f"The {len(words):,} words of the texts have {known.sum()} of the pairs of "
+                f"'{name}': set config.num_words to more words."
+            )
+        found[name] = JudgedPairs(rows[known], scores[known])
+    return found
 
 
 def train_embedding(
     settings: Settings,
-    corpus: Corpus,
+    texts: Texts,
     random_seed: int,
     *,
-    steps: int,
     checkpoint_every: int,
     work: Workdir,
     part: str,
 ) -> Float[np.ndarray, "V M k"]:
-    """Trains and returns the clouds of all words.
+    """Trains and returns the clouds of all words; logs the loss on the held-out texts.
 
     Args:
       settings: of the training.
-      corpus: the texts, with gaps of `settings.window`.
+      texts: with gaps of `settings.window`.
       random_seed: of the parameters and the batches.
-      steps: number of steps, of `settings.updates_per_step` updates each.
       checkpoint_every: steps between checkpoints.
       work: the run's folder.
       part: name of the training.
     """
     batches, start = jax.random.split(jax.random.key(random_seed))
-    cumulative = np.cumsum(corpus.frequencies**word_embed.NEGATIVE_POWER)
+    cumulative = np.cumsum(texts.whole.frequencies**word_embed.NEGATIVE_POWER)
     cumulative = jnp.asarray(cumulative / cumulative[-1], jnp.float32)
+    data, held_out = (
+        Data(tokens=jnp.asarray(tokens), cumulative=cumulative, key=key)
+        for tokens, key in ((texts.training, batches), (texts.held_out, jax.random.key(0)))
+    )
+    keys = jax.random.split(held_out.key, HELD_OUT_BATCHES)
+    measured = [word_embed.sample(held_out, key, settings) for key in keys]
+
+    def evaluate(state: train.State) -> dict:
+        losses = [batch_loss(batch, state.parameters, settings)[0] for batch in measured]
+        return {"held_out_loss": float(np.mean(jax.device_get(losses)))}
+
     parameters = train.run(
         word_embed.step,
-        word_embed.init(settings, len(corpus.words), start),
-        Data(tokens=jnp.asarray(corpus.tokens), cumulative=cumulative, key=batches),
+        word_embed.init(settings, len(texts.whole.words), start),
+        data,
         settings,
-        num_steps=steps,
+        num_steps=settings.steps,
         chunk=checkpoint_every,
         work=work,
         part=part,
+        evaluate=evaluate,
     ).parameters
     return np.asarray(word_embed.embed(parameters.words, parameters.output, settings))
 
 
-def rank_correlation(
-    x: Float[np.ndarray, "V M k"], gold: GoldSimilarities, settings: Settings
-) -> float:
-    """Spearman's correlation of negative distances with the gold similarities."""
-    return float(spearmanr(-_distances(x, gold.first, gold.second, settings), gold.cosine)[0])
+def train_cbow(
+    settings: cbow.Settings, texts: Texts, random_seed: int, *, work: Workdir, part: str
+) -> Float[np.ndarray, "V 1 d"]:
+    """Trains CBOW on the same texts; distances of its unit vectors are in the order of cosines."""
+    keys = jax.random.split(jax.random.key(random_seed))
+    return unit(cbow.train(texts.whole, settings, *keys, work=work, part=part))[:, None]
+
+
+def rank_correlations(
+    x: Float[np.ndarray, "V M k"], judged: Mapping[str, JudgedPairs], settings: Settings
+) -> dict[str, float]:
+    """Set -> Spearman's correlation of negative distances with the scores of human judges."""
+    return {
+        name: float(spearmanr(-_distances(x, *rows.T, settings), scores)[0])
+        for name, (rows, scores) in judged.items()
+    }
 
 
 def nearest_words(
-    x: Float[np.ndarray, "V M k"],
-    words: Sequence[str],
-    queries: Sequence[str],
-    num_neighbours: int,
-    settings: Settings,
-) -> dict[str, list[str]]:
-    """The nearest words of each query that is in the vocabulary, nearest first."""
-    number = {word: i for i, word in enumerate(words)}
-    everything = np.arange(len(words))
-    found = {}
-    for query in (number[word] for word in queries if word in number):
-        distance = _distances(x, np.full(len(words), query), everything, settings)
-        distance[query] = np.inf
-        nearest = np.argsort(distance, kind="stable")[:num_neighbours]
-        found[words[query]] = [words[i] for i in nearest]
-    return found
+    x: Float[np.ndarray, "V M k"], query: int, num_neighbours: int, settings: Settings
+) -> list[int]:
+    """Numbers of the words nearest to the word of number `query`, nearest first."""
+    distance = _distances(x, np.full(len(x), query), np.arange(len(x)), settings)
+    distance[query] = np.inf
+    return np.argsort(distance, kind="stable")[:-1][:num_neighbours].tolist()
 
 
 def densities(
-    x: Float[np.ndarray, "V M 2"], words: Sequence[str], chosen: Sequence[str]
+    x: Float[np.ndarray, "V M 2"], words: Sequence[str], chosen: Sequence[str], settings: Settings
 ) -> dict[str, dict]:
     """The density of the points of each chosen word, and the words at its modes.
 
     The density is a Gaussian kernel density whose bandwidth is a tenth of the standard deviation of
-    all points. A mode is a local maximum above a fifth of the global one. The words at a mode are
-    those whose own densities are largest there.
+    all points. A mode is a local maximum above a fifth of the global one. Each of the `NEAR_WORDS`
+    nearest words belongs to the mode at which its own density is largest; shown are the nearest
+    of each mode.
 
     Returns:
       Word -> `points`, `axes` and `density` on a grid, and `modes` of a `place` and `words` each.
@@ -151,19 +197,27 @@ def densities(
         density = _density(points, places[:, :, None], width)
         is_peak = (density == maximum_filter(density, 9)) & (density > 0.2 * density.max())
         peaks = sorted(np.argwhere(is_peak), key=lambda place: -density[tuple(place)])
-        modes = []
-        for i, j in peaks[:MAX_MODES]:
-            of_words = _density(x, places[i, j], width)
-            of_words[number[word]] = 0
-            nearest = np.argsort(-of_words, kind="stable")[:MODE_WORDS]
-            modes.append({"place": places[i, j].tolist(), "words": [words[k] for k in nearest]})
+        modes = np.array([places[i, j] for i, j in peaks[:MAX_MODES]])
+        near = np.array(nearest_words(x, number[word], NEAR_WORDS, settings))
+        own = _density(x[near][:, None], modes[None, :, None], width).argmax(axis=1)
         found[word] = {
             "points": points.tolist(),
             "axes": [axis.tolist() for axis in axes],
             "density": np.round(density, 4).tolist(),
-            "modes": modes,
+            "modes": [
+                {"place": place.tolist(), "words": [words[i] for i in near[own == k][:MODE_WORDS]]}
+                for k, place in enumerate(modes)
+            ],
         }
     return found
+
+
+def _source(name: str, cache: Path) -> list[str]:
+    if name == NEWS:
+        articles = bbc.load(cache)
+        pairs = zip(articles.headlines, articles.bodies, strict=True)
+        return [f"{headline}\n{body}" for headline, body in pairs]
+    return reviews.load(name, cache).texts
 
 
 def _distances(x, first, second, settings):

@@ -1,32 +1,65 @@
 """Tables and figures of the word experiment.
 
-Labels of the rows: `reference_space`, whose cosine similarities are the gold similarities, and
-`num_compared_pairs`.
+Labels of the rows: `set`, the similarity set, and `num_judged`, how many of its pairs have both
+words in the vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from common.report import Row, pivot
+from common.report import COLOURS, Row, pivot
+
+SETS = {
+    "simlex999": "SimLex-999",
+    "wordsim353": "WordSim-353",
+    "men": "MEN",
+    "mturk771": "MTurk-771",
+    "rare_words": "Rare words",
+}
 
 
 def describe(rows: Sequence[Row]) -> str:
     """What the table shows."""
     row = rows[0]
+    covered = {SETS[row.get("set")]: row.get("num_judged") for row in rows}
+    pairs = ", ".join(f"{name} {number:,}" for name, number in covered.items())
     return (
-        f"The {row.num_items:,} most frequent words of {row.dataset}. Spearman: rank correlation "
-        f"of negative distances with the cosine similarities of {row.get('reference_space')}, over "
-        f"{row.get('num_compared_pairs'):,} random pairs of words; mean ± std over {row.num_runs} "
-        "random seeds. Proxy data: the paper trains on other text and publishes no such number."
+        f"The {row.num_items:,} most frequent words of {row.dataset}. Spearman's rank correlation "
+        "of negative distances (CBOW: of cosines) with the scores of human judges, over the pairs "
+        f"whose words are both in the vocabulary ({pairs}); mean ± std over {row.num_runs} random "
+        "seeds. Proxy data: the paper trains on other texts."
     )
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Title -> table."""
-    lines = {"method": "Embedding", "dim": "Numbers per word", "dataset": "Data"}
-    return {"Rank correlation with gold similarities": pivot(rows, lines=lines)}
+    lines = {"method": "Embedding", "dim": "Numbers per word"}
+    title = "Rank correlation with human judgements"
+    return {title: pivot(rows, lines=lines, columns="set", titles=SETS)}
+
+
+def held_out_figure(records: Sequence[dict], parts: Mapping[str, Sequence[str]]) -> Figure:
+    """The loss on held-out texts over the steps, a thin line for each random seed.
+
+    Args:
+      records: of metrics.jsonl.
+      parts: embedding -> parts of its random seeds; embeddings with another loss are left out.
+    """
+    figure = Figure(figsize=(6, 3.8), layout="constrained")
+    axis = figure.subplots()
+    shown = [record for record in records if "held_out_loss" in record and record["step"]]
+    parts = {n: runs for n, runs in parts.items() if any(r["part"] in runs for r in shown)}
+    for colour, (name, runs) in zip(COLOURS, parts.items(), strict=False):
+        for part in runs:
+            points = [(r["step"], r["held_out_loss"]) for r in shown if r["part"] == part]
+            axis.plot(*zip(*points, strict=True), color=colour, lw=1, label=name)
+            name = None
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.set(xlabel="step", ylabel="contrastive loss", title="Loss on held-out texts")
+    axis.legend(frameon=False)
+    return figure
 
 
 def densities_figure(panels: dict[str, dict], title: str) -> Figure:

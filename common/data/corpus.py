@@ -18,7 +18,7 @@ class Corpus(NamedTuple):
 
     Attributes:
       words: the vocabulary, most frequent first.
-      frequencies: relative frequency of each word before subsampling; their sum is 1.
+      frequencies: relative frequency of each word; their sum is 1.
       tokens: word ids in the order of the texts, with `gap` entries of -1 around each text.
     """
 
@@ -27,21 +27,15 @@ class Corpus(NamedTuple):
     tokens: Int[np.ndarray, " n"]
 
 
-def build(
-    texts: Sequence[str], *, num_words: int, subsample: float, gap: int, random_seed: int
-) -> Corpus:
+def build(texts: Sequence[str], *, num_words: int, gap: int) -> Corpus:
     """Builds a vocabulary from texts and encodes them with it.
 
-    Before context windows are formed, words outside the vocabulary are removed, and an occurrence
-    of a word of frequency f is removed with probability max(0, 1 - sqrt(subsample / f)) (Mikolov et
-    al. 2013, section 2.3).
+    Words outside the vocabulary are removed before context windows are formed.
 
     Args:
       texts: n texts.
       num_words: size of the vocabulary; less if the texts have fewer words.
-      subsample: frequency above which a word is subsampled; 0 keeps every occurrence.
       gap: number of -1 entries between two texts, such that no window spans two texts.
-      random_seed: of the subsampling.
 
     Raises:
       UserError: the texts have fewer than two words.
@@ -53,15 +47,22 @@ def build(
     words = [word for word, _ in top]
     frequencies = np.array([count for _, count in top], np.float64)
     frequencies /= frequencies.sum()
-    keep_prob = np.ones(len(words))
-    if subsample:
-        keep_prob = np.minimum(1.0, np.sqrt(subsample / frequencies))
-    rng = np.random.default_rng(random_seed)
     separator = np.full(gap, -1, np.int32)
     tokens = [separator]
     for ids in word_ids(texts, words):
-        tokens += [ids[rng.random(len(ids)) < keep_prob[ids]], separator]
+        tokens += [ids, separator]
     return Corpus(words=words, frequencies=frequencies, tokens=np.concatenate(tokens))
+
+
+def subsampled(corpus: Corpus, threshold: float, random_seed: int) -> Int[np.ndarray, " m"]:
+    """Returns the tokens of a corpus without many of its frequent words.
+
+    An occurrence of a word of frequency f is removed with probability max(0, 1 - sqrt(threshold /
+    f)) (Mikolov et al. 2013, section 2.3). The entries around the texts stay.
+    """
+    keep_prob = np.minimum(1.0, np.sqrt(threshold / corpus.frequencies))
+    draws = np.random.default_rng(random_seed).random(len(corpus.tokens))
+    return corpus.tokens[(corpus.tokens < 0) | (draws < keep_prob[corpus.tokens])]
 
 
 def word_ids(texts: Sequence[str], words: Sequence[str]) -> list[Int[np.ndarray, " n"]]:

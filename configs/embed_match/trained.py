@@ -32,7 +32,7 @@ def embeddings() -> ConfigDict:
     # and of the subsets of texts that are classified.
     config.random_seeds = (0, 1, 2, 3, 4)
 
-    config.cbow = ConfigDict()  # embed_match/cbow.py
+    config.cbow = ConfigDict()  # common/cbow.py
     config.cbow.dim = 100  # protocols
     config.cbow.window = 5  # protocols
     config.cbow.negatives = 5  # negative samples per position (protocols)

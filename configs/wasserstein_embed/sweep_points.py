@@ -3,7 +3,7 @@ r"""Number of points of an image.
   python -m wasserstein_embed.main --config=configs/wasserstein_embed/sweep_points.py \
     --workdir=runs/sweep_points
 
-Takes about twenty minutes on one core. Training by Euclidean distance uses as many numbers each time.
+Takes about twenty minutes on one core. Training by Euclidean distance uses as many numbers.
 """
 
 from ml_collections import ConfigDict

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from embed_match import glove
-from tests.embed_match import topics
+from tests import topics
 
 TOKENS = np.array([-1, -1, 0, 1, 2, 0, -1, -1, 2, 1, -1, -1], np.int32)
 PASSES = {"blocks": 3, "epochs_per_step": 50, "steps": 4}

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common.data import paired_spaces, reviews
+from common.data import reviews
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.settings import settings
@@ -19,7 +19,7 @@ from wasserstein_embed import word_embed, words
 from wasserstein_embed.experiments import word_embeddings
 
 SMALL = {
-    "dataset": "rotten_tomatoes",
+    "sources": ("rotten_tomatoes",),
     "num_texts": 600,
     "num_words": 300,
     "num_points": 3,
@@ -29,19 +29,22 @@ SMALL = {
     "updates_per_step": 5,
     "steps": 6,
     "checkpoint_every": 3,
-    "num_compared_pairs": 500,
+    "similarity_sets": ("simlex999", "men"),
+    "random_seeds": (0,),
+    "cbow.epochs": 1,
+    "cbow.shards": 2,
     "query_words": ("film", "nosuchword"),
     "figure_words": ("film", "funny"),
 }
 CLOUD = {"geometry": "wasserstein", "num_points": 3, "dimension": 2, "hidden_size": 8}
 SETTINGS = settings(word_embed.Settings, get_config(), **CLOUD, batch_size=500)
+VECTORS = replace(SETTINGS, geometry="euclidean")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def load_once():
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((reviews, "load"), (paired_spaces, "load_space")):
-            patch.setattr(module, name, functools.cache(getattr(module, name)))
+        patch.setattr(reviews, "load", functools.cache(reviews.load))
         yield
 
 
@@ -54,7 +57,8 @@ def run(folder, **changes):
 def test_samples_are_words_of_a_window_and_negatives_by_probability():
     tokens = jnp.asarray([-1, -1, 0, 1, 2, 3, 0, 1, -1, -1], jnp.int32)
     data = word_embed.Data(tokens, jnp.array([0.1, 0.2, 0.3, 1.0]), jax.random.key(0))
-    word, context, other = map(np.asarray, word_embed.sample(data, jax.random.key(1), SETTINGS))
+    batch = word_embed.sample(data, jax.random.key(1), SETTINGS)
+    word, context, other = map(np.asarray, batch[:3])
     text = tokens.tolist()
     allowed = {(text[i], text[i + o]) for i in range(2, 8) for o in (-2, -1, 1, 2)}
     assert set(zip(word.tolist(), context.tolist(), strict=True)) == allowed
@@ -87,47 +91,77 @@ def test_training_separates_words_that_never_share_a_context():
     assert metrics["positive"] < metrics["negative"]
 
 
-def test_words_at_a_mode_have_points_there():
+def test_a_place_without_a_pair_does_not_count():
+    tokens = jnp.asarray([-1, -1, 0, -1, -1, 1, 2, -1, -1], jnp.int32)
+    data = word_embed.Data(tokens, jnp.array([0.0, 0.0, 1.0]), jax.random.key(0))
+    batch = word_embed.sample(data, jax.random.key(1), SETTINGS)
+    x = jax.random.normal(jax.random.key(2), (3, 8))
+    parameters = word_embed.Parameters(x, jax.random.normal(jax.random.key(3), (8, 6)))
+    value, means = word_embed.batch_loss(batch, parameters, SETTINGS)
+    clouds = word_embed.embed(*parameters, SETTINGS)
+
+    def distances(pairs):
+        first, second = np.array(pairs).T
+        return word_embed.pair_distances(clouds[first], clouds[second], SETTINGS)
+
+    word, context = np.asarray(batch.word), np.asarray(batch.context)
+    there = (word >= 0) & (context >= 0)
+    assert 0 < there.sum() < (word >= 0).sum() < len(word)
+    near = distances(list(zip(word[there], context[there], strict=True)))
+    far = distances([(i, 2) for i in word[word >= 0]])
+    attract, repel = word_embed.contrastive_losses(near, far, SETTINGS.margin)
+    np.testing.assert_allclose(value, (attract.mean() + repel.mean()) / 2, rtol=1e-5)
+    np.testing.assert_allclose(means["positive"], near.mean(), rtol=1e-5)
+    np.testing.assert_allclose(means["negative"], far.mean(), rtol=1e-5)
+
+
+def test_the_words_at_a_mode_are_the_nearest_words_with_points_there():
     left, right = np.array([[0.0, 0.0]]), np.array([[5.0, 0.0]])
     x = np.stack([np.concatenate([left, right]), np.repeat(left, 2, 0), np.repeat(right, 2, 0)])
-    modes = words.densities(x, ["both", "left", "right"], ("both", "none"))["both"]["modes"]
-    assert {mode["words"][0] for mode in modes} == {"left", "right"} and len(modes) == 2
+    chosen = replace(SETTINGS, num_points=2)
+    modes = words.densities(x, ["both", "left", "right"], ("both", "none"), chosen)["both"]["modes"]
+    assert sorted(mode["words"] for mode in modes) == [["left"], ["right"]]
 
 
-@pytest.mark.parametrize("name", ["glove", "glove100", "word2vec", "minilm"])
-def test_gold_similarities_are_cosines_of_any_word_space(name):
-    vocabulary = ["film", "nosuchword", "music", "actor"]
-    gold = words.gold_similarities(name, vocabulary, 50, cache_dir())
-    assert set(gold.first) == set(gold.second) == {0, 2, 3}
-    space = paired_spaces.load_space(name, cache_dir())
-    for first, second, cosine in zip(*gold, strict=True):
-        x, y = (space.vectors[space.words.index(vocabulary[i])] for i in (first, second))
-        expected = x @ y / np.linalg.norm(x) / np.linalg.norm(y)
-        np.testing.assert_allclose(cosine, expected, atol=1e-6)
+def test_judged_pairs_have_both_words():
+    found = words.judged_pairs(["simlex999"], ["old", "new", "smart", "dumb"], cache_dir())
+    rows, scores = found["simlex999"]
+    assert rows.tolist() == [[0, 1], [2, 3]] and scores.tolist() == pytest.approx([1.58, 0.55])
+    near_then_far = np.array([[[0.0, 0.0]], [[1.0, 0.0]], [[5.0, 0.0]], [[9.0, 0.0]]])
+    assert words.rank_correlations(near_then_far, found, VECTORS) == {"simlex999": pytest.approx(1)}
+
+
+def test_held_out_texts_are_not_trained_on():
+    options = {"num_texts": 0, "num_words": 10_000, "subsample": 1.0, "window": 2}
+    texts = words.read(["rotten_tomatoes"], cache_dir(), **options)
+    training, held_out = (np.sum(tokens >= 0) for tokens in (texts.training, texts.held_out))
+    assert training + held_out == np.sum(texts.whole.tokens >= 0)
+    np.testing.assert_allclose(held_out / (training + held_out), 0.05, atol=0.002)
+    assert all((tokens[[0, 1]] == -1).any() for tokens in (texts.training, texts.held_out))
 
 
 def test_a_run_writes_rows_neighbours_and_figures(tmp_path):
     table = run(tmp_path)
     rows = json.loads((tmp_path / "results.json").read_text())
-    methods = [(row["method"], row["dim"]) for row in rows]
-    assert methods == [("wasserstein_r2", 6), ("euclidean_6", 6)]
+    methods = {row["method"]: row["dim"] for row in rows}
+    assert methods == {"wasserstein_r2": 6, "euclidean_6": 6, "cbow_6": 6}
+    assert {row["labels"]["set"] for row in rows} == {"simlex999", "men"}
     assert all(row["metric"] == "spearman" and row["proxy"] for row in rows)
     assert all(abs(row["mean"]) <= 1 for row in rows)
     assert "**Nearest words, euclidean_6-seed0**" in table
-    assert (tmp_path / "words-wasserstein_r2-seed0.png").stat().st_size > 0
+    for name in ("words-wasserstein_r2-seed0", "held_out"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 0
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"dataset": "amazon"}, "'amazon'"),
+        ({"sources": ("amazon",)}, "'amazon'"),
         ({"geometries": ("spherical",)}, "no geometry 'spherical'"),
-        ({"reference_space": "elmo"}, "'elmo'"),
-        ({"reference_space": "no_words.npz"}, "'no_words.npz' has 0 words of the texts"),
+        ({"similarity_sets": ("simlex",)}, "'simlex'"),
+        ({"num_words": 9}, "The 9 words of the texts have 0 of the pairs of 'simlex999'"),
     ],
 )
-def test_mistakes_are_user_errors(tmp_path, monkeypatch, change, message):
-    monkeypatch.chdir(tmp_path)
-    np.savez("no_words.npz", vectors=np.eye(3))
+def test_mistakes_are_user_errors(tmp_path, change, message):
     with pytest.raises(UserError, match=message):
         run(tmp_path, **change)

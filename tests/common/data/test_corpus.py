@@ -7,22 +7,25 @@ from common.errors import UserError
 
 def test_words_are_numbered_by_frequency_with_gaps_between_texts():
     texts = ["The cat, the dog.", "A CAT isn't the dog"]
-    found = corpus.build(texts, num_words=3, subsample=0, gap=2, random_seed=0)
+    found = corpus.build(texts, num_words=3, gap=2)
     assert found.words == ["the", "cat", "dog"]
     np.testing.assert_allclose(found.frequencies, np.array([3, 2, 2]) / 7)
     assert found.tokens.tolist() == [-1, -1, 0, 1, 0, 2, -1, -1, 1, 0, 2, -1, -1]
     with pytest.raises(UserError, match="fewer than two different words"):
-        corpus.build(["same same"], num_words=5, subsample=0, gap=1, random_seed=0)
+        corpus.build(["same same"], num_words=5, gap=1)
 
 
 def test_frequent_words_are_subsampled_with_the_probability_of_word2vec():
-    found = corpus.build(["a b"] * 4_000, num_words=2, subsample=0.125, gap=1, random_seed=0)
-    kept = np.mean(found.tokens >= 0) / np.mean(found.tokens < 0) / 2
-    np.testing.assert_allclose(kept, 0.5, atol=0.05)  # sqrt(.125 / .5)
+    whole = corpus.build(["a b b b"] * 4_000, num_words=2, gap=1)
+    found = corpus.subsampled(whole, 1 / 3, random_seed=0)
+    assert np.sum(found < 0) == 4_001
+    assert np.sum(found == 1) == np.sum(whole.tokens == 1)  # of a frequency of 1 / 4
+    kept = np.sum(found == 0) / np.sum(whole.tokens == 0)
+    np.testing.assert_allclose(kept, 2 / 3, atol=0.05)  # sqrt((1 / 3) / (3 / 4))
 
 
 def test_each_token_has_the_index_of_its_text():
-    found = corpus.build(["b a a", "", "c a"], num_words=9, subsample=0, gap=2, random_seed=0)
+    found = corpus.build(["b a a", "", "c a"], num_words=9, gap=2)
     text, word = corpus.text_and_word_ids(found.tokens, gap=2)
     assert text.tolist() == [0, 0, 0, 2, 2]
     assert [found.words[i] for i in word] == ["b", "a", "a", "c", "a"]

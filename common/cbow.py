@@ -18,7 +18,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.data.corpus import Corpus
-from common.train import Metrics
+from common.train import Metrics, run
+from common.workdir import Workdir
 
 NOISE_POWER = 0.75  # negative samples are drawn from the word frequencies to this power
 
@@ -55,6 +56,32 @@ class Parameters(NamedTuple):
 
     inputs: Float[Array, "V d"]
     outputs: Float[Array, "V d"]
+
+
+def train(
+    corpus: Corpus, settings: Settings, draws: Array, start: Array, *, work: Workdir, part: str
+) -> Float[np.ndarray, "V d"]:
+    """Trains the vectors of all words of a corpus.
+
+    Args:
+      corpus: the texts, not subsampled, with gaps of `settings.window`.
+      settings: of the training.
+      draws: random key of the training.
+      start: random key of the initial vectors.
+      work: the run's folder.
+      part: name of the training.
+    """
+    state = run(
+        step,
+        init(settings, len(corpus.words), start),
+        data(corpus, settings, draws),
+        settings,
+        num_steps=settings.epochs * settings.shards,
+        chunk=settings.shards,
+        work=work,
+        part=part,
+    )
+    return np.asarray(state.inputs)
 
 
 def data(corpus: Corpus, settings: Settings, key: Array) -> Data:

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from common import cbow
 from common.data.corpus import Corpus
-from embed_match import cbow
-from tests.embed_match import topics
+from tests import topics
 
 PASSES = {"segments": 3, "segment_length": 4, "epochs": 20, "shards": 2}
 SETTINGS = cbow.Settings(
