@@ -119,6 +119,14 @@ def mean_over_devices(fn: Callable[..., Any], rows: Any, *shared: Any) -> Any:
     return _on_devices(mean, devices, parts, shared, replicated=True)
 
 
+def all_parts(x: Any) -> Any:
+    """All rows of a batch, from the part on one device; for functions of `mean_over_devices`."""
+    try:
+        return lax.all_gather(x, "devices", tiled=True)
+    except NameError:  # one device has all rows, and there is no mapped axis
+        return x
+
+
 def _on_devices(
     part: Callable, devices: int, inputs: Any, shared: tuple, *, replicated: bool
 ) -> Any:

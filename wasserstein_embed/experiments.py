@@ -83,7 +83,7 @@ def _graph_trainings(config: ConfigDict) -> Iterator[tuple[str, str, metric_embe
 
 
 def image_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """Siamese training by Sinkhorn and by Euclidean distance: kNN accuracy, Figures 1 to 3."""
+    """Siamese training by Sinkhorn and other distances: kNN accuracy, Figures 1 to 3."""
     names = (config.train_split, config.test_split)
     splits = images.read(config.dataset, *names, cache)
     rows = _image_rows(config, work, splits)
@@ -115,24 +115,30 @@ def _image_rows(
     config: ConfigDict, work: Workdir, splits: images.Splits, prefix: str = "", **shared
 ) -> list[Row]:
     """Trains and measures each method with each random seed."""
-    _check("method", config.methods, ["sinkhorn", "euclidean"])
-    network = settings(siamese.Network, config, image_shape=splits.train.images.shape[1:])
+    _check("method", config.methods, ["sinkhorn", "euclidean", "cosine"])
+    shape = splits.train.images.shape[1:]
     names = "num_neighbours", "num_test_pairs", "evaluate_every"
     options = {name: config[name] for name in names}
     sinkhorn = settings(Distance, config.distance)
-    as_published = (network.num_points, network.dimensions) == (3, 2)
+    reported = (config.num_points, config.dimensions) == (3, 2)
+    reported &= config.dataset in images_report.REPORTED_FOR
     measured = []
     bar = tqdm(list(itertools.product(config.random_seeds, config.methods)), unit="part")
     for random_seed, method in bar:
         part = f"{prefix}seed{random_seed}-{method}"
         bar.set_description(part)
-        distance = sinkhorn if method == "sinkhorn" else None
-        training = settings(siamese.Training, config, network=network, distance=distance)
+        cosine = method == "cosine"
+        chosen = {
+            "network": settings(siamese.Network, config, image_shape=shape, unit_norm=cosine),
+            "distance": sinkhorn if method == "sinkhorn" else None,
+            "temperature": config.temperature if cosine else None,
+        }
+        training = settings(siamese.Training, config, **chosen)
         arguments = training, splits, random_seed, sinkhorn
         compute = partial(images.train_and_measure, *arguments, **options, work=work, part=part)
         for one in work.part(part, compute, images.clouds_file(part)):
             euclidean = one.get("labels", {}).get("neighbours_by") == "euclidean"
-            paper = images_report.REPORTED if euclidean and as_published else {}
+            paper = images_report.REPORTED if euclidean and reported and not cosine else {}
             measured.append(one | paper | {"method": method, "random_seed": random_seed})
         train.forget_checkpoints(work, part)
     return report.summarise(
@@ -140,10 +146,10 @@ def _image_rows(
         experiment=config.experiment,
         dataset=config.dataset,
         num_items=len(splits.test.labels),
-        dim=network.dimensions,
+        dim=config.dimensions,
         proxy=config.dataset != "mnist",
         labels={
-            "num_points": network.num_points,
+            "num_points": config.num_points,
             "num_train": len(splits.train.labels),
             "train_split": splits.train.split,
             "test_split": splits.test.split,

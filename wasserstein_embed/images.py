@@ -76,7 +76,8 @@ def train_and_measure(
       part: name of the training.
 
     Returns:
-      `metric` and `value`: loss and mean distances of the test pairs; accuracy of the nearest
+      `metric` and `value`: loss (if it is one of pairs) and mean distances of the test pairs;
+      accuracy of the nearest
       neighbours by Euclidean and by Sinkhorn distance (label `neighbours_by`).
     """
     x, test_x = (jnp.asarray(images.images) for images in splits)
@@ -122,8 +123,11 @@ def embed(network: siamese.Network, images: UInt8[Array, "n h w c"], parameters)
 def _measure_pairs(clouds: Clouds, first, second, same, training: siamese.Training) -> dict:
     distance = cloud.pair_distances(clouds, first, second, training.distance)
     means = siamese.mean_distances(distance, same)
+    found = {f"test_{name}": value for name, value in means.items()}
+    if training.temperature is not None:  # its loss is one of batches, not of pairs
+        return found
     loss = siamese.contrastive_loss(distance, same, training.margin, training.loss_power)
-    return {"test_loss": loss} | {f"test_{name}": value for name, value in means.items()}
+    return {"test_loss": loss} | found
 
 
 def _classify(

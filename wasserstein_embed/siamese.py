@@ -17,7 +17,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from common.errors import UserError
-from common.parallel import mean_over_devices
+from common.linear import unit
+from common.parallel import all_parts, mean_over_devices
 from common.train import State
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance
@@ -35,6 +36,7 @@ class Network:
     num_points: int  # M
     dimensions: int  # k
     weights: str  # 'uniform' or 'learned' weights of the points
+    unit_norm: bool  # whether the M k numbers of an image are a unit vector
     pixel_mean: float  # subtracted from pixel values from 0 to 1
     pixel_std: float  # by which they are divided
 
@@ -45,6 +47,7 @@ class Training:
 
     network: Network
     distance: Distance | None  # None for the Euclidean distance of the M k numbers of a cloud
+    temperature: float | None  # of `cosine_loss`; None for `contrastive_loss`
     margin: float  # distance beyond which pairs of two classes have no loss
     loss_power: float  # p of `contrastive_loss`
     batch_size: int  # number of pairs, even
@@ -101,7 +104,8 @@ class Siamese(nnx.Module):
         x = self.prelus[2](self.linear1(x.reshape(len(x), -1)))
         x = self.linear3(self.prelus[3](self.linear2(x)))
         size = network.num_points * network.dimensions
-        points = x[:, :size].reshape(-1, network.num_points, network.dimensions)
+        points = unit(x[:, :size]) if network.unit_norm else x[:, :size]
+        points = points.reshape(-1, network.num_points, network.dimensions)
         return Clouds(points, jax.nn.softmax(x[:, size:]) if self.learned_weights else None)
 
 
@@ -195,18 +199,49 @@ def step(state: State, index, data: Data, settings: Training) -> tuple[State, di
 
     def shard_gradient(rows, parameters):
         def loss(parameters):
-            first, second, same = rows
-            clouds = embed(settings.network, jnp.concatenate([first, second]), parameters)
+            images, label, place = map(jnp.concatenate, rows[:3])
+            same = rows[3]
+            clouds = embed(settings.network, images, parameters)
             row = jnp.arange(len(same))
             distance = cloud.pair_distances(clouds, row, row + len(same), settings.distance)
-            value = contrastive_loss(distance, same, settings.margin, settings.loss_power)
+            if settings.temperature is None:
+                value = contrastive_loss(distance, same, settings.margin, settings.loss_power)
+            else:
+                vectors = clouds.points.reshape(len(images), -1)
+                value = cosine_loss(vectors, label, place, settings.temperature)
             return value, mean_distances(distance, same)
 
         return jax.value_and_grad(loss, has_aux=True)(parameters)
 
-    rows = data.images[first], data.images[second], same
+    sides = jnp.stack([first, second])
+    places = jnp.arange(sides.size).reshape(sides.shape)
+    rows = *(tuple(of) for of in (data.images[sides], data.classes.label[sides], places)), same
     (loss, means), gradient = mean_over_devices(shard_gradient, rows, state.parameters)
     return state.update(gradient, optimiser(settings)), {"loss": loss} | means
+
+
+def cosine_loss(
+    x: Float[Array, "b d"], label: Int[Array, " b"], place: Int[Array, " b"], temperature: float
+) -> Float[Array, ""]:
+    """The loss of SimCLR with known classes, without transport (Khosla et al. 2020, equation 2).
+
+    With unit vectors x_i of the images of a batch, the others A(i), those of its class P(i), and
+    the temperature t, the mean over the images i of
+
+      -1 / |P(i)| sum_{p in P(i)} log(exp(<x_i, x_p> / t) / sum_{a in A(i)} exp(<x_i, x_a> / t)).
+
+    Args:
+      x: the vectors of images; of a part of the batch, if it is on several devices.
+      label: their classes.
+      place: their places in the whole batch.
+      temperature: t.
+    """
+    others = all_parts((x, label, place))
+    apart = place[:, None] != others[2]
+    same = apart & (label[:, None] == others[1])
+    logits = jnp.where(apart, x @ others[0].T / temperature, -jnp.inf)
+    log_fractions = jnp.where(same, jax.nn.log_softmax(logits), 0)
+    return -jnp.mean(jnp.sum(log_fractions, axis=1) / jnp.maximum(1, jnp.sum(same, axis=1)))
 
 
 def mean_distances(

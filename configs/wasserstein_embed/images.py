@@ -38,12 +38,14 @@ def get_config() -> ConfigDict:
     # <P, C>; code; or 'entropic_cost', 'sinkhorn_divergence'
     config.distance.value = "transport_cost"
     config.distance.implicit_diff = False  # gradients through the iterations; code
-    # Distance of the training: 'sinkhorn', or 'euclidean' between vectors of k M numbers
+    # Distance of the training: 'sinkhorn', or 'euclidean' between vectors of k M numbers; or
+    # 'cosine', the loss of SimCLR with known classes, on unit vectors of as many numbers
     config.methods = ("sinkhorn", "euclidean")
     config.random_seeds = (0,)  # of the parameters and the batches
 
     # Training
     config.margin = 0.6  # code
+    config.temperature = 0.1  # of the method 'cosine' (Khosla et al. 2020, section 4)
     config.loss_power = (
         2.0  # of distances in the contrastive loss; code; 1: section 4.1 of the report
     )

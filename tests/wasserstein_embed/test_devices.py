@@ -8,10 +8,12 @@ import jax
 import numpy as np
 
 TRAINING = """
+import dataclasses
 import jax, numpy as np
 import common
 from wasserstein_embed import cloud, siamese, word_embed
 network = siamese.Network(image_shape=(16, 16, 1), num_points=3, dimensions=2, weights="uniform",
+    unit_norm=False,
     pixel_mean=0.1, pixel_std=0.3)
 rng = np.random.default_rng(0)
 images = rng.integers(0, 256, (30, 16, 16, 1), dtype=np.uint8)
@@ -19,13 +21,16 @@ data = siamese.Data(images, siamese.group_by_class(np.arange(30) % 3), jax.rando
 distance = cloud.Distance(ground="euclidean", p=2.0, epsilon=1.0, iterations=5,
     value="transport_cost", implicit_diff=False)
 settings = siamese.Training(network=network, distance=distance, margin=0.6, loss_power=2.0,
-    batch_size=16, steps=3, learning_rate=1e-3, decay_after=0.8)
-state = siamese.init(settings, data.key)
-step = jax.jit(siamese.step, static_argnums=3)
+    temperature=None, batch_size=16, steps=3, learning_rate=1e-3, decay_after=0.8)
+cosine = dataclasses.replace(network, unit_norm=True)
+changes = {"network": cosine, "distance": None, "temperature": 0.1}
 losses = []
-for i in range(3):
-    state, metrics = step(state, i, data, settings)
-    losses.append([float(metrics[name]) for name in ("loss", "positive", "negative")])
+for chosen in (settings, dataclasses.replace(settings, **changes)):
+    state = siamese.init(chosen, data.key)
+    step = jax.jit(siamese.step, static_argnums=3)
+    for i in range(3):
+        state, metrics = step(state, i, data, chosen)
+        losses.append([float(metrics[name]) for name in ("loss", "positive", "negative")])
 settings = word_embed.Settings(geometry="wasserstein", num_points=3, dimension=2, hidden_size=8,
     window=1, batch_size=16, updates_per_step=2, margin=1.0, epsilon=0.2, iterations=5, steps=3,
     learning_rate=1e-2)

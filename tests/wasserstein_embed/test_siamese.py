@@ -12,7 +12,7 @@ from jax import lax
 from common.errors import UserError
 from wasserstein_embed import siamese
 
-OUTPUT = {"num_points": 3, "dimensions": 2, "weights": "uniform"}
+OUTPUT = {"num_points": 3, "dimensions": 2, "weights": "uniform", "unit_norm": False}
 NETWORK = siamese.Network(image_shape=(28, 28, 1), **OUTPUT, pixel_mean=0.1307, pixel_std=0.3081)
 
 
@@ -87,3 +87,21 @@ def test_the_contrastive_loss_is_the_mean_of_powers():
 def test_mistakes_are_user_errors(call, message):
     with pytest.raises(UserError, match=message):
         call()
+
+
+def test_the_cosine_loss_equals_its_definition():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(9, 4))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    label = np.array([0, 1, 2, 0, 1, 0, 0, 1, 3])  # images 2 and 8 are alone in their classes
+    expected = 0.0
+    for i in range(9):
+        others = [a for a in range(9) if a != i]
+        positives = [p for p in others if label[p] == label[i]]
+        total = sum(np.exp(x[i] @ x[a] / 0.3) for a in others)
+        terms = [np.log(np.exp(x[i] @ x[p] / 0.3) / total) for p in positives]
+        expected -= np.mean(terms) / 9 if terms else 0
+    found = siamese.cosine_loss(x, label, np.arange(9), 0.3)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    gradient = jax.grad(siamese.cosine_loss)(jnp.asarray(x), label, np.arange(9), 0.3)
+    assert np.isfinite(gradient).all()

@@ -126,13 +126,14 @@ def image_curve():
     solver = {"epsilon": 1.0, "iterations": 20, "implicit_diff": False}
     options = Distance(ground="euclidean", p=2.0, value="transport_cost", **solver)
     shape = {"image_shape": (16, 16, 1), "num_points": 3, "dimensions": 2, "weights": "learned"}
-    network = siamese.Network(**shape, pixel_mean=0.1, pixel_std=0.3)
+    network = siamese.Network(**shape, pixel_mean=0.1, pixel_std=0.3, unit_norm=False)
     training = {
         "margin": 0.6,
         "loss_power": 2.0,
         "batch_size": 8,
         "steps": 50,
         "learning_rate": 1e-3,
+        "temperature": None,
     }
     training = siamese.Training(network=network, distance=options, decay_after=0.8, **training)
     images = np.random.default_rng(0).integers(0, 256, (12, 16, 16, 1)).astype(np.uint8)
