@@ -46,6 +46,14 @@ HEADLINES = (
         "word2vec",
     ),
     _headline(
+        "the same, Algorithm 1 as printed",
+        "retrieval_word2vec",
+        "mrr",
+        "glove",
+        "word2vec",
+        method="algorithm1_printed",
+    ),
+    _headline(
         "the same, Algorithm 1 with a small start",
         "retrieval_word2vec",
         "mrr",
