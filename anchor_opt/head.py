@@ -23,6 +23,7 @@ from sklearn.metrics import f1_score, mean_absolute_error
 from common import train
 from common.data.labelled_vectors import LabelledVectors
 from common.errors import UserError
+from common.parallel import all_parts, mean_over_devices
 from common.workdir import Workdir
 
 EPSILON = 1e-5  # added to each variance, as in PyTorch
@@ -64,8 +65,12 @@ class State(NamedTuple):
 
 
 def feature_norm(x: Float[Array, "b f"]) -> Float[Array, "b f"]:
-    """Each feature normalised to mean 0 and variance 1 over the batch, without running averages."""
-    return (x - x.mean(axis=0)) / jnp.sqrt(x.var(axis=0) + EPSILON)
+    """Each feature normalised to mean 0 and variance 1 over the batch, without running averages.
+
+    The batch is that of all devices, of which x may be a part.
+    """
+    batch = all_parts(x)
+    return (x - batch.mean(axis=0)) / jnp.sqrt(batch.var(axis=0) + EPSILON)
 
 
 class Head(nnx.Module):
@@ -111,20 +116,26 @@ def with_parameters(settings: Settings, parameters: nnx.State) -> Head:
 
 
 def epoch(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
-    """One pass over the training set in random batches; an incomplete last batch is skipped."""
+    """One pass over the training set in random batches; an incomplete last batch is skipped.
+
+    Each batch is sharded over the devices.
+    """
     num_rows = len(data.labels)
     size = min(settings.training.batch_size, num_rows)
     adam = optax.adam(settings.training.learning_rate)
     order = jax.random.permutation(jax.random.fold_in(data.key, index), num_rows)
     batches = order[: num_rows // size * size].reshape(-1, size)
 
-    def update(state, rows):
+    def gradient_of(batch, parameters):
         def loss(parameters):
-            scores = with_parameters(settings, parameters)(data.relative[rows])
-            losses = optax.softmax_cross_entropy_with_integer_labels(scores, data.labels[rows])
-            return losses.mean()
+            scores = with_parameters(settings, parameters)(batch[0])
+            return optax.softmax_cross_entropy_with_integer_labels(scores, batch[1]).mean()
 
-        value, gradient = jax.value_and_grad(loss)(state.parameters)
+        return jax.value_and_grad(loss)(parameters)
+
+    def update(state, rows):
+        batch = data.relative[rows], data.labels[rows]
+        value, gradient = mean_over_devices(gradient_of, batch, state.parameters)
         updates, optimiser = adam.update(gradient, state.optimiser)
         return State(optax.apply_updates(state.parameters, updates), optimiser), value
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int, UInt8
 from tqdm import tqdm
 
 from common.linear import unit
+from common.parallel import all_parts, mean_over_devices
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,7 +144,7 @@ def with_parameters(shape: Shape, parameters: nnx.State) -> ViT:
 
 
 def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
-    """One step on a random batch of randomly shifted images.
+    """One step on a random batch of randomly shifted images, sharded over the devices.
 
     The loss is the cross-entropy plus `contrast` times the contrastive loss between the features of
     two shifted copies of each image. With cross-entropy alone the features need not distinguish the
@@ -155,35 +156,51 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     images, labels = data.images[rows], data.labels[rows]
     copies = [shifted(key, images, training.shift) for key in shift_keys]
 
-    def loss(parameters):
-        model = with_parameters(settings.shape, parameters)
-        features = model.features(copies[0])
-        logits = model.head(features)
-        value = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
-        if training.contrast:
-            others = model.features(copies[1])
-            value += training.contrast * contrastive(features, others, training.temperature)
-        return value, (logits.argmax(axis=1) == labels).mean()
+    def gradient_of(batch, parameters):
+        first, second, labels, places = batch
 
-    (value, accuracy), gradient = jax.value_and_grad(loss, has_aux=True)(state.parameters)
+        def loss(parameters):
+            model = with_parameters(settings.shape, parameters)
+            features = model.features(first)
+            logits = model.head(features)
+            value = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+            if training.contrast:
+                features = features, model.features(second)
+                value += training.contrast * contrastive(*features, places, training.temperature)
+            return value, (logits.argmax(axis=1) == labels).mean()
+
+        return jax.value_and_grad(loss, has_aux=True)(parameters)
+
+    batch = *copies, labels, jnp.arange(training.batch)
+    (value, accuracy), gradient = mean_over_devices(gradient_of, batch, state.parameters)
     updates, moments = optimiser(training).update(gradient, state.optimiser, state.parameters)
     new = State(optax.apply_updates(state.parameters, updates), moments)
     return new, {"loss": value, "accuracy": accuracy}
 
 
 def contrastive(
-    first: Float[Array, "b d"], second: Float[Array, "b d"], temperature: float
+    first: Float[Array, "b d"],
+    second: Float[Array, "b d"],
+    places: Int[Array, " b"],
+    temperature: float,
 ) -> Float[Array, ""]:
     """InfoNCE loss (Chen et al. 2020), averaged over both directions.
 
     With s_ij = cos(first_i, second_j) / temperature, the mean of -log softmax_j(s_ij) at j = i and
     of -log softmax_i(s_ij) at i = j: row i of each batch has to identify row i of the other.
+
+    Args:
+      first: rows of one batch; of a part of it, if it is on several devices.
+      second: the rows of the other batch at the same places.
+      places: their places in the whole batch.
+      temperature: of the softmax.
     """
-    similarity = unit(first) @ unit(second).T / temperature
-    partners = jnp.arange(len(first))
+    sides = unit(first), unit(second)
     losses = [
-        optax.softmax_cross_entropy_with_integer_labels(scores, partners).mean()
-        for scores in (similarity, similarity.T)
+        optax.softmax_cross_entropy_with_integer_labels(
+            one @ all_parts(other).T / temperature, places
+        ).mean()
+        for one, other in (sides, sides[::-1])
     ]
     return sum(losses) / 2
 

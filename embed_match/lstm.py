@@ -12,6 +12,7 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from common.parallel import mean_over_devices
 from common.train import Metrics, State
 
 
@@ -71,24 +72,33 @@ def logits(parameters: nnx.State, words: Int[Array, "b l"]) -> Float[Array, " b"
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[State, Metrics]:
-    """`updates_per_step` updates by Adam on random batches; a step of `common.train.run`."""
+    """`updates_per_step` updates by Adam on random batches; a step of `common.train.run`.
+
+    Each batch is sharded over the devices.
+    """
 
     def update(state, key):
         rows = jax.random.randint(key, (settings.batch_size,), 0, len(data.labels))
-        words, labels = data.words[rows], data.labels[rows]
-
-        def loss(parameters):
-            found = logits(parameters, words)
-            value = optax.sigmoid_binary_cross_entropy(found, labels).mean()
-            return value, ((found > 0) == (labels > 0)).mean()
-
-        (value, accuracy), gradient = jax.value_and_grad(loss, has_aux=True)(state.parameters)
+        batch = data.words[rows], data.labels[rows]
+        (value, accuracy), gradient = mean_over_devices(_gradient, batch, state.parameters)
         state = state.update(gradient, optax.adam(settings.learning_rate))
         return state, {"loss": value, "accuracy": accuracy}
 
     keys = jax.random.split(jax.random.fold_in(data.key, index), settings.updates_per_step)
     state, metrics = lax.scan(update, state, keys)
     return state, jax.tree.map(jnp.mean, metrics)
+
+
+def _gradient(batch, parameters):
+    """Cross-entropy and accuracy of texts and labels, and the gradient."""
+    words, labels = batch
+
+    def loss(parameters):
+        found = logits(parameters, words)
+        value = optax.sigmoid_binary_cross_entropy(found, labels).mean()
+        return value, ((found > 0) == (labels > 0)).mean()
+
+    return jax.value_and_grad(loss, has_aux=True)(parameters)
 
 
 @partial(jax.jit, static_argnames="settings")

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from common import train
 from common.errors import UserError
+from common.parallel import mean_over_devices
 from common.train import Metrics, State
 from common.workdir import Workdir
 
@@ -97,15 +98,17 @@ def step(
     """One of `STEPS` equal parts of the updates, and the mean of their losses.
 
     Batches are drawn from the first `data.num_pairs` pairs; they depend on `data.key` and the
-    number of the update alone. The objective may read whatever else `data` has.
+    number of the update alone, and are sharded over the devices. The objective, a mean over its
+    rows, may read whatever else `data` has.
     """
+
+    def objective(rows, parameters, data):
+        return jax.value_and_grad(settings.objective, has_aux=True)(parameters, data, rows)
 
     def update(state, number):
         key = jax.random.fold_in(data.key, number)
         rows = jax.random.randint(key, (settings.batch,), 0, data.num_pairs)
-        (_, terms), gradient = jax.value_and_grad(settings.objective, has_aux=True)(
-            state.parameters, data, rows
-        )
+        (_, terms), gradient = mean_over_devices(objective, rows, state.parameters, data)
         return state.update(gradient, _optimiser(settings)), terms
 
     count = settings.updates // STEPS

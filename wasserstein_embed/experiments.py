@@ -13,7 +13,7 @@ from common import cbow, report, train
 from common.errors import UserError
 from common.report import Row
 from common.settings import settings, sweep
-from common.workdir import Workdir, read_arrays
+from common.workdir import Workdir, read_arrays, write_arrays
 from wasserstein_embed import (
     graphs,
     graphs_report,
@@ -190,6 +190,7 @@ def word_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
                     x, vocabulary.index(query), config.num_neighbours, values
                 )
                 nearest[query] = [vocabulary[i] for i in found]
+            write_arrays(work.path / words.points_file(part), {"points": x, "words": vocabulary})
             planar = values.name == "wasserstein_r2"
             chosen = config.figure_words if planar else ()
             return {
@@ -198,7 +199,7 @@ def word_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
                 "densities": words.densities(x, vocabulary, chosen, values),
             }
 
-        result = work.part(part, compute)
+        result = work.part(part, compute, words.points_file(part))
         train.forget_checkpoints(work, part)
         parts.setdefault(values.name, []).append(part)
         for name, value in result["spearman"].items():

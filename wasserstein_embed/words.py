@@ -48,6 +48,11 @@ class JudgedPairs(NamedTuple):
     scores: Float[np.ndarray, " n"]
 
 
+def points_file(part: str) -> str:
+    """File below the run's folder in which a part stores the clouds of all words."""
+    return f"clouds/{part}.npz"
+
+
 def read(
     sources: Sequence[str],
     cache: Path,

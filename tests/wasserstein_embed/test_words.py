@@ -149,6 +149,8 @@ def test_a_run_writes_rows_neighbours_and_figures(tmp_path):
     assert all(row["metric"] == "spearman" and row["proxy"] for row in rows)
     assert all(abs(row["mean"]) <= 1 for row in rows)
     assert "**Nearest words, euclidean_6-seed0**" in table
+    with np.load(tmp_path / "clouds/wasserstein_r2-seed0.npz") as stored:
+        assert stored["points"].shape == (300, 3, 2) and "film" in stored["words"]
     for name in ("words-wasserstein_r2-seed0", "held_out"):
         assert (tmp_path / f"{name}.png").stat().st_size > 0
 

@@ -1,0 +1,103 @@
+"""Trainings of all papers on eight devices have the numbers of one device."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+TRAININGS = """
+import dataclasses
+import jax, jax.numpy as jnp, numpy as np
+import common
+from anchor_opt import head, vit
+from common.settings import settings
+from configs.lpl import nli as nli_config, word_alignment
+from embed_match import lstm
+from lpl import loss, methods, nli, training
+from wasserstein_embed import cloud, siamese, word_embed
+
+rng, key = np.random.default_rng(0), jax.random.key(0)
+images, labels = rng.integers(0, 256, (30, 16, 16, 1), dtype=np.uint8), np.arange(30) % 3
+images, labels = jnp.asarray(images), jnp.asarray(labels)
+x = jnp.asarray(rng.normal(size=(30, 6)), jnp.float32)
+texts = jnp.asarray(rng.integers(-1, 8, 60))
+curves = {}
+
+def run(name, step, state, data, chosen):
+    step = jax.jit(step, static_argnums=3)
+    for i in range(2):
+        state, metrics = step(state, i, data, chosen)
+        curves[f"{name}-{i}"] = [metrics[name] for name in sorted(metrics)]
+
+network = siamese.Network(image_shape=(16, 16, 1), num_points=3, dimensions=2, weights="uniform",
+    unit_norm=False, pixel_mean=0.1, pixel_std=0.3)
+distance = cloud.Distance(ground="euclidean", p=2.0, epsilon=1.0, iterations=5,
+    value="transport_cost", implicit_diff=False)
+clouds = siamese.Training(network=network, distance=distance, margin=0.6, loss_power=2.0,
+    temperature=None, batch_size=16, steps=3, learning_rate=1e-3, decay_after=0.8)
+unit = dataclasses.replace(network, unit_norm=True)
+cosine = dataclasses.replace(clouds, network=unit, distance=None, temperature=0.1)
+for name, chosen in (("clouds", clouds), ("cosine", cosine)):
+    data = siamese.Data(images, siamese.group_by_class(np.asarray(labels)), key)
+    run(name, siamese.step, siamese.init(chosen, key), data, chosen)
+
+chosen = word_embed.Settings(geometry="wasserstein", num_points=3, dimension=2, hidden_size=8,
+    window=1, batch_size=16, updates_per_step=2, margin=1.0, epsilon=0.2, iterations=5, steps=3,
+    learning_rate=1e-2)
+data = word_embed.Data(texts, jnp.arange(1, 9) / 8, key)
+run("words", word_embed.step, word_embed.init(chosen, 8, key), data, chosen)
+
+chosen = vit.Settings(shape=vit.Shape(image=(16, 16, 1), patch=4, width=8, depth=1, heads=2,
+    classes=3), training=vit.Training(steps=3, batch=16, learning_rate=1e-3, warmup=0.1,
+    weight_decay=0.05, shift=2, contrast=1.0, temperature=0.1))
+run("vit", vit.step, vit.init(chosen, 0), vit.Data(images, labels, key), chosen)
+
+chosen = head.Settings(form="published", width=6, num_classes=3,
+    training=head.Training(epochs=3, batch_size=16, learning_rate=1e-2))
+run("head", head.epoch, head.init(chosen, 0), head.Data(x, labels, key), chosen)
+
+chosen = lstm.Settings(unit_norm=True, max_length=4, hidden_size=8, batch_size=16,
+    updates_per_step=2, steps=3, learning_rate=0.02)
+data = lstm.Data(texts.reshape(15, 4), labels[:15] % 2, key)
+run("lstm", lstm.step, lstm.init(chosen, x[:8], key), data, chosen)
+
+rows = jnp.arange(30)
+near = loss.neighbours(x, rows, 4)
+weights = loss.lle_weights(x, rows, near)
+parameters, apply = training.init_map("mlp", 6, 6, 5, key)
+chosen = settings(methods.GradientDescent, word_alignment.get_config().lpa_mse, apply=apply,
+    learning_rate=0.05, batch=16, updates=30)
+data = methods.Data(x, x[::-1], x[near], weights, jnp.asarray(20), key)
+run("alignment", training.step, training.start(parameters, chosen), data, chosen)
+
+parameters, apply, classify = nli.init("mlp", 6, 5, 7, jax.random.split(key, 2))
+chosen = settings(nli.Settings, nli_config.get_config(), apply=apply, classify=classify,
+    gamma=0.1, learning_rate=0.01, batch=16, updates=30, negative_loss_floor=-2.0)
+classes = jnp.arange(40).reshape(2, 20) % 3
+pairs = nli.EncodedPairs(*jnp.asarray(rng.integers(0, 30, (2, 2, 20))), classes)
+data = nli.Data(x, near, weights, jnp.ones(2), jnp.asarray(20), pairs, jax.random.split(key, 2))
+run("inference", nli.step, nli.start(parameters, chosen), data, chosen)
+curves = jax.device_get(curves)
+"""
+
+
+def test_trainings_on_eight_devices_have_the_losses_of_one(tmp_path):
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
+    flags += " --xla_backend_optimization_level=0"  # shortens the compilation by a third
+    environment = os.environ | {"XLA_FLAGS": flags}
+    environment |= {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    path = tmp_path / "curves.npz"
+    code = f"{TRAININGS}\nassert jax.device_count() == 8\nnp.savez({str(path)!r}, **curves)"
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    names = {}
+    exec(TRAININGS, names)
+    assert jax.device_count() == 1 and process.wait() == 0
+    eight = np.load(path)
+    assert set(eight) == set(names["curves"]) and len(eight) == 16
+    for name, curve in names["curves"].items():
+        assert np.isfinite(curve).all()
+        np.testing.assert_allclose(curve, eight[name], rtol=1e-4, atol=1e-6, err_msg=name)
