@@ -54,7 +54,8 @@ def launch(experiments: Mapping[str, Experiment]) -> None:
                 f"There is no experiment '{config.experiment}': choose one of "
                 f"{', '.join(experiments)}."
             )
-        work = Workdir(workdir.value, config.to_dict())
+        others = f"-host{jax.process_index()}" if distributed.value and jax.process_index() else ""
+        work = Workdir(f"{workdir.value}{others}", config.to_dict())
         print(experiments[config.experiment](config, work, cache_dir()))
 
     run(main)

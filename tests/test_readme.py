@@ -17,7 +17,11 @@ import isthmus
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
-PAGES += [ROOT / "docs/own_vectors.md", *sorted(ROOT.glob("docs/results/*.md"))]
+PAGES += [
+    ROOT / "docs/own_vectors.md",
+    ROOT / "docs/scaling.md",
+    *sorted(ROOT.glob("docs/results/*.md")),
+]
 BLOCK = re.compile(r"(?:<!-- (CI|not run): (.+?) -->\n)?```(\w+)\n(.*?)```", flags=re.S)
 BY_TESTS = {"fork"}  # tests/test_fork.py
 
@@ -78,7 +82,7 @@ def test_commands_that_are_not_run_have_valid_flags(page):
             continue
         config = runpy.run_path(str(ROOT / flags.pop("config")))["get_config"]()
         assert config.experiment in runpy.run_module(module)["EXPERIMENTS"], command
-        for name in flags.keys() - {"workdir"}:
+        for name in flags.keys() - {"workdir", "distributed"}:
             assert name.removeprefix("config.") in dict(flat(config)), command
 
 

@@ -4,8 +4,10 @@ import errno
 import importlib
 import json
 import os
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import pytest
@@ -58,6 +60,23 @@ def test_compiled_programs_are_kept(tmp_path, named):
     done = launch(tmp_path, *config, **places)
     assert done.stdout == "2 is computed\n", done.stderr
     assert any((tmp_path / ("elsewhere" if named else "cache/programs")).iterdir())
+
+
+def test_two_hosts_join_and_write_a_folder_each(tmp_path):
+    """As started by Open MPI, which tells each process its rank and the address of the first."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"1.0;tcp://127.0.0.1:{free.getsockname()[1]}"
+    rank = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
+    shared = {"OMPI_MCA_orte_hnp_uri": address, "OMPI_COMM_WORLD_SIZE": "2", "JAX_PLATFORMS": "cpu"}
+    given = "--config=config.py", "--workdir=run", "--distributed"
+    with ThreadPoolExecutor() as pool:
+        hosts = [
+            pool.submit(launch, tmp_path, *given, **shared, **dict.fromkeys(rank, host))
+            for host in "01"
+        ]
+    assert [host.result().stdout for host in hosts] == ["3 steps\n"] * 2, hosts[0].result().stderr
+    assert (tmp_path / "run/config.json").exists() and (tmp_path / "run-host1/config.json").exists()
 
 
 def test_help_shows_the_docstring_and_the_flags(tmp_path):
