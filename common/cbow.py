@@ -59,22 +59,21 @@ class Parameters(NamedTuple):
 
 
 def train(
-    corpus: Corpus, settings: Settings, draws: Array, start: Array, *, work: Workdir, part: str
+    corpus: Corpus, settings: Settings, keys: Array, *, work: Workdir, part: str
 ) -> Float[np.ndarray, "V d"]:
     """Trains the vectors of all words of a corpus.
 
     Args:
       corpus: the texts, not subsampled, with gaps of `settings.window`.
       settings: of the training.
-      draws: random key of the training.
-      start: random key of the initial vectors.
+      keys: random keys of the training and of the initial vectors.
       work: the run's folder.
       part: name of the training.
     """
     state = run(
         step,
-        init(settings, len(corpus.words), start),
-        data(corpus, settings, draws),
+        init(settings, len(corpus.words), keys[1]),
+        data(corpus, settings, keys[0]),
         settings,
         num_steps=settings.epochs * settings.shards,
         chunk=settings.shards,

@@ -153,7 +153,7 @@ def _trained(
 
 def _cbow(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
     """Trains CBOW: the vectors, and the number of words that were read."""
-    vectors = cbow.train(text.corpus, settings, *keys, work=work, part=part)
+    vectors = cbow.train(text.corpus, settings, keys, work=work, part=part)
     return vectors, settings.epochs * np.sum(text.corpus.tokens >= 0)
 
 

@@ -32,7 +32,8 @@ METRICS = {
 def describe(rows: Sequence[Row]) -> str:
     """What the tables show."""
     row = rows[0]
-    proxy = f" (proxy for {REPORTED['paper_dataset']})" if row.proxy else ""
+    other = row.proxy and row.dataset in REPORTED_FOR
+    proxy = f" (proxy for {REPORTED['paper_dataset']})" if other else ""
     points = ", ".join(map(str, sorted({row.get("num_points") for row in rows})))
     dimensions = ", ".join(map(str, sorted({row.dim for row in rows})))
     runs = f"mean ± std over {row.num_runs} random seeds" if row.num_runs > 1 else "one random seed"

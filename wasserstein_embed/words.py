@@ -156,7 +156,7 @@ def train_cbow(
 ) -> Float[np.ndarray, "V 1 d"]:
     """Trains CBOW on the same texts; distances of its unit vectors are in the order of cosines."""
     keys = jax.random.split(jax.random.key(random_seed))
-    return unit(cbow.train(texts.whole, settings, *keys, work=work, part=part))[:, None]
+    return unit(cbow.train(texts.whole, settings, keys, work=work, part=part))[:, None]
 
 
 def rank_correlations(
