@@ -63,7 +63,7 @@ def held_out_figure(records: Sequence[dict], parts: Mapping[str, Sequence[str]])
 
 
 def densities_figure(panels: dict[str, dict], title: str) -> Figure:
-    """One panel per word: its points, their density, and the words at its modes.
+    """One panel per word: its points, their density, and below the near words of each mode.
 
     Args:
       panels: the result of `words.densities`.
@@ -71,21 +71,20 @@ def densities_figure(panels: dict[str, dict], title: str) -> Figure:
     """
     columns = min(3, len(panels))
     lines = -(-len(panels) // columns)
-    figure = Figure(figsize=(4.2 * columns, 3.8 * lines), layout="constrained")
+    figure = Figure(figsize=(4.2 * columns, 4.2 * lines), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
     for axis in axes[len(panels) :]:
         axis.set_visible(False)
     for axis, (word, panel) in zip(axes, panels.items(), strict=False):
         axis.contourf(*panel["axes"], panel["density"], levels=12, cmap="Blues")
         axis.scatter(*np.array(panel["points"]).T, s=14, color="0.15", linewidths=0)
-        middle = [np.mean(ticks) for ticks in panel["axes"]]
-        for mode in panel["modes"]:
-            # The text extends towards the middle of the panel, so that it stays inside.
-            right, up = (at > centre for at, centre in zip(mode["place"], middle, strict=True))
-            side = {"ha": "right" if right else "left", "va": "top" if up else "bottom"}
-            offset = (-8 if right else 8, -6 if up else 6)
-            style = {"textcoords": "offset points", "fontsize": 8, "color": "firebrick"} | side
-            axis.annotate("\n".join(mode["words"]), mode["place"], xytext=offset, **style)
-        axis.set(title=word, xticks=[], yticks=[])
-    figure.suptitle(f"Clouds of words and the words of largest density at their modes: {title}")
+        listed = []
+        for number, mode in enumerate(panel["modes"], 1):
+            style = {"textcoords": "offset points", "color": "firebrick", "weight": "bold"}
+            axis.annotate(str(number), mode["place"], xytext=(5, 4), **style)
+            listed.append(f"{number}: {', '.join(mode['words']) or '-'}")
+        axis.set_title(word)
+        axis.set_xlabel("\n".join(listed), color="firebrick", loc="left")
+        axis.set(xticks=[], yticks=[])
+    figure.suptitle(f"Clouds of words, and near words at each mode of their density: {title}")
     return figure
