@@ -203,7 +203,8 @@ def sgd_update(
     noise = jnp.minimum(jnp.searchsorted(noise_cdf, draws), len(noise_cdf) - 1)
     positive, negative = parameters.outputs[word], parameters.outputs[noise]
     # Derivatives of the loss with respect to the logits <h, u_o> (negated) and <h, u_k>.
-    d_positive = valid * jax.nn.sigmoid(-jnp.sum(h * positive, axis=1))
+    score = jnp.sum(h * positive, axis=1)
+    d_positive = valid * jax.nn.sigmoid(-score)
     weight = settings.negatives / settings.shared_negatives
     logits = h @ negative.T
     counted = valid[:, None] & (noise != word[:, None])
@@ -215,5 +216,5 @@ def sgd_update(
     rows = jnp.concatenate([word, noise])
     change = [learning_rate * d_positive[:, None] * h, -learning_rate * d_negative.T @ h]
     outputs = parameters.outputs.at[rows].add(jnp.concatenate(change))
-    loss = -jnp.sum(jnp.where(valid, jnp.log(1 - d_positive), 0))
+    loss = -jnp.sum(jnp.where(valid, jax.nn.log_sigmoid(score), 0))
     return Parameters(inputs, outputs), (loss, jnp.sum(valid, dtype=jnp.float32))

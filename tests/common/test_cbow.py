@@ -1,5 +1,7 @@
 """CBOW: subsampling, batches, the gradient against automatic differentiation, and training."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -93,3 +95,14 @@ def test_training_brings_words_of_one_topic_together():
         state, metrics = step(state, jnp.int32(index), data, SETTINGS)
     assert topics.are_separated(np.asarray(state.inputs))
     assert metrics["positions"] == 600
+
+
+def test_the_loss_of_a_word_that_is_surely_wrong_is_finite():
+    """A score of -60: its sigmoid rounds to zero, whose logarithm is infinite."""
+    settings = dataclasses.replace(SETTINGS, dim=1, window=1)
+    parameters = cbow.Parameters(jnp.full((8, 1), 60.0), jnp.full((8, 1), -1.0))
+    words = jnp.asarray([[0, 1, 2, 3]])
+    settings = dataclasses.replace(settings, segments=1, segment_length=2)
+    arguments = parameters, words, jnp.arange(1, 9) / 8, 0.1, jax.random.key(0), settings
+    _, (loss, positions) = cbow.sgd_update(*arguments)
+    np.testing.assert_allclose(loss / positions, 60.0, rtol=1e-5)
