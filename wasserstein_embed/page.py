@@ -20,6 +20,16 @@ HEADLINES = (
         "wasserstein_embed/graphs",
         {"recipe": "published", "method": "wasserstein_r2", "size": 5},
     ),
+    Headline(
+        "words, rank correlation with MEN, clouds of ten points in the plane",
+        "wasserstein_embed/words",
+        {"method": "wasserstein_r2", "set": "men"},
+    ),
+    Headline(
+        "the same, vectors of as many numbers",
+        "wasserstein_embed/words",
+        {"method": "euclidean_20", "set": "men"},
+    ),
 )
 
 

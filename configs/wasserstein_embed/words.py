@@ -1,9 +1,9 @@
-"""Words as clouds, trained on context windows of movie reviews (Frogner et al. 2019).
+"""Words as clouds, trained on context windows of reviews and news (Frogner et al. 2019).
 
   python -m wasserstein_embed.main --config=configs/wasserstein_embed/words.py --workdir=runs/words
 
-Takes five minutes on one core. Expected rank correlation with GloVe's cosine similarities: .21 for
-clouds in the plane, .30 for vectors of as many numbers.
+Takes an hour and a half on one core. Expected rank correlation with the human judgements of MEN:
+.32 for clouds in the plane, .37 for vectors of as many numbers.
 """
 
 from ml_collections import ConfigDict
