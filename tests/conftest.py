@@ -2,10 +2,13 @@
 
 import os
 
+import hypothesis
 import pytest
 
 from common import train
 
+hypothesis.settings.register_profile("any_speed", deadline=None)
+hypothesis.settings.load_profile("any_speed")
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
 
 

@@ -166,40 +166,32 @@ def word_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
     texts = words.read(config.sources, cache, **options)
     vocabulary = texts.whole.words
     judged = words.judged_pairs(config.similarity_sets, vocabulary, cache)
-    queries = [word for word in config.query_words if word in vocabulary]
+
+    def compute(values: word_embed.Settings, random_seed: int, part: str) -> dict:
+        loop = {"work": work, "part": part}
+        if values.geometry == "cbow":
+            size = {"dim": values.num_points * values.dimension, "window": config.window}
+            chosen = settings(cbow.Settings, config.cbow, **size)
+            x = words.train_cbow(chosen, texts, random_seed, **loop)
+        else:
+            loop["checkpoint_every"] = config.checkpoint_every
+            x = words.train_embedding(values, texts, random_seed, **loop)
+        write_arrays(work.path / words.points_file(part), {"points": x, "words": vocabulary})
+        queries, number = config.query_words, config.num_neighbours
+        figure_words = config.figure_words if values.name == "wasserstein_r2" else ()
+        return {
+            "spearman": words.rank_correlations(x, judged, values),
+            "neighbours": words.nearest_words(x, vocabulary, queries, number, values),
+            "densities": words.densities(x, vocabulary, figure_words, values),
+        }
+
     measured, neighbours, figures, parts = [], {}, {}, {}
     tasks = list(itertools.product(config.geometries, config.dimensions, config.random_seeds))
     for geometry, dimension, random_seed in tqdm(tasks, unit="training"):
         values = settings(word_embed.Settings, config, geometry=geometry, dimension=dimension)
         part = f"{values.name}-seed{random_seed}"
-
-        def compute(values=values, random_seed=random_seed, part=part):
-            loop = {"work": work, "part": part}
-            if values.geometry == "cbow":
-                size = {"dim": values.num_points * values.dimension, "window": config.window}
-                chosen = settings(cbow.Settings, config.cbow, **size)
-                x = words.train_cbow(chosen, texts, random_seed, **loop)
-            else:
-                every = config.checkpoint_every
-                x = words.train_embedding(
-                    values, texts, random_seed, checkpoint_every=every, **loop
-                )
-            nearest = {}
-            for query in queries:
-                found = words.nearest_words(
-                    x, vocabulary.index(query), config.num_neighbours, values
-                )
-                nearest[query] = [vocabulary[i] for i in found]
-            write_arrays(work.path / words.points_file(part), {"points": x, "words": vocabulary})
-            planar = values.name == "wasserstein_r2"
-            chosen = config.figure_words if planar else ()
-            return {
-                "spearman": words.rank_correlations(x, judged, values),
-                "neighbours": nearest,
-                "densities": words.densities(x, vocabulary, chosen, values),
-            }
-
-        result = work.part(part, compute, words.points_file(part))
+        arguments = values, random_seed, part
+        result = work.part(part, partial(compute, *arguments), words.points_file(part))
         train.forget_checkpoints(work, part)
         parts.setdefault(values.name, []).append(part)
         for name, value in result["spearman"].items():

@@ -170,12 +170,19 @@ def rank_correlations(
 
 
 def nearest_words(
-    x: Float[np.ndarray, "V M k"], query: int, num_neighbours: int, settings: Settings
-) -> list[int]:
-    """Numbers of the words nearest to the word of number `query`, nearest first."""
-    distance = _distances(x, np.full(len(x), query), np.arange(len(x)), settings)
-    distance[query] = np.inf
-    return np.argsort(distance, kind="stable")[:-1][:num_neighbours].tolist()
+    x: Float[np.ndarray, "V M k"],
+    words: Sequence[str],
+    queries: Sequence[str],
+    num_neighbours: int,
+    settings: Settings,
+) -> dict[str, list[str]]:
+    """The nearest words of each query that is in the vocabulary, nearest first."""
+    number = {word: i for i, word in enumerate(words)}
+    return {
+        query: [words[i] for i in _nearest(x, number[query], num_neighbours, settings)]
+        for query in queries
+        if query in number
+    }
 
 
 def densities(
@@ -203,7 +210,7 @@ def densities(
         is_peak = (density == maximum_filter(density, 9)) & (density > 0.2 * density.max())
         peaks = sorted(np.argwhere(is_peak), key=lambda place: -density[tuple(place)])
         modes = np.array([places[i, j] for i, j in peaks[:MAX_MODES]])
-        near = np.array(nearest_words(x, number[word], NEAR_WORDS, settings))
+        near = _nearest(x, number[word], NEAR_WORDS, settings)
         own = _density(x[near][:, None], modes[None, :, None], width).argmax(axis=1)
         found[word] = {
             "points": points.tolist(),
@@ -223,6 +230,13 @@ def _source(name: str, cache: Path) -> list[str]:
         pairs = zip(articles.headlines, articles.bodies, strict=True)
         return [f"{headline}\n{body}" for headline, body in pairs]
     return reviews.load(name, cache).texts
+
+
+def _nearest(x, query, count, settings) -> Int[np.ndarray, " n"]:
+    """Numbers of the words nearest to a word, itself excluded, nearest first."""
+    distance = _distances(x, np.full(len(x), query), np.arange(len(x)), settings)
+    distance[query] = np.inf
+    return np.argsort(distance, kind="stable")[:-1][:count]
 
 
 def _distances(x, first, second, settings):

@@ -34,7 +34,7 @@ def fitted_coordinates(x, y, rows, partners):
 
 
 @given(st.integers(0, 100), st.integers(4, 40), st.integers(4, 40), st.integers(1, 4))
-@settings(max_examples=8, deadline=None)  # each shape is compiled
+@settings(max_examples=8)  # each shape is compiled
 def test_matches_have_the_highest_csls_in_both_directions(seed, n, m, neighbours):
     x, y = unit_rows(seed, n, 6), unit_rows(seed + 1, m, 6)
     found = bootstrap.csls_matches(x, y, neighbours=neighbours)
@@ -52,7 +52,7 @@ def test_matches_have_the_highest_csls_in_both_directions(seed, n, m, neighbours
 
 
 @given(st.integers(0, 100), st.integers(2, 6), st.integers(2, 6))
-@settings(max_examples=8, deadline=None)  # each shape is compiled
+@settings(max_examples=8)  # each shape is compiled
 def test_the_one_to_one_matching_has_the_largest_total_csls(seed, n, m):
     x, y = unit_rows(seed, n, 4), unit_rows(seed + 1, m, 4)
     to_target, chosen = bootstrap.one_to_one(x, y, 2)
@@ -218,7 +218,7 @@ def test_anchors_of_any_length_are_the_least_squares_solution():
 
 
 @given(st.integers(0, 30))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_unit_anchors_solve_the_secular_equation(seed):
     source, target, anchors, wanted, weight, order = fitting_problem(seed)
     found = np.asarray(bootstrap.fit_anchors(source, target, anchors, order, weight))

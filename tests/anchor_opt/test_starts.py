@@ -57,7 +57,7 @@ def test_the_sorted_similarities_are_those_of_the_root_of_the_gram_matrix():
 
 
 @given(st.integers(0, 1_000))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_the_assignment_of_small_matrices_is_the_best_of_all(seed):
     rng = np.random.default_rng(seed)
     a, b = (z + z.T for z in rng.normal(size=(2, 5, 5)).astype(np.float32))

@@ -56,7 +56,7 @@ def test_equal_spaces_give_the_identity(method, options, steps):
 
 @every_aligner
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_a_known_rotation_shift_and_scale_is_recovered(method, options, seed):
     x, rotation = normal(seed, 60, 8), isometry(seed + 1, 8, 8)
     x -= x.mean(0)
@@ -352,7 +352,7 @@ def test_files_that_are_not_aligners_are_refused(tmp_path):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_flipped_byte_is_refused_or_harmless(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("broken") / "aligner.npz"
     aligner = alignment.fit("procrustes", X, Y)

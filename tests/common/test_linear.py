@@ -71,7 +71,7 @@ def correlated(seed, n, d_x, d_y, condition=30.0):
 
 
 @given(st.integers(0, 1000), st.sampled_from([(50, 7), (12, 12), (500, 30)]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_procrustes_agrees_with_scipy(seed, shape):
     x, y = correlated(seed, *shape, shape[1], condition=3)
     expected, _ = orthogonal_procrustes(x.astype(np.float64), y.astype(np.float64))

@@ -154,7 +154,7 @@ random_seeds = st.integers(0, 10_000)
 
 
 @given(random_seeds)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_sphere_tangent_is_the_orthogonal_projection(seed):
     x, (v, w) = unit(normal(seed, 3, 4)), normal(seed + 1, 2, 3, 4)
     tangent = manifold.sphere_tangent(x, v)
@@ -167,7 +167,7 @@ def test_sphere_tangent_is_the_orthogonal_projection(seed):
 
 
 @given(random_seeds, st.sampled_from([(4, 4), (5, 3), (3, 5), (2, 4, 4)]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_orthogonal_tangent_is_the_orthogonal_projection(seed, shape):
     x = manifold.to_orthogonal(jnp.asarray(normal(seed, *shape)))
     v, w = jnp.asarray(normal(seed + 1, *shape)), jnp.asarray(normal(seed + 2, *shape))
@@ -180,7 +180,7 @@ def test_orthogonal_tangent_is_the_orthogonal_projection(seed, shape):
 
 
 @given(random_seeds)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_sgd_does_not_depend_on_the_choice_of_coordinates(seed):
     x, gradient = unit(jnp.asarray(normal(seed, 3, 4))), normal(seed + 1, 3, 4)
     rotation = manifold.to_orthogonal(jnp.asarray(normal(seed + 2, 4, 4)))
@@ -247,7 +247,7 @@ def test_moments_have_the_dtype_that_the_optimiser_chose():
 
 
 @given(random_seeds, st.sampled_from([(16, 16), (30, 5), (5, 30)]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_to_orthogonal_is_the_polar_factor_to_rounding(seed, shape):
     x = normal(seed, *shape)
     found = manifold.to_orthogonal(x)

@@ -63,7 +63,7 @@ def test_correspondence_agrees_with_its_definition(n, k):
     check(*(unit(x).astype(np.float32) for x in (source, target)), k)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_correspondence_with_exact_ties_agrees_with_its_definition(seed):
     """Signed unit vectors with many duplicates: all products are exact and most are tied."""
@@ -104,7 +104,7 @@ def test_precision_with_one_target_and_with_gold_sets(k, expected):
     np.testing.assert_allclose(value, 2 / 3 if k == 3 else 1 / 3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_spearman_agrees_with_scipy(seed):
     """Every other time with many ties."""

@@ -54,7 +54,7 @@ def test_top_k_agrees_with_sorting(n, m, k):
     np.testing.assert_allclose(retrieval.mean_top_k(x, y, k), best(x @ y.T, k).mean(1), atol=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.sampled_from([(7, 12), (22, 12)]))
 def test_exact_ties_go_to_the_lower_index(seed, shape):
     x, y = integer_rows(seed, shape[0]), integer_rows(seed + 1, shape[1])

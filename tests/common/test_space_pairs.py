@@ -18,7 +18,7 @@ from common.workdir import Workdir
 from configs.anchor_opt import spaces
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.integers(0, 100), st.integers(3, 30), st.integers(1, 6), st.integers(1, 6))
 def test_linear_cka_is_the_alignment_of_centred_kernels(random_seed, n, d, e):
     rng = np.random.default_rng(random_seed)
@@ -64,7 +64,7 @@ def test_a_noisy_isometry_is_a_rotated_copy_with_noise_of_the_same_covariance(no
     assert not noise or np.abs(found @ found.T - x @ x.T).max() > 0.1
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.integers(0, 100), st.floats(0, 2), st.integers(4, 30))
 def test_more_noise_means_a_smaller_cka(random_seed, noise, d):
     x = np.random.default_rng(random_seed).normal(size=(2_000, d))

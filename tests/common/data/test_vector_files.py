@@ -97,7 +97,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(space=spaces(), extra=st.integers(-1, 3))
 def test_words_and_vectors_survive_a_round_trip(folder, name, space, extra):
     words, table = space

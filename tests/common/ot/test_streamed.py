@@ -106,7 +106,7 @@ def test_match_recovers_a_permutation():
     np.testing.assert_array_equal(found.to_y, np.argsort(order))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.sampled_from([1e-4, 0.3]))
 def test_exact_ties_go_to_the_lower_index(seed, epsilon):
     """Integer vectors: duplicate rows have bitwise equal scores, within and across blocks."""
