@@ -23,7 +23,7 @@ from sklearn.metrics import f1_score, mean_absolute_error
 from common import train
 from common.data.labelled_vectors import LabelledVectors
 from common.errors import UserError
-from common.parallel import all_parts, mean_over_devices
+from common.parallel import all_parts, value_and_gradient
 from common.workdir import Workdir
 
 EPSILON = 1e-5  # added to each variance, as in PyTorch
@@ -126,16 +126,13 @@ def epoch(state: State, index, data: Data, settings: Settings) -> tuple[State, d
     order = jax.random.permutation(jax.random.fold_in(data.key, index), num_rows)
     batches = order[: num_rows // size * size].reshape(-1, size)
 
-    def gradient_of(batch, parameters):
-        def loss(parameters):
-            scores = with_parameters(settings, parameters)(batch[0])
-            return optax.softmax_cross_entropy_with_integer_labels(scores, batch[1]).mean()
-
-        return jax.value_and_grad(loss)(parameters)
+    def loss(parameters, batch):
+        scores = with_parameters(settings, parameters)(batch[0])
+        return optax.softmax_cross_entropy_with_integer_labels(scores, batch[1]).mean(), ()
 
     def update(state, rows):
         batch = data.relative[rows], data.labels[rows]
-        value, gradient = mean_over_devices(gradient_of, batch, state.parameters)
+        (value, _), gradient = value_and_gradient(loss, state.parameters, batch)
         updates, optimiser = adam.update(gradient, state.optimiser)
         return State(optax.apply_updates(state.parameters, updates), optimiser), value
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, UInt8
 from tqdm import tqdm
 
 from common.linear import unit
-from common.parallel import all_parts, mean_over_devices
+from common.parallel import all_parts, value_and_gradient
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -156,23 +156,19 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     images, labels = data.images[rows], data.labels[rows]
     copies = [shifted(key, images, training.shift) for key in shift_keys]
 
-    def gradient_of(batch, parameters):
+    def loss(parameters, batch):
         first, second, labels, places = batch
-
-        def loss(parameters):
-            model = with_parameters(settings.shape, parameters)
-            features = model.features(first)
-            logits = model.head(features)
-            value = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
-            if training.contrast:
-                features = features, model.features(second)
-                value += training.contrast * contrastive(*features, places, training.temperature)
-            return value, (logits.argmax(axis=1) == labels).mean()
-
-        return jax.value_and_grad(loss, has_aux=True)(parameters)
+        model = with_parameters(settings.shape, parameters)
+        features = model.features(first)
+        logits = model.head(features)
+        value = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+        if training.contrast:
+            features = features, model.features(second)
+            value += training.contrast * contrastive(*features, places, training.temperature)
+        return value, (logits.argmax(axis=1) == labels).mean()
 
     batch = *copies, labels, jnp.arange(training.batch)
-    (value, accuracy), gradient = mean_over_devices(gradient_of, batch, state.parameters)
+    (value, accuracy), gradient = value_and_gradient(loss, state.parameters, batch)
     updates, moments = optimiser(training).update(gradient, state.optimiser, state.parameters)
     new = State(optax.apply_updates(state.parameters, updates), moments)
     return new, {"loss": value, "accuracy": accuracy}

@@ -46,16 +46,18 @@ def launch(experiments: Mapping[str, Experiment]) -> None:
 
     def main(argv: list[str]) -> None:
         del argv
+        folder = workdir.value
         if distributed.value:
             jax.distributed.initialize()
+            if host := jax.process_index():
+                folder += f"-host{host}"
         config = settings.apply_quick(config_flag.value, flags.FLAGS["config"].override_values)
         if config.experiment not in experiments:
             raise UserError(
                 f"There is no experiment '{config.experiment}': choose one of "
                 f"{', '.join(experiments)}."
             )
-        others = f"-host{jax.process_index()}" if distributed.value and jax.process_index() else ""
-        work = Workdir(f"{workdir.value}{others}", config.to_dict())
+        work = Workdir(folder, config.to_dict())
         print(experiments[config.experiment](config, work, cache_dir()))
 
     run(main)

@@ -119,6 +119,25 @@ def mean_over_devices(fn: Callable[..., Any], rows: Any, *shared: Any) -> Any:
     return _on_devices(mean, devices, parts, shared, replicated=True)
 
 
+def value_and_gradient(loss: Callable[..., Any], parameters: Any, rows: Any, *shared: Any) -> Any:
+    """The loss of a batch, means that are returned beside it, and the gradient.
+
+    Args:
+      loss: `(parameters, row_part, *shared) -> (mean loss of the rows, tree of their means)`.
+      parameters: by which the loss is differentiated.
+      rows: the batch, split as in `mean_over_devices`.
+      *shared: arrays that each device receives completely.
+
+    Returns:
+      ((loss, means), gradient), as `jax.value_and_grad`.
+    """
+
+    def part(rows, parameters, *shared):
+        return jax.value_and_grad(loss, has_aux=True)(parameters, rows, *shared)
+
+    return mean_over_devices(part, rows, parameters, *shared)
+
+
 def all_parts(x: Any) -> Any:
     """All rows of a batch, from the part on one device; for functions of `mean_over_devices`."""
     try:

@@ -12,7 +12,7 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.parallel import mean_over_devices
+from common.parallel import value_and_gradient
 from common.train import Metrics, State
 
 
@@ -80,7 +80,7 @@ def step(
     def update(state, key):
         rows = jax.random.randint(key, (settings.batch_size,), 0, len(data.labels))
         batch = data.words[rows], data.labels[rows]
-        (value, accuracy), gradient = mean_over_devices(_gradient, batch, state.parameters)
+        (value, accuracy), gradient = value_and_gradient(_loss, state.parameters, batch)
         state = state.update(gradient, optax.adam(settings.learning_rate))
         return state, {"loss": value, "accuracy": accuracy}
 
@@ -89,16 +89,12 @@ def step(
     return state, jax.tree.map(jnp.mean, metrics)
 
 
-def _gradient(batch, parameters):
-    """Cross-entropy and accuracy of texts and labels, and the gradient."""
+def _loss(parameters, batch):
+    """Cross-entropy and accuracy of texts and labels."""
     words, labels = batch
-
-    def loss(parameters):
-        found = logits(parameters, words)
-        value = optax.sigmoid_binary_cross_entropy(found, labels).mean()
-        return value, ((found > 0) == (labels > 0)).mean()
-
-    return jax.value_and_grad(loss, has_aux=True)(parameters)
+    found = logits(parameters, words)
+    value = optax.sigmoid_binary_cross_entropy(found, labels).mean()
+    return value, ((found > 0) == (labels > 0)).mean()
 
 
 @partial(jax.jit, static_argnames="settings")

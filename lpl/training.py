@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from common import train
 from common.errors import UserError
-from common.parallel import mean_over_devices
+from common.parallel import value_and_gradient
 from common.train import Metrics, State
 from common.workdir import Workdir
 
@@ -102,13 +102,13 @@ def step(
     rows, may read whatever else `data` has.
     """
 
-    def objective(rows, parameters, data):
-        return jax.value_and_grad(settings.objective, has_aux=True)(parameters, data, rows)
+    def objective(parameters, rows, data):
+        return settings.objective(parameters, data, rows)
 
     def update(state, number):
         key = jax.random.fold_in(data.key, number)
         rows = jax.random.randint(key, (settings.batch,), 0, data.num_pairs)
-        (_, terms), gradient = mean_over_devices(objective, rows, state.parameters, data)
+        (_, terms), gradient = value_and_gradient(objective, state.parameters, rows, data)
         return state.update(gradient, _optimiser(settings)), terms
 
     count = settings.updates // STEPS

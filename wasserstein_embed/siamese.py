@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from common.errors import UserError
 from common.linear import unit
-from common.parallel import all_parts, mean_over_devices
+from common.parallel import all_parts, value_and_gradient
 from common.train import State
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance
@@ -197,26 +197,23 @@ def step(state: State, index, data: Data, settings: Training) -> tuple[State, di
     key = jax.random.fold_in(data.key, index)
     first, second, same = sample_pairs(key, data.classes, settings.batch_size)
 
-    def shard_gradient(rows, parameters):
-        def loss(parameters):
-            images, label, place = map(jnp.concatenate, rows[:3])
-            same = rows[3]
-            clouds = embed(settings.network, images, parameters)
-            row = jnp.arange(len(same))
-            distance = cloud.pair_distances(clouds, row, row + len(same), settings.distance)
-            if settings.temperature is None:
-                value = contrastive_loss(distance, same, settings.margin, settings.loss_power)
-            else:
-                vectors = clouds.points.reshape(len(images), -1)
-                value = cosine_loss(vectors, label, place, settings.temperature)
-            return value, mean_distances(distance, same)
-
-        return jax.value_and_grad(loss, has_aux=True)(parameters)
+    def loss_of(parameters, rows):
+        images, label, place = map(jnp.concatenate, rows[:3])
+        same = rows[3]
+        clouds = embed(settings.network, images, parameters)
+        row = jnp.arange(len(same))
+        distance = cloud.pair_distances(clouds, row, row + len(same), settings.distance)
+        if settings.temperature is None:
+            value = contrastive_loss(distance, same, settings.margin, settings.loss_power)
+        else:
+            vectors = clouds.points.reshape(len(images), -1)
+            value = cosine_loss(vectors, label, place, settings.temperature)
+        return value, mean_distances(distance, same)
 
     sides = jnp.stack([first, second])
     places = jnp.arange(sides.size).reshape(sides.shape)
     rows = *(tuple(of) for of in (data.images[sides], data.classes.label[sides], places)), same
-    (loss, means), gradient = mean_over_devices(shard_gradient, rows, state.parameters)
+    (loss, means), gradient = value_and_gradient(loss_of, state.parameters, rows)
     return state.update(gradient, optimiser(settings)), {"loss": loss} | means
 
 

@@ -13,7 +13,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from common.parallel import mean_over_devices
+from common.parallel import value_and_gradient
 from common.train import Metrics, State
 from wasserstein_embed import cloud
 
@@ -149,16 +149,13 @@ def step(
     Each batch is sharded over the devices.
     """
 
-    def gradient(batch, parameters):
-        def loss(parameters):
-            return batch_loss(batch, parameters, settings)
-
-        return jax.value_and_grad(loss, has_aux=True)(parameters)
+    def loss_of(parameters, batch):
+        return batch_loss(batch, parameters, settings)
 
     def update(state, key):
         batch = sample(data, key, settings)
-        (loss, means), change = mean_over_devices(gradient, batch, state.parameters)
-        return state.update(change, optimiser(settings)), {"loss": loss, **means}
+        (loss, means), gradient = value_and_gradient(loss_of, state.parameters, batch)
+        return state.update(gradient, optimiser(settings)), {"loss": loss, **means}
 
     keys = jax.random.split(jax.random.fold_in(data.key, index), settings.updates_per_step)
     state, metrics = lax.scan(update, state, keys)
