@@ -2,8 +2,11 @@
 
 import re
 import shutil
+import time
 from collections.abc import Callable, Hashable
-from functools import partial
+from contextlib import ExitStack
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +27,8 @@ REASON = re.compile(r": ([^:]+) \[os_error_code")  # in the error messages of te
 Step = Callable[[Any, Any, Any, Any], tuple[Any, dict]]
 Metrics = dict[str, Float[Array, ""]]
 FINITE = "finite"  # a metric that `run` adds and does not log
+# Least time between checkpoints. One takes about .1 s, more than all steps of a small training.
+SAVE_SECONDS = 1.0
 
 
 class State(NamedTuple):
@@ -60,8 +65,8 @@ def run(
     """Runs `step` up to `num_steps` times and returns the last state.
 
     `chunk` steps are compiled into one program. After each chunk the metrics are logged and the
-    state is evaluated and checkpointed. A part that was killed resumes from its last complete
-    checkpoint and gives the same numbers; a finished part returns its last checkpoint.
+    state is evaluated, and checkpointed if the last checkpoint is a second old. A part that was
+    killed, or has finished, is resumed from its last complete checkpoint to the same numbers.
 
     Args:
       step: `(state, index, data, settings) -> (state, {name: scalar})`, compatible with jit. A
@@ -70,7 +75,7 @@ def run(
       data: tree of arrays that the steps read.
       settings: hashable, static under jit.
       num_steps: maximal number of steps.
-      chunk: steps between checkpoints.
+      chunk: steps between evaluations, and between checkpoints at least.
       work: the run's folder.
       part: name of the part, under which its records and checkpoints are stored.
       evaluate: `state -> {name: scalar}`, called before the first and after each chunk.
@@ -84,12 +89,10 @@ def run(
     """
     chunk = max(1, min(chunk, num_steps))
     folder = (work.path / "checkpoints" / part).absolute()
-    # Synchronous, so that the error of a full disk is raised here and at once.
-    options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
-    # Without an explicit handler the manager infers one from the folder, which may be damaged.
-    handler = ocp.StandardCheckpointHandler()
-    with ocp.CheckpointManager(folder, options=options, item_handlers=handler) as manager:
-        start, state = _restore(manager, state)
+    with ExitStack() as opened:
+        manager = cache(lambda: opened.enter_context(_manager(folder)))  # opened when needed
+        start, state = _restore(manager(), state) if folder.exists() else (0, state)
+        checkpoint, saved = start, time.monotonic()
         work.forget(part, start if start else -1)
         if not start and evaluate:
             work.log(part, 0, _floats(evaluate(state)))
@@ -109,13 +112,15 @@ def run(
                     raise UserError(
                         f"The training of {part} diverged: step {start + num_finite + 1} made "
                         f"{lost} NaN or infinite; lower its learning rate or correct its data "
-                        f"(last checkpoint: {start or 'none'})."
+                        f"(last checkpoint: {checkpoint or 'none'})."
                     )
                 start += length
                 last = {k: v[length - 1] for k, v in metrics.items()}
                 last = _floats(last | (evaluate(state) if evaluate else {}))
                 work.log(part, start, last)
-                _save(manager, start, state)
+                if time.monotonic() - saved >= SAVE_SECONDS:
+                    _save(manager(), start, state)
+                    checkpoint, saved = start, time.monotonic()
                 bar.update(length)
                 bar.set_postfix({k: f"{v:.4g}" for k, v in last.items()})
     work.close_log(part)
@@ -161,6 +166,14 @@ def _named_floats(metrics: dict, state: Any) -> list[tuple[str, Any]]:
         for path, leaf in leaves
         if jnp.issubdtype(leaf.dtype, jnp.inexact)
     ]
+
+
+def _manager(folder: Path) -> ocp.CheckpointManager:
+    # Synchronous, so that the error of a full disk is raised by the save and at once.
+    options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
+    # Without an explicit handler the manager infers one from the folder, which may be damaged.
+    handler = ocp.StandardCheckpointHandler()
+    return ocp.CheckpointManager(folder, options=options, item_handlers=handler)
 
 
 def _save(manager: ocp.CheckpointManager, step: int, state: Any) -> None:

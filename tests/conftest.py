@@ -9,11 +9,22 @@ from common import train
 
 hypothesis.settings.register_profile("any_speed", deadline=None)
 hypothesis.settings.load_profile("any_speed")
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
+# Tests mostly compile: with simpler code by XLA and LLVM that takes a third of the time.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0"
+    " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
+)
 
 
 @pytest.fixture
-def interrupted(monkeypatch):
+def all_checkpoints(monkeypatch):
+    """Trainings checkpoint after each chunk, however short it is."""
+    monkeypatch.setattr(train, "SAVE_SECONDS", 0)
+
+
+@pytest.fixture
+def interrupted(monkeypatch, all_checkpoints):
     """Calls a function, and interrupts it before the n-th chunk of training steps."""
 
     def interrupted(n, call):

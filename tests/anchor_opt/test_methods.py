@@ -173,7 +173,6 @@ def test_methods_do_not_read_the_true_pairing(name, ranked, problem, tmp_path):
 
 def test_eight_devices_find_the_anchors_of_one(problem, tmp_path):
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
-    flags += " --xla_backend_optimization_level=0"  # less time to compile for eight devices
     environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     code = (

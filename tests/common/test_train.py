@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -6,6 +8,8 @@ import pytest
 from common import train
 from common.errors import UserError
 from common.workdir import Workdir
+
+pytestmark = pytest.mark.usefixtures("all_checkpoints")
 
 
 def noisy_step(state, index, data, settings):
@@ -75,6 +79,25 @@ def test_a_killed_run_resumes_to_the_same_numbers(tmp_path, kill_at):
     killed, again = run(tmp_path / "killed")
     np.testing.assert_array_equal(state, again)
     assert complete.records() == killed.records()
+
+
+def test_checkpoints_are_a_second_apart(tmp_path, monkeypatch):
+    # The start, two chunks and a checkpoint, three chunks and a checkpoint.
+    seconds = iter([0.0, 0.9, 1.1, 1.2, 1.9, 2.1, 2.3, 2.4])
+    monkeypatch.setattr(train, "SAVE_SECONDS", 1)
+    monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    run(tmp_path)
+    found = {path.name for path in (tmp_path / "checkpoints/fit/all").iterdir()}
+    assert found == {"8", "20"} and not list(seconds)
+
+
+def test_a_training_of_less_than_a_second_leaves_no_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "SAVE_SECONDS", np.inf)
+    _, state = run(tmp_path)
+    assert not (tmp_path / "checkpoints").exists()
+    work, again = run(tmp_path)
+    np.testing.assert_array_equal(state, again)
+    assert [r["step"] for r in work.records()] == list(range(21))
 
 
 def test_done_ends_a_new_and_a_resumed_run_at_the_same_step(tmp_path):

@@ -55,6 +55,7 @@ def main(folder: str, point: str | None = None) -> None:
     if point:
         kill_at(point)
     work = Workdir(folder, {})
+    train.SAVE_SECONDS = 0  # a checkpoint after each chunk
 
     def walk(random_seed: int) -> float:
         options = {"num_steps": 36, "chunk": 6, "work": work, "part": f"walk-{random_seed}"}

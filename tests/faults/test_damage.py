@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +40,8 @@ def damage(path, how):
 def fit(path):
     work = Workdir(path, {})
     options = {"num_steps": 8, "chunk": 2, "work": work, "part": "fit"}
-    state = train.run(step, jnp.zeros((40, 40)), jax.random.key(0), 0, **options)
+    with mock.patch.object(train, "SAVE_SECONDS", 0):  # a checkpoint after each chunk
+        state = train.run(step, jnp.zeros((40, 40)), jax.random.key(0), 0, **options)
     work._lock.close()
     return work, np.asarray(state)
 

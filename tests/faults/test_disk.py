@@ -53,7 +53,7 @@ def experiment(path):
 
 
 @pytest.fixture
-def failure(monkeypatch, capsys):
+def failure(monkeypatch, capsys, all_checkpoints):
     """A function that runs a command line which fails, and returns its one sentence."""
 
     def run(main):
