@@ -51,6 +51,12 @@ def launch(experiments: Mapping[str, Experiment]) -> None:
             jax.distributed.initialize()
             if host := jax.process_index():
                 folder += f"-host{host}"
+            # Hosts that skipped different parts would wait for each other forever.
+            if jax.process_count() > 1 and any(Path(folder).glob("parts/*")):
+                raise UserError(
+                    f"The workdir {folder} has parts of another run, and a run on several hosts "
+                    "cannot be resumed: choose another --workdir."
+                )
         config = settings.apply_quick(config_flag.value, flags.FLAGS["config"].override_values)
         if config.experiment not in experiments:
             raise UserError(

@@ -118,7 +118,8 @@ def run(
                 last = {k: v[length - 1] for k, v in metrics.items()}
                 last = _floats(last | (evaluate(state) if evaluate else {}))
                 work.log(part, start, last)
-                if time.monotonic() - saved >= SAVE_SECONDS:
+                # Hosts that resumed from different steps would wait for each other forever.
+                if time.monotonic() - saved >= SAVE_SECONDS and jax.process_count() == 1:
                     _save(manager(), start, state)
                     checkpoint, saved = start, time.monotonic()
                 bar.update(length)

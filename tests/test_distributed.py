@@ -1,0 +1,82 @@
+"""Whole experiments with --distributed: two processes end with the results of one."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = {
+    "retrieval": (
+        "anchor_opt.main",
+        "--config=configs/anchor_opt/retrieval.py",
+        "--config.quick",
+        "--config.methods=algorithm1",
+        "--config.num_words=500",
+    ),
+    "images": (
+        "wasserstein_embed.main",
+        "--config=configs/wasserstein_embed/images.py",
+        "--config.dataset=mnist_5k",
+        "--config.train_split=train[:300]",
+        "--config.test_split=test[:60]",
+        "--config.methods=sinkhorn",
+        "--config.batch_size=32",
+        "--config.steps=9",
+        "--config.evaluate_every=3",
+        "--config.num_test_pairs=60",
+        "--config.distance.iterations=4",
+    ),
+}
+
+
+def start(command, workdir, *flags, **environment):
+    """A process with a run."""
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"} | environment
+    command = [sys.executable, "-m", *command, f"--workdir={workdir}", *flags]
+    return subprocess.Popen(command, cwd=ROOT, env=environment)
+
+
+def start_two(command, workdir):
+    """Two processes, as started by Open MPI, which tells each its rank and the first's address."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    world = {
+        "OMPI_MCA_orte_hnp_uri": f"1.0;tcp://127.0.0.1:{port}",
+        "OMPI_COMM_WORLD_SIZE": "2",
+    }
+    names = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
+    return [
+        start(command, workdir, "--distributed", **world, **dict.fromkeys(names, rank))
+        for rank in "01"
+    ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_two_processes_end_with_the_results_of_one(name, tmp_path):
+    processes = [start(COMMANDS[name], tmp_path / "one")]
+    processes += start_two(COMMANDS[name], tmp_path / "two")
+    assert [process.wait(300) for process in processes] == [0, 0, 0]
+    one, *two = (tmp_path / folder for folder in ("one", "two", "two-host1"))
+    for file in ("results.json", "table.md"):
+        assert (two[0] / file).read_text() == (two[1] / file).read_text()
+    rows = (json.loads((folder / "results.json").read_text()) for folder in (one, two[0]))
+    for row, other in zip(*rows, strict=True):
+        assert {**row, "mean": 0} == {**other, "mean": 0}
+        np.testing.assert_allclose(row["mean"], other["mean"], atol=0.02, err_msg=row["metric"])
+
+
+def test_a_run_on_several_hosts_is_not_resumed(tmp_path, capfd):
+    """Hosts that skipped different parts would wait for each other forever."""
+    for folder in ("two", "two-host1"):
+        (tmp_path / folder / "parts").mkdir(parents=True)
+        (tmp_path / folder / "parts/first.json").touch()
+    processes = start_two(COMMANDS["images"], tmp_path / "two")
+    assert [process.wait(120) for process in processes] == [2, 2]
+    assert capfd.readouterr().err.count("choose another --workdir.") == 2
