@@ -71,10 +71,13 @@ def keep(
       quote: first words of the parts of table.md to quote; empty: none.
 
     Raises:
-      UserError: the run is not finished.
+      UserError: the run is not finished, or has no such figure; nothing is kept then.
     """
     if not (run / "results.json").exists():
         raise UserError(f"There is no {run / 'results.json'}: give the folder of a finished run.")
+    for figure in figures:
+        if not (run / f"{figure}.png").exists():
+            raise UserError(f"There is no {run / figure}.png: give --figures of this run.")
     record = {
         "command": command,
         "finished": _modified(run / "results.json"),

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from common import records
+from common.errors import UserError
 from common.report import Row
 from docs import keep, render
 
@@ -90,6 +91,14 @@ def test_kept_runs_are_made_again_with_their_figures_and_quotes(tmp_path, monkey
     assert found.quoted == "## First\n\n| new |" and found.seconds is None
     assert Image.open(tmp_path / "docs/figures/p/n-mrr.png").size == (8, 8)
     assert [path.name for path in (tmp_path / "runs/p").iterdir()] == ["n"]
+
+
+def test_nothing_is_kept_without_the_named_figures(tmp_path, monkeypatch):
+    monkeypatch.setattr(keep, "ROOT", tmp_path)
+    (tmp_path / "results.json").touch()
+    with pytest.raises(UserError, match=r"no .*mrr\.png: give --figures"):
+        keep.keep(tmp_path, "p/n", "", {}, ("mrr",), "")
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
 
 
 def test_quoted_parts_of_a_table_keep_their_headings():
