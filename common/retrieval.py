@@ -200,7 +200,8 @@ def csls_dictionary(
     a pair is the smaller of its softmax probabilities, exp(b cos) over its sum over all target rows
     and over its sum over all source rows (the softmax and the inverted softmax of Smith et al.
     2017, whose b is 30). All pairs of rows are met once: a matrix product, two argmaxes and two
-    sums.
+    sums. Beside the rows it holds little more than a block of rows of their similarities (250 MiB
+    for 200,000 target rows).
 
     Args:
       source: unit rows in common coordinates, the most frequent first.
@@ -213,24 +214,33 @@ def csls_dictionary(
     target_hubness = mean_top_k(target, source[:frequent], min(neighbours, len(source), frequent))
     num_neighbours = min(neighbours, len(target), frequent)
 
+    # In eight parts, since the compiler stores the weights: 250 MiB instead of 415, and faster.
+    def eighths(x):
+        return x.reshape(8, -1, *x.shape[1:])
+
+    def add_weights(total, rows):
+        similarity, valid = rows
+        weight = jnp.where(valid[:, None], jnp.exp(inverse_temperature * (similarity - 1)), 0.0)
+        return total + weight.sum(axis=0), weight.sum(axis=1)
+
     def step(carry, index, valid, block, target, target_hubness):
         best, choice, total = carry
         similarity = products(block, target)
         hubness = largest(similarity[:, :frequent], num_neighbours)[0].mean(axis=1)
         score = 2 * similarity - target_hubness
         to_target = score.argmax(axis=1)
-        picked = (jnp.arange(len(block)), to_target)
-        weight = jnp.where(valid[:, None], jnp.exp(inverse_temperature * (similarity - 1)), 0.0)
+        nearest = jnp.take_along_axis(similarity, to_target[:, None], axis=1)[:, 0]
+        total, row_total = lax.scan(add_weights, total, jax.tree.map(eighths, (similarity, valid)))
         reverse = 2 * similarity - jnp.where(valid, hubness, jnp.inf)[:, None]
-        winner = reverse.argmax(axis=0)
-        value = jnp.take_along_axis(reverse, winner[None], axis=0)[0]
+        winner, value = reverse.argmax(axis=0), reverse.max(axis=0)
         better = value > best  # strictly, so that the lower row wins a tie
         carry = (
             jnp.where(better, value, best),
             jnp.where(better, index[winner], choice),
-            total + weight.sum(axis=0),
+            total,
         )
-        return carry, (to_target, score[picked] - hubness, weight[picked], weight.sum(axis=1))
+        found = jnp.exp(inverse_temperature * (nearest - 1))
+        return carry, (to_target, score.max(axis=1) - hubness, found, row_total.ravel())
 
     def merge(first, second):
         better = second[0] > first[0]
