@@ -113,7 +113,7 @@ def _nearest(rows, columns, neighbours, keep_prob, draw):
     """For every column the row with the largest 2 s - r(row), that score, and r of the rows.
 
     r of a block's rows is known once the block is, so one pass gives hubness and argmax together.
-    One block of similarities, [block, columns], is all that is held of them (243 MiB for 200,000 columns).
+    Of the similarities one block [block, columns] is held (243 MiB for 200,000 columns).
     """
     num_columns = columns.shape[0]
     neighbours = min(neighbours, num_columns)

@@ -27,7 +27,8 @@ NUM_WORDS = flags.DEFINE_integer("num_words", 200_000, "Words of both random spa
 DIM = flags.DEFINE_integer("dimension", 300, "Dimensions of both random spaces.")
 NOISE = flags.DEFINE_float("noise", 0.5, "Standard deviation of the noise of the random target.")
 ROWS = flags.DEFINE_integer("rows", align.SEARCH_ROWS, "Most frequent words used by the search.")
-NUM_PAIRS, NUM_TEST = 50, 1_500
+NUM_PAIRS = flags.DEFINE_integer("num_pairs", 50, "Known pairs of the random spaces.")
+NUM_TEST = 1_500
 PAIRS = Path(__file__).parents[1] / "tests" / "fixtures" / "english_french_pairs.txt"
 
 
@@ -39,9 +40,9 @@ def random_spaces():
     x = rng.standard_normal((n, d), np.float32) * scale
     y = x @ np.linalg.qr(rng.standard_normal((d, d)))[0].astype(np.float32)
     y += NOISE.value * rng.standard_normal((n, d), np.float32)
-    rows = rng.permutation(n)[: NUM_PAIRS + NUM_TEST]
+    rows = rng.permutation(n)[: NUM_PAIRS.value + NUM_TEST]
     pairs = np.stack([rows, rows], axis=1)
-    return x, y, pairs[:NUM_PAIRS], pairs[NUM_PAIRS:]
+    return x, y, pairs[: NUM_PAIRS.value], pairs[NUM_PAIRS.value :]
 
 
 def english_french():
