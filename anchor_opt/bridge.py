@@ -6,7 +6,8 @@ composed matches as its known pairs. Whether the result can be trusted is decide
 
 Labels of the rows: `representation` is 'mapped' (the method's own map), 'search' (the report of a
 search) or 'matches'. The methods are `direct`, one search between the two spaces, and `bridge`, the
-same unless it has failed, and otherwise the search from the composed matches.
+same unless it has failed, and otherwise the search from the composed matches, and `hub`, maps of
+all spaces into common coordinates, fitted to the matches of all searches that have not failed.
 """
 
 import dataclasses
@@ -22,25 +23,26 @@ from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import bootstrap, runner, search
+from anchor_opt import bootstrap, hub, runner, search
+from anchor_opt.hub import Link, Pairs
 from anchor_opt.relative import Problem, Result, Run
 from common import report, space_pairs, train
 from common.data import paired_spaces
 from common.errors import UserError
-from common.linear import preprocess
+from common.linear import mapped, preprocess
 from common.report import Row, joined, pivot, select
 from common.workdir import Workdir
 
-Link = tuple[str, str]  # names of two spaces
-Pairs = Int[np.ndarray, "s 2"]  # rows of two spaces that are matched
 TITLES = {"round_trip": "Round trip"}
 NONE = np.zeros((0, 2), int)
 NOTES = (
     "P@1 of the method's own map (CSLS) without known pairs; all items are shared and both spaces "
     "are in unknown order. Direct: one search between the two spaces. Bridge: the same unless it "
     "has failed, and otherwise a search from the matches composed along the most probable path of "
-    "other searches that have not failed. Round trip: the fraction of the direct search's matches "
-    "that this path gives as well; it needs no truth."
+    "other searches that have not failed. Hub: one map of each space into common coordinates, "
+    "fitted to the matches of all searches that have not failed; pairs of spaces that these do not "
+    "connect are as in Bridge. Round trip: the fraction of the direct search's matches that this "
+    "path gives as well; it needs no truth."
 )
 
 
@@ -128,16 +130,70 @@ def _searches(
             row = {"metric": "round_trip", "value": value, "labels": {"representation": "matches"}}
             one = one | {"rows": [*one["rows"], row]}
         found[link] = {"direct": one, "bridge": bridged}
+    truth = {(i, j): np.argsort(order[j])[order[i]] for i, j in found}
+    sure = {link: one["bridge"]["pairs"] for link, one in found.items() if not _failed(one)}
+    part = f"run{random_seed}-hub"
+    joined = work.part(part, lambda: _joined(shuffled, sure, truth, grid.settings.k))
+    for link, one in found.items():
+        name = space_pairs.file_name(*link)
+        one["hub"] = one["bridge"]
+        if name in joined:
+            one["hub"] = {"rows": [_p_at_1(joined[name])], "notes": {"failed": False}}
     return found
+
+
+def _failed(one: dict[str, dict]) -> bool:
+    return one["bridge"]["notes"]["failed"]
+
+
+def _joined(
+    spaces: Mapping[str, Float[Array, "n d"]],
+    pairs: Mapping[Link, Pairs],
+    truth: Mapping[Link, Int[np.ndarray, " n"]],
+    k: int,
+) -> dict[str, float]:
+    """P@1 in common coordinates of the spaces that matches connect with the one of most dimensions.
+
+    Args:
+      spaces: name -> unit rows.
+      pairs: the matches of searches that have not failed.
+      truth: of each pair of spaces, read by the measurement alone.
+      k: neighbours of CSLS.
+
+    Returns:
+      `space_pairs.file_name` -> P@1.
+    """
+    centre = max(spaces, key=lambda name: spaces[name].shape[1])
+    graph = nx.Graph(list(pairs))
+    graph.add_node(centre)
+    members = nx.node_connected_component(graph, centre)
+    if len(members) == 1:
+        return {}
+    connected = {name: x for name, x in spaces.items() if name in members}
+    inside = {link: rows for link, rows in pairs.items() if members.issuperset(link)}
+    maps = hub.join(connected, inside, centre).maps
+    rows = {name: mapped(x, maps[name]) for name, x in connected.items()}
+    return {
+        space_pairs.file_name(i, j): _right(rows[i], rows[j], truth[i, j], k)
+        for i, j in itertools.combinations(connected, 2)
+    }
+
+
+def _right(x: Float[Array, "n r"], y: Float[Array, "n r"], truth: Int[np.ndarray, " n"], k: int):
+    """P@1 by CSLS."""
+    return float(np.mean(bootstrap.csls_matches(x, y, neighbours=k).to_target == truth))
+
+
+def _p_at_1(value: float) -> dict:
+    return {"metric": "p_at_1", "value": value, "labels": {"representation": "mapped"}}
 
 
 def _measured(problem: Problem, run: Run) -> dict:
     """Searches, which does not read the truth, and measures: rows, notes and matched pairs."""
     maps, to_target, chosen, notes = search.converge(problem._replace(truth=None), run)
     both = Result(problem.source_anchors, maps).coordinates(problem.source, problem.target)
-    matches = bootstrap.csls_matches(*both, neighbours=run.settings.k)
-    right = float(np.mean(matches.to_target == problem.truth))
-    rows = [{"metric": "p_at_1", "value": right, "labels": {"representation": "mapped"}}]
+    right = _right(*both, problem.truth, run.settings.k)
+    rows = [_p_at_1(right)]
     for row in runner.search_report(problem, notes, right, run.settings.k):
         rows.append({name: row[name] for name in ("metric", "value", "labels")})
     picked = np.flatnonzero(chosen)
@@ -194,7 +250,7 @@ def round_trip(direct: Pairs, composed: Pairs) -> float:
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Title -> Markdown: P@1 of both methods, the round trip, and the reports of the searches."""
+    """Title -> Markdown: P@1 of the methods, the round trip, and the reports of the searches."""
     table = pivot(
         [
             dataclasses.replace(row, labels={"column": TITLES.get(row.metric, row.method)})
@@ -202,6 +258,6 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         ],
         lines={"dataset": "Spaces"},
         columns="column",
-        titles={"direct": "Direct", "bridge": "Bridge"},
+        titles={"direct": "Direct", "bridge": "Bridge", "hub": "Hub"},
     )
     return {"P@1 without known pairs": table} | runner.rates(select(rows, method="bridge"))

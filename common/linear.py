@@ -100,7 +100,13 @@ def procrustes(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Arra
     also minimises |x W - y|. With fewer pairs than dimensions W is not unique: directions that x' y
     does not determine are mapped isometrically but arbitrarily.
     """
-    left, _, right = jnp.linalg.svd(x.T @ y, full_matrices=False)
+    return polar(x.T @ y)
+
+
+@jax.jit
+def polar(c: Float[Array, "d_x d_y"]) -> Float[Array, "d_x d_y"]:
+    """The W with orthonormal rows or columns that maximises <W, c>: W = U V' of c = U S V'."""
+    left, _, right = jnp.linalg.svd(c, full_matrices=False)
     return left @ right
 
 

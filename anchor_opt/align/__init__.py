@@ -3,11 +3,13 @@
 The arrays may differ in dimension and in number of rows: words, sentences, images, sounds, with a
 few known pairs or none. The search of search.py runs on the most frequent rows and gives maps into
 common coordinates. From these follow pairs with a confidence, a dictionary, and an `Aligner` for
-new vectors.
+new vectors. `join` maps several arrays, each of which corresponds to one of them, into common
+coordinates.
 """
 
 import dataclasses
 import tempfile
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -15,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from anchor_opt import methods, search
+from anchor_opt import hub, methods, search
 from anchor_opt.relative import Problem, Run, unit_relative
 from common import alignment, remapping
 from common.alignment import Aligner
@@ -166,8 +168,9 @@ def discover(
     picked = np.flatnonzero(found.mutual)
     picked = picked[np.argsort(-np.asarray(found.confidence)[picked], kind="stable")]
     anchors = np.stack([picked, np.asarray(found.to_target)[picked]], axis=1)
+    matrix = _scaled(maps[0] @ maps[1].T, x[:rows])
     return Alignment(
-        aligner=dataclasses.replace(aligner, matrix=_joined(maps, x[:rows]), method="bootstrap"),
+        aligner=dataclasses.replace(aligner, matrix=matrix, method="bootstrap"),
         anchors=anchors,
         confidence=np.asarray(found.confidence)[picked],
         dictionary=found,
@@ -178,16 +181,52 @@ def discover(
 
 
 @jax.jit
-def _joined(
-    maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]],
-    source: Float[Array, "n d_source"],
-) -> Float[Array, "d_source d_target"]:
-    """W = maps[0] maps[1]', scaled so that the mean length of mapped rows is 1.
+def _scaled(matrix: Float[Array, "d e"], rows: Float[Array, "n d"]) -> Float[Array, "d e"]:
+    """The matrix of a map, scaled so that the mean length of mapped rows is 1.
 
     The scale changes no cosine.
     """
-    matrix = maps[0] @ maps[1].T
-    return matrix / jnp.linalg.norm(source @ matrix, axis=1).mean()
+    return matrix / jnp.linalg.norm(rows @ matrix, axis=1).mean()
+
+
+def join(
+    sources: Mapping[str, Float[ArrayLike, "n d_source"]],
+    target: Float[ArrayLike, "m d_target"],
+    found: Mapping[str, Alignment],
+    rows: int = SEARCH_ROWS,
+) -> tuple[dict[str, Aligner], hub.Hub]:
+    """Maps several sources and their target into common coordinates that all maps agree on.
+
+    Vectors of any two spaces, mapped by their aligners, are compared by cosines. See `hub.join`.
+
+    Args:
+      sources: name -> raw vectors, two or more, as they were given to `discover`.
+      target: raw vectors that all sources were aligned with.
+      found: name -> result of `discover`, which has not failed.
+      rows: number of most frequent rows of each space that are used.
+
+    Returns:
+      The aligner of every space, of which the last one is the target's, and all matches.
+    """
+    aligners = {name: found[name].aligner for name in sources}
+    spaces = {name: aligners[name].normalise_source(x[:rows]) for name, x in sources.items()}
+    last = next(iter(aligners.values()))
+    spaces[last.target] = last.normalise_target(target[:rows])
+    aligners[last.target] = dataclasses.replace(
+        last, source=last.target, source_means=last.target_means
+    )
+    anchors = {(name, last.target): found[name].anchors for name in sources}
+    few = {link: pairs[(pairs < rows).all(axis=1)] for link, pairs in anchors.items()}
+    result = hub.join(spaces, few, last.target)
+    for name, matrix in result.maps.items():
+        aligners[name] = dataclasses.replace(
+            aligners[name],
+            matrix=_scaled(matrix, spaces[name]),
+            target_means=jnp.zeros_like(last.target_means),  # mapped rows are not centred again
+            method="synchronised",
+            target="hub",
+        )
+    return aligners, result
 
 
 class HeldOut(NamedTuple):

@@ -7,7 +7,8 @@ any), .npy, .safetensors, .parquet, .arrow, .feather. The most frequent rows com
 --noordered if there is no such order. A line of the pairs is a word of the source and one of the
 target, or row numbers of spaces without words; without --pairs the search starts from the two
 geometries alone. --source (with its --pairs) may be repeated: every source is mapped onto the
-target.
+target, and all spaces are mapped into common coordinates (hub/NAME.npz), in which any two of them
+are compared.
 
 With --wanted_recall=0.8 the report also says how much of the retrieval a vector store keeps that is
 mapped into the space of a new model instead of being embedded again; new_model.npz is its map.
@@ -26,6 +27,7 @@ import hashlib
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +64,7 @@ flags.DEFINE_string("apply", None, "File of new vectors, all of which --map maps
 flags.DEFINE_string("map", None, "The map.npz of an earlier run, for --apply.")
 FLAGS = flags.FLAGS
 OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed", "wanted_recall")
-RESERVED_NAMES = ("target", "search", "tensorboard", "parts")  # files and folders in --out
+RESERVED_NAMES = ("target", "search", "tensorboard", "parts", "hub")  # files and folders in --out
 
 
 def main(argv: list[str]) -> None:
@@ -82,8 +84,8 @@ def _apply(out: Path) -> str:
     aligner = alignment.load(FLAGS.map)
     count = files.write_blocks(out, files.map_blocks(Path(FLAGS.apply), aligner))
     return (
-        f"{out}: {count} vectors of '{aligner.source}' mapped onto '{aligner.target}'. "
-        f"Compare them with the normalised vectors of '{aligner.target}'."
+        f"{out}: {count} vectors of '{aligner.source}' mapped onto '{aligner.target}'. Compare "
+        f"them with normalised vectors of '{aligner.target}', or with others that are mapped there."
     )
 
 
@@ -98,7 +100,11 @@ def _align(out: Path) -> str:
     work = Workdir(out if finished else unfinished, config, "--out")  # refuses other files, options
     if not finished:
         bar = tqdm(sources, desc="aligning", unit="space")
-        sections = [_align_one(source, target, work, config) for source in bar]
+        found, sections = zip(
+            *(_align_one(source, target, work, config) for source in bar), strict=True
+        )
+        if len(sources) > 1:
+            sections += (_join(sources, target, found, work.path / "hub"),)
         text = report.document(target, sections)
         page = report.page(text, f"Alignment onto {target.name}", work.path)
         write_atomically(work.path / "report.html", page.encode())
@@ -151,8 +157,10 @@ def _read() -> tuple[list[Space], Space, list[str]]:
     return sources, target, fingerprints
 
 
-def _align_one(source: Space, target: Space, work: Workdir, config: dict) -> str:
-    """Aligns one source with the target, writes its results, and returns its section."""
+def _align_one(
+    source: Space, target: Space, work: Workdir, config: dict
+) -> tuple[align.Alignment, str]:
+    """Aligns one source with the target, writes its results, and returns them and its section."""
     began = time.perf_counter()
     given = source.vectors, target.vectors, source.pairs
     options = {"ordered": FLAGS.ordered, "random_seed": FLAGS.random_seed, "progress": True}
@@ -181,7 +189,21 @@ def _align_one(source: Space, target: Space, work: Workdir, config: dict) -> str
     for name, figure in figures.items():
         save_figure(figure, work.path / source.name / f"{name}.png")
     seconds = time.perf_counter() - began
-    return report.section(source, target, found, checked, figures, seconds) + store
+    return found, report.section(source, target, found, checked, figures, seconds) + store
+
+
+def _join(
+    sources: Sequence[Space], target: Space, found: Sequence[align.Alignment], folder: Path
+) -> str:
+    """Writes the maps of all spaces into common coordinates, and returns the section on them."""
+    good = {s.name: one for s, one in zip(sources, found, strict=True) if not one.failed}
+    result = None
+    if len(good) > 1:
+        vectors = {source.name: source.vectors for source in sources if source.name in good}
+        aligners, result = align.join(vectors, target.vectors, good, FLAGS.rows)
+        for name, aligner in aligners.items():
+            aligner.save(folder / f"{name}.npz")
+    return report.hub_section(target, [s.name for s in sources if s.name not in good], result)
 
 
 if __name__ == "__main__":

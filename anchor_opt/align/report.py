@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
+from anchor_opt import hub
 from anchor_opt.align import Alignment, ChangedModel, HeldOut
 from anchor_opt.align.files import Space
 from common import remapping, report
@@ -51,7 +52,8 @@ FILES = """
 `dictionary.tsv`, the best target row of every source row, mutual pairs first; `map.npz`, the linear
 map with its centring and scaling; `aligned.vec` and `aligned.npz`, the mapped source;
 `relative.npz`, both spaces as cosines with the anchors of highest confidence; and, with
-`--wanted_recall`, `new_model.npz`, the map of a store into a new model's space.
+`--wanted_recall`, `new_model.npz`, the map of a store into a new model's space. With several
+sources, `hub/NAME.npz` maps the vectors of any space, the target's too, into common coordinates.
 New vectors of a source are mapped by
 
     isthmus apply new.vec --map=THIS_FOLDER/SOURCE/map.npz --out=mapped.npz
@@ -60,6 +62,14 @@ CSLS of a pair: twice its cosine minus the mean cosine of either row with its ne
 the other space. Confidence of a pair: the smaller of exp(30 cos) divided by its sum over all target
 rows and divided by its sum over all source rows. It ranks pairs; it is not the probability that a
 pair is right.
+"""
+
+HUB = """`hub/NAME.npz` maps the vectors of every space, the target's too, into common coordinates,
+in which any two spaces are compared by cosines. These maps are fitted together, to the rows of each
+two spaces that are each other's best partner, so that they do not contradict each other. Maps
+"alone" are orthogonal ones, each fitted to two spaces.
+
+Error of two spaces: 1 minus the mean cosine of matches that were left out of the fit.
 """
 
 
@@ -145,6 +155,39 @@ def section(
         report.markdown(("source", "before", "after"), _neighbours(source, target, found, shown)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def hub_section(target: Space, left_out: Sequence[str], joined: hub.Hub | None) -> str:
+    """All spaces in common coordinates.
+
+    Args:
+      target: the hub.
+      left_out: names of the sources whose alignment has failed.
+      joined: the result of `hub.join`; None if fewer than two sources are left.
+    """
+    title = f"\n## All spaces in the coordinates of {target.name}\n\n"
+    failed = f"Left out, because their alignment has failed: {', '.join(left_out)}.\n\n"
+    if joined is None:
+        return f"{title}{failed}Fewer than two sources are left, which need no common maps.\n"
+    check = joined.check
+    links = [
+        (f"{i}, {j}", f"{len(pairs)}", *(f"{error:.3f}" for error in check.links[i, j]))
+        for (i, j), pairs in joined.pairs.items()
+    ]
+    cycles = [
+        (" -> ".join((*cycle, cycle[0])), *(f"{x:.3f}" for x in (*errors, *check.returned[cycle])))
+        for cycle, errors in check.cycles.items()
+    ]
+    headers = "error alone", "error of the hub"
+    return f"""{title}{failed if left_out else ""}{HUB}
+{report.markdown(("spaces", "matches", *headers), links)}
+
+Error of a cycle: 1 minus the mean cosine of a row with itself, after it was mapped through the
+other spaces and back; a space of fewer dimensions on the way cannot hold all of it. Lost: the
+fraction of matches along the cycle that do not lead back to the same row.
+
+{report.markdown(("cycle", *headers, "lost alone", "lost in the hub"), cycles)}
+"""
 
 
 def store_section(

@@ -17,6 +17,7 @@ from anchor_opt.align import files as align_files
 from anchor_opt.align import report
 from common import alignment, cli
 from common.data import vector_files
+from common.linear import unit
 from tests.samples import rotated_spaces
 
 NUM_PAIRS = 30  # each of two folds has 15, as many as the search from wrong pairs
@@ -114,7 +115,7 @@ def test_the_report_has_every_source_and_the_held_out_pairs(finished):
     assert "failed" in text and "Warning.** The alignment" not in text
     page = (finished / "report.html").read_text()
     assert page.count('src="data:image/png;base64,') == page.count("<img") == 2 * 5
-    assert "://" not in page and "<h2>bare</h2>" in page and page.count("<table>") == 2 * 4
+    assert "://" not in page and "<h2>bare</h2>" in page and page.count("<table>") == 2 * 4 + 2
     assert re.search(r"<td>x(\d+)</td>\n<td>(x\d+, ){2}x\d+</td>\n<td>y\1, ", page)
     assert not list(finished.parent.rglob("*.half"))
 
@@ -131,6 +132,28 @@ def test_the_report_says_whether_a_store_is_to_be_mapped(finished):
     assert text.count("**Verdict.** Map the store: it keeps ") == 2
     assert "recall@10 with 100 pairs" in text and "that were found, not on known ones" in text
     assert alignment.load(finished / "a" / "new_model.npz").method in alignment.METHODS
+
+
+def test_all_spaces_are_mapped_into_common_coordinates(finished):
+    x, y, truth = rotated_spaces()
+    maps = {name: alignment.load(finished / "hub" / f"{name}.npz") for name in ("a", "bare", "b")}
+    assert all(
+        (m.source, m.target, m.method) == (n, "hub", "synchronised") for n, m in maps.items()
+    )
+    rows = {name: unit(np.asarray(m.apply(y if name == "b" else x))) for name, m in maps.items()}
+    for one, other, partners in (("a", "bare", np.arange(240)), ("a", "b", truth)):
+        cosines = rows[one] @ rows[other].T
+        assert (cosines.argmax(axis=1) == partners).mean() > 0.97
+    text = (finished / "report.md").read_text()
+    assert "## All spaces in the coordinates of b" in text and "| a, bare " in text
+    assert re.search(r"\| a -> bare -> b -> a +\| 0\.\d+ ", text) and "Left out" not in text
+
+
+def test_failed_sources_are_left_out_of_the_common_coordinates(finished):
+    target = align_files.Space("b", [], np.zeros((0, 16)))
+    text = report.hub_section(target, ["noise"], None)
+    assert "Left out, because their alignment has failed: noise." in text
+    assert "Fewer than two sources are left" in text
 
 
 @pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])

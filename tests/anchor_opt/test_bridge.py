@@ -77,11 +77,16 @@ def test_a_failed_search_is_repeated_through_the_other_spaces(tmp_path, monkeypa
     assert "glove-two.npz-direct (1 random runs)" in table
     rows = json.loads((tmp_path / "run/results.json").read_text())
     found = {
-        row["method"]: row["mean"]
-        for row in rows
-        if row["dataset"] == "glove -> two.npz" and row["metric"] == "p_at_1"
+        (row["method"], row["dataset"]): row["mean"] for row in rows if row["metric"] == "p_at_1"
     }
-    assert found["direct"] < 0.05 and found["bridge"] > 0.95
+    assert found["direct", "glove -> two.npz"] < 0.05
+    assert found["bridge", "glove -> two.npz"] > 0.95
+    assert min(value for (method, _), value in found.items() if method == "hub") > 0.95
+
+
+def test_spaces_without_a_successful_search_are_not_joined():
+    spaces = {name: np.zeros((3, d)) for name, d in (("a", 2), ("b", 3), ("c", 2))}
+    assert bridge._joined(spaces, {("a", "c"): np.zeros((1, 2), int)}, {}, 10) == {}
 
 
 def test_too_few_spaces_or_items_are_a_users_error(tmp_path):
