@@ -21,7 +21,16 @@ from common.errors import UserError
 from common.report import COLOURS, markdown, save_figure
 from common.workdir import write_atomically, write_json
 
-BENCHMARKS = ("matching", "bootstrap", "neighbours", "divergence", "cbow", "lle", "assignment")
+BENCHMARKS = (
+    "matching",
+    "bootstrap",
+    "neighbours",
+    "approximate",
+    "divergence",
+    "cbow",
+    "lle",
+    "assignment",
+)
 ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Benchmarks to run.")
 ROUNDS = flags.DEFINE_integer("rounds", 5, "Timed calls, unless the case sets their number.")
 QUICK = flags.DEFINE_bool("quick", False, "Run one small case of each, to check that it works.")
