@@ -9,8 +9,7 @@ results.json, table.md, figures and the anchors that were found. A killed run re
 command is given again.
 """
 
-from anchor_opt.experiments import EXPERIMENTS
 from common import cli
 
 if __name__ == "__main__":
-    cli.launch(EXPERIMENTS)
+    cli.launch("anchor_opt.experiments")

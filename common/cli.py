@@ -4,7 +4,8 @@ import errno
 import logging as py_logging
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import jax
@@ -24,14 +25,16 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES
 VERBOSE = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record)[/\\]")
 
 
-def launch(experiments: Mapping[str, Experiment]) -> None:
+def launch(module: str) -> None:
     """Runs the experiment that `config.experiment` names, and prints its table.
 
     It defines the flags `--config`, `--workdir` and `--distributed`, so it can be called once, by a
     `main.py`. `--help` prints the docstring of that module and these flags.
 
     Args:
-      experiments: the package's experiments by name.
+      module: name of the package's module of experiments, which has the table `EXPERIMENTS` of type
+        `Mapping[str, Experiment]`. It is imported once the flags are parsed, because its libraries
+        take several seconds that `--help` and the errors of flags do not need.
     """
     config_flag = config_flags.DEFINE_config_file(
         "config", None, "File of configs/ with every value of the experiment.", lock_config=True
@@ -57,6 +60,7 @@ def launch(experiments: Mapping[str, Experiment]) -> None:
                     f"The workdir {folder} has parts of another run, and a run on several hosts "
                     "cannot be resumed: choose another --workdir."
                 )
+        experiments = import_module(module).EXPERIMENTS
         config = settings.apply_quick(config_flag.value, flags.FLAGS["config"].override_values)
         if config.experiment not in experiments:
             raise UserError(

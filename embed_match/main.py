@@ -9,7 +9,6 @@ the other experiments do not train them again.
 """
 
 from common import cli
-from embed_match.experiments import EXPERIMENTS
 
 if __name__ == "__main__":
-    cli.launch(EXPERIMENTS)
+    cli.launch("embed_match.experiments")

@@ -8,7 +8,6 @@ resumes when the same command is given again.
 """
 
 from common import cli
-from lpl.experiments import EXPERIMENTS
 
 if __name__ == "__main__":
-    cli.launch(EXPERIMENTS)
+    cli.launch("lpl.experiments")

@@ -9,7 +9,6 @@ results.json, table.md and figures. A killed run resumes when the same command i
 """
 
 from common import cli
-from wasserstein_embed.experiments import EXPERIMENTS
 
 if __name__ == "__main__":
-    cli.launch(EXPERIMENTS)
+    cli.launch("wasserstein_embed.experiments")

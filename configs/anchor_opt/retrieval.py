@@ -110,7 +110,7 @@ def get_config() -> ConfigDict:
 
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
-    config.when_quick.num_words = 800
+    config.when_quick.num_words = 500
     config.when_quick.random_seeds = (0,)
     config.when_quick.optimise = ("target",)
     return config

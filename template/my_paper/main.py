@@ -7,7 +7,6 @@ runs the experiment on less data. A killed run resumes when the same command is 
 """
 
 from common import cli
-from my_paper.experiments import EXPERIMENTS
 
 if __name__ == "__main__":
-    cli.launch(EXPERIMENTS)
+    cli.launch("my_paper.experiments")

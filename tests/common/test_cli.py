@@ -20,8 +20,10 @@ from common.errors import UserError
 MAIN = '''"""The experiment of this test."""
 import jax
 from common import cli
-cli.launch({"one": lambda config, work, cache: f"{config.steps} steps",
-            "two": lambda config, work, cache: f"{jax.jit(lambda x: x + 1)(1)} is computed"})
+EXPERIMENTS = {"one": lambda config, work, cache: f"{config.steps} steps",
+               "two": lambda config, work, cache: f"{jax.jit(lambda x: x + 1)(1)} is computed"}
+if __name__ == "__main__":
+    cli.launch("main")
 '''
 CONFIG = """
 from ml_collections import ConfigDict
