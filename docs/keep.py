@@ -6,20 +6,23 @@ r"""Keeps a finished run for the pages: its numbers, its config, and how it was 
 Writes docs/results/NAME.json (read by `common.records`), and the figures as
 docs/figures/NAME-FIGURE.png. Then `python -m docs.render` writes the pages that quote the run.
 
-  python -m docs.keep --all --run=runs/record --cores=2
+  python -m docs.keep --all --run=runs/record --cores=1 --jobs=2
 
 makes every kept run again by its own command, in a folder below --run, and keeps its results, its
-figures and what it quotes. Runs whose record is already of the last commit that changed code are
-left out, and a killed run resumes: the same command goes on where it was stopped.
+figures and what it quotes; --jobs runs at a time, each on --cores cores of its own. Runs whose
+record is already of the last commit that changed code are left out, and a killed run resumes: the
+same command goes on where it was stopped.
 """
 
 import io
 import json
+import os
 import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from absl import flags
@@ -35,19 +38,22 @@ ALL = flags.DEFINE_bool("all", False, "Make all kept runs again and keep them.")
 RUN = flags.DEFINE_string("run", None, "Folder of the finished run; with --all, of all runs.")
 NAME = flags.DEFINE_string("name", None, "Name under which it is kept: PAPER/NAME.")
 COMMAND = flags.DEFINE_string("command", None, "The run's flags without --workdir.")
-CORES = flags.DEFINE_integer("cores", None, "Processor cores that the run had.")
+CORES = flags.DEFINE_integer("cores", None, "Processor cores that the run had, or each will have.")
+JOBS = flags.DEFINE_integer("jobs", 1, "Number of runs at a time with --all.")
 COMMIT = flags.DEFINE_string("commit", None, "Commit that made the run, if it is another one.")
 SECONDS = flags.DEFINE_float("seconds", None, "Duration, if the run was not interrupted.")
 FIGURES = flags.DEFINE_list("figures", [], "Figures to keep, without .png.")
 QUOTE = flags.DEFINE_string("quote", "", "First words of parts of table.md to quote verbatim.")
 DIGITS = 6  # decimal places of a kept number
+# What a run executes; a commit that changes nothing here changes no result.
+CODE = ("common", "configs", *sorted(path.parent.name for path in ROOT.glob("*/experiments.py")))
 
 
 def main(argv: list[str]) -> None:
     """Reads the folder of a run and writes its record."""
     del argv
     if ALL.value:
-        all_again(Path(RUN.value), CORES.value)
+        all_again(Path(RUN.value), CORES.value, JOBS.value)
         return
     for flag in (NAME, COMMAND):
         if flag.value is None:
@@ -93,31 +99,51 @@ def keep(
         write_atomically(path, compressed(run / f"{figure}.png"))
 
 
-def all_again(folder: Path, cores: int) -> None:
+def all_again(folder: Path, cores: int, jobs: int = 1) -> None:
     """Makes every kept run that is of another commit again, and keeps it.
 
     Args:
       folder: of the runs; each has its own folder PAPER/NAME below it.
-      cores: see `keep`.
+      cores: processor cores of each run.
+      jobs: number of runs at a time.
 
     Raises:
-      CalledProcessError: a run has failed; the runs before it are kept.
+      CalledProcessError: a run has failed; the others are kept.
     """
-    commit = _commit()
-    results, images = ROOT / "docs/results", ROOT / "docs/figures"
-    for path in tqdm(sorted(results.glob("*/*.json")), desc="kept runs", unit="run"):
-        name = str(path.relative_to(results).with_suffix(""))
-        record = records.read(results, name)
-        if record.commit == commit:
-            continue
-        run = folder / name
-        _, *words = shlex.split(record.command)
-        subprocess.run([sys.executable, *words, f"--workdir={run}"], cwd=ROOT, check=True)
-        prefix = f"{Path(name).name}-"
-        figures = [p.stem.removeprefix(prefix) for p in images.glob(f"{name}-*.png")]
-        quote = record.quoted.partition("\n")[0].lstrip("# ")
-        made = {"commit": commit, "cores": cores, "seconds": None}
-        keep(run, name, record.command, made, figures, quote)
+    commit, results = _commit(), ROOT / "docs/results"
+    names = [
+        str(path.relative_to(results).with_suffix("")) for path in sorted(results.glob("*/*.json"))
+    ]
+    names = [name for name in names if records.read(results, name).commit != commit]
+    known = sorted(os.sched_getaffinity(0))
+    parts = iter([known[job * cores : (job + 1) * cores] or known for job in range(jobs)])
+
+    def limit() -> None:
+        """Gives a thread its cores; the processes that it starts inherit them."""
+        os.sched_setaffinity(0, next(parts))
+
+    def again(name: str) -> None:
+        _again(name, folder / name, {"commit": commit, "cores": cores})
+
+    with ThreadPoolExecutor(jobs, initializer=limit) as pool:
+        list(tqdm(pool.map(again, names), total=len(names), desc="kept runs", unit="run"))
+
+
+def _again(name: str, run: Path, made: dict) -> None:
+    """Makes a kept run again in the folder `run`, with a log beside it, and keeps it."""
+    record = records.read(ROOT / "docs/results", name)
+    _, *words = shlex.split(record.command)
+    command = [sys.executable, *words, f"--workdir={run}"]
+    resumed, start = run.exists(), time.monotonic()
+    run.parent.mkdir(parents=True, exist_ok=True)
+    with run.with_suffix(".log").open("ab") as log:
+        subprocess.run(command, cwd=ROOT, check=True, stdout=log, stderr=log)
+    seconds = None if resumed else round(time.monotonic() - start)
+    prefix = f"{Path(name).name}-"
+    images = (ROOT / "docs/figures").glob(f"{name}-*.png")
+    figures = [path.stem.removeprefix(prefix) for path in images]
+    quote = record.quoted.partition("\n")[0].lstrip("# ")
+    keep(run, name, record.command, made | {"seconds": seconds}, figures, quote)
 
 
 def packed(record: dict, rows: list[dict]) -> str:
@@ -183,10 +209,9 @@ def _modified(path: Path) -> str:
 
 def _commit() -> str:
     """The last commit that changed code, and whether code differs from the checked-out one."""
-    code = ("--", ".", ":!docs", ":!README.md", ":!RESULTS.md")
     try:
-        changed = _git("status", "--porcelain", *code)
-        return _git("log", "-1", "--format=%h", *code) + (" and changes" if changed else "")
+        changed = _git("status", "--porcelain", "--", *CODE)
+        return _git("log", "-1", "--format=%h", "--", *CODE) + (" and changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):  # no git, or an exported tree
         return "no commit"
 
