@@ -95,7 +95,7 @@ def run(
         checkpoint, saved = start, time.monotonic()
         work.forget(part, start if start else -1)
         if not start and evaluate:
-            work.log(part, 0, _floats(evaluate(state)))
+            work.log(part, {0: _floats(evaluate(state))})
         shown = {"desc": part, "unit": "step", "leave": False, "disable": not progress}
         with tqdm(total=num_steps, initial=start, **shown) as bar:
             while start < num_steps and not (done and done(state)):
@@ -104,9 +104,12 @@ def run(
                 metrics = jax.device_get(metrics)  # one transfer for all
                 finite = metrics.pop(FINITE)[:length]
                 num_finite = int(np.append(finite.all(axis=1), False).argmin())  # leading steps
-                for i in range(min(num_finite, length - 1)):
-                    work.log(part, start + i + 1, _floats({k: v[i] for k, v in metrics.items()}))
+                logged = {
+                    start + i + 1: {k: float(v[i]) for k, v in metrics.items()}
+                    for i in range(num_finite)
+                }
                 if num_finite < length:
+                    work.log(part, logged)
                     names = [name for name, _ in _named_floats(metrics, state)]
                     lost = ", ".join(names[i] for i in np.flatnonzero(~finite[num_finite])[:3])
                     raise UserError(
@@ -115,9 +118,8 @@ def run(
                         f"(last checkpoint: {checkpoint or 'none'})."
                     )
                 start += length
-                last = {k: v[length - 1] for k, v in metrics.items()}
-                last = _floats(last | (evaluate(state) if evaluate else {}))
-                work.log(part, start, last)
+                last = logged[start] | (_floats(evaluate(state)) if evaluate else {})
+                work.log(part, logged | {start: last})
                 # Hosts that resumed from different steps would wait for each other forever.
                 if time.monotonic() - saved >= SAVE_SECONDS and jax.process_count() == 1:
                     _save(manager(), start, state)

@@ -171,12 +171,14 @@ class Workdir:
         write_json(path, {"crc32": _checksum(result), "result": result})
         return result
 
-    def log(self, part: str, step: int, values: dict[str, float]) -> None:
-        """Appends a record to metrics.jsonl and to the part's TensorBoard events."""
-        record = {"part": part, "step": step, **values}
+    def log(self, part: str, records: Mapping[int, Mapping[str, float]]) -> None:
+        """Appends step -> values to metrics.jsonl and to the part's TensorBoard events."""
+        lines = [
+            json.dumps({"part": part, "step": step, **values}) for step, values in records.items()
+        ]
         with naming(self.path):
             with self._log_path.open("a") as file:
-                file.write(json.dumps(record) + "\n")
+                file.writelines(f"{line}\n" for line in lines)
             # EventsWriter writes in this thread. The thread of SummaryWriter ends on a full disk,
             # and then the queue to it blocks forever.
             if part not in self._writers:
@@ -184,10 +186,11 @@ class Workdir:
                 folder.mkdir(parents=True, exist_ok=True)
                 self._writers[part] = EventsWriter(str(folder / "events"))
                 session = SessionLog(status=SessionLog.START)  # hides later steps of a killed run
-                self._event(part, step, session_log=session)
-            for name, value in values.items():
-                self._event(part, step, summary=scalar(name, value))
-            self._writers[part].flush()
+                self._event(part, min(records, default=0), session_log=session)
+            for step, values in records.items():
+                for name, value in values.items():
+                    self._event(part, step, summary=scalar(name, value))
+            self._writers[part].flush()  # waits for the disk, so once for all records
 
     def _event(self, part: str, step: int, **content) -> None:
         self._writers[part].write_event(Event(step=step, wall_time=time.time(), **content))

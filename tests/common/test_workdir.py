@@ -57,8 +57,8 @@ def test_a_workdir_that_cannot_be_created_or_locked_is_refused(tmp_path, monkeyp
 def test_forget_deletes_later_records_and_a_damaged_line_is_omitted(tmp_path):
     work = Workdir(tmp_path, {})
     for step in range(4):
-        work.log("a", step, {"loss": float(step)})
-    work.log("b", 9, {"loss": 0.0})
+        work.log("a", {step: {"loss": float(step)}})
+    work.log("b", {9: {"loss": 0.0}})
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"part": "a", "st')
     work.forget("a", after=1)

@@ -110,7 +110,7 @@ def test_a_damaged_part_is_computed_again(tmp_path, caplog, how):
 def test_damaged_lines_of_the_log_are_left_out(tmp_path):
     work = Workdir(tmp_path, {})
     for number in range(4):
-        work.log("a", number, {"loss": 0.0})
+        work.log("a", {number: {"loss": 0.0}})
     path = tmp_path / "metrics.jsonl"
     lines = path.read_bytes().splitlines()
     lines[1] = lines[1].replace(b"part", b"qart")
