@@ -108,7 +108,7 @@ def continued_distances(
       second: second object of each pair.
       distance: how they are compared.
       start: potentials of an earlier call.
-      part: objects whose transport to themselves this device solves, in a function of
+      part: consecutive objects whose transport to themselves this device solves, in a function of
         `common.parallel.on_parts`; all devices together solve all. Without it, all objects.
 
     Returns:
@@ -121,7 +121,10 @@ def continued_distances(
         if part is None:
             own, selves = _by_blocks((clouds,), distance, selves)
         else:
-            own, selves = _by_blocks((_rows(clouds, part),), distance, selves)
+            consecutive = partial(
+                lax.dynamic_slice_in_dim, start_index=part[0], slice_size=len(part)
+            )
+            own, selves = _by_blocks((jax.tree.map(consecutive, clouds),), distance, selves)
             own = all_parts(own)
         values -= (own[first] + own[second]) / 2
     return values, WarmStart(pairs, selves)
