@@ -171,9 +171,8 @@ def step(
             value, gradient = sum_of_parts((value, gradient))
             block = block.update(gradient, adagrad(settings))
             words = jax.tree.map(lambda old, new: old.at[b].set(new), state.words, block)
-            return Training(
-                words, state.contexts.update(context_gradient, adagrad(settings))
-            ), value
+            contexts = state.contexts.update(context_gradient, adagrad(settings))
+            return Training(words, contexts), value
 
         (words, contexts), values = lax.scan(update, Training(words, contexts), order)
         return (words, values), jax.tree.map(lambda x: x[None], contexts)

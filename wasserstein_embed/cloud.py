@@ -121,10 +121,8 @@ def continued_distances(
         if part is None:
             own, selves = _by_blocks((clouds,), distance, selves)
         else:
-            consecutive = partial(
-                lax.dynamic_slice_in_dim, start_index=part[0], slice_size=len(part)
-            )
-            own, selves = _by_blocks((jax.tree.map(consecutive, clouds),), distance, selves)
+            mine = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, part[0], len(part)), clouds)
+            own, selves = _by_blocks((mine,), distance, selves)
             own = all_parts(own)
         values -= (own[first] + own[second]) / 2
     return values, WarmStart(pairs, selves)
