@@ -8,6 +8,7 @@ same complete data and receives the complete result.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -78,7 +79,11 @@ def scan_rows(
     if devices == 1:
         carry, out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
         return carry, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], out)
-    carries, out = _on_devices(part, devices, inputs, shared, replicated=False)
+
+    def output_of_part(blocks, *shared):
+        return (), part(blocks, *shared)
+
+    _, (carries, out) = _on_devices(output_of_part, devices, inputs, shared)
     carry = jax.tree.map(lambda x: x[0], carries)
     for device in range(1, devices):
         carry = merge(carry, jax.tree.map(lambda x: x[device], carries))  # noqa: B023
@@ -94,6 +99,36 @@ def map_rows(fn: Callable[..., Any], rows: Any, *shared: Any, block: int) -> Any
     return scan_rows(step, (), lambda first, second: first, rows, *shared, block=block)[1]
 
 
+def on_parts(fn: Callable[..., tuple[Any, Any]], rows: Any, *shared: Any) -> tuple[Any, Any]:
+    """Calls `fn` on `num_parts` equal parts of the rows, each on a device of its own.
+
+    Args:
+      fn: `(row_part, *shared) -> (equal, out)`. All parts must return the same `equal`, by means of
+        `all_parts`, `mean_of_parts` or `sum_of_parts`; `out` has the rows of the part.
+      rows: array or tree of arrays; their numbers of rows may differ, and each is split.
+      *shared: arrays that each device receives completely.
+
+    Returns:
+      `equal`, and `out` of all parts, concatenated.
+    """
+    parts = num_parts(*(x.shape[0] for x in jax.tree.leaves(rows)))
+    if parts == 1:
+        return fn(rows, *shared)
+    split = jax.tree.map(lambda x: x.reshape(parts, x.shape[0] // parts, *x.shape[1:]), rows)
+    equal, out = _on_devices(fn, parts, split, shared)
+    return equal, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), out)
+
+
+def num_parts(*num_rows: int) -> int:
+    """Number of parts in `on_parts` of arrays with these numbers of rows.
+
+    It is the largest number that divides all of them and the number of devices. With several hosts
+    it is the number of devices, or 1: then each host computes the whole result by itself.
+    """
+    parts = math.gcd(*num_rows, jax.device_count())
+    return 1 if parts < jax.device_count() and jax.process_count() > 1 else parts
+
+
 def mean_over_devices(fn: Callable[..., Any], rows: Any, *shared: Any) -> Any:
     """Averages `fn` over equal parts of the rows, one part on each device.
 
@@ -102,21 +137,10 @@ def mean_over_devices(fn: Callable[..., Any], rows: Any, *shared: Any) -> Any:
 
     Args:
       fn: `(row_part, *shared) -> tree of means over the part's rows`.
-      rows: array or tree of arrays with n leading rows. The number of devices used is the largest
-        that divides both n and the number of devices. With several hosts it is all devices, or,
-        if their number does not divide n, each host computes the whole result by itself.
+      rows: array or tree of arrays with n leading rows, split as in `on_parts`.
       *shared: arrays that each device receives completely.
     """
-    n = jax.tree.leaves(rows)[0].shape[0]
-    devices = math.gcd(n, jax.device_count())
-    if devices == 1 or (devices < jax.device_count() and jax.process_count() > 1):
-        return fn(rows, *shared)
-
-    def mean(part, *shared):
-        return lax.pmean(fn(part, *shared), "devices")
-
-    parts = jax.tree.map(lambda x: x.reshape(devices, n // devices, *x.shape[1:]), rows)
-    return _on_devices(mean, devices, parts, shared, replicated=True)
+    return on_parts(lambda *args: (mean_of_parts(fn(*args)), ()), rows, *shared)[0]
 
 
 def value_and_gradient(loss: Callable[..., Any], parameters: Any, rows: Any, *shared: Any) -> Any:
@@ -139,33 +163,46 @@ def value_and_gradient(loss: Callable[..., Any], parameters: Any, rows: Any, *sh
 
 
 def all_parts(x: Any) -> Any:
-    """All rows of a batch, from the part on one device; for functions of `mean_over_devices`."""
+    """All rows of a batch, from the part on one device; for functions of `on_parts`."""
+    return _collective(partial(lax.all_gather, tiled=True), x)
+
+
+def mean_of_parts(x: Any) -> Any:
+    """The mean of the values that all parts have; for functions of `on_parts`."""
+    return _collective(lax.pmean, x)
+
+
+def sum_of_parts(x: Any) -> Any:
+    """The sum of the values that all parts have; for functions of `on_parts`."""
+    return _collective(lax.psum, x)
+
+
+def _collective(operation: Callable[[Any, str], Any], x: Any) -> Any:
     try:
-        return lax.all_gather(x, "devices", tiled=True)
+        return operation(x, "devices")
     except NameError:  # one device has all rows, and there is no mapped axis
         return x
 
 
 def _on_devices(
-    part: Callable, devices: int, inputs: Any, shared: tuple, *, replicated: bool
-) -> Any:
-    """Calls `part(row, *shared)` on each device with its row of `inputs`.
+    part: Callable[..., tuple[Any, Any]], devices: int, inputs: Any, shared: tuple
+) -> tuple[Any, Any]:
+    """Calls `part(row, *shared) -> (equal, out)` on each device with its row of `inputs`.
 
-    The mapped axis is named "devices". Results of the devices are stacked, or, if `replicated`,
-    equal on all devices and returned once. Several hosts use all devices.
+    The mapped axis is named "devices". `equal` must be the same on all devices and is returned
+    once, `out` is stacked. Several hosts use all devices.
     """
     chosen = jax.devices()[:devices]
     if jax.process_count() == 1:
         in_axes = (0, *(None for _ in shared))
-        mapped = jax.pmap(part, axis_name="devices", in_axes=in_axes, devices=chosen)
-        out = mapped(inputs, *shared)
-        return jax.tree.map(lambda x: x[0], out) if replicated else out
+        axes = {"axis_name": "devices", "in_axes": in_axes, "out_axes": (None, 0)}
+        return jax.pmap(part, devices=chosen, **axes)(inputs, *shared)
 
     # pmap would leave on each host the results of its own devices only. With shard_map and
     # all_gather each host receives all results and continues as if it were the only one.
     def gathered(inputs, *shared):
-        out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
-        return out if replicated else jax.tree.map(lambda x: lax.all_gather(x, "devices"), out)
+        equal, out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
+        return equal, jax.tree.map(lambda x: lax.all_gather(x, "devices"), out)
 
     sharded, complete = PartitionSpec("devices"), PartitionSpec()
     mapped = jax.shard_map(

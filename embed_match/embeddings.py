@@ -166,7 +166,7 @@ def _glove(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.
     loop = {"num_steps": settings.steps, "chunk": 1}
     state = train.run(glove.step, start, data, settings, **loop, work=work, part=part)
     epochs = settings.steps * settings.epochs_per_step
-    return np.asarray(glove.vectors(state.parameters)), epochs * np.sum(text.corpus.tokens >= 0)
+    return np.asarray(glove.vectors(state)), epochs * np.sum(text.corpus.tokens >= 0)
 
 
 def _lstm(settings, keys, text: Text, work: Workdir, part: str, initial) -> tuple[np.ndarray, int]:

@@ -17,6 +17,7 @@ import scipy.sparse
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from common.parallel import num_parts, on_parts, sum_of_parts
 from common.train import Metrics, State
 
 BLOCK_TOKENS = 1 << 20  # tokens that are counted at once
@@ -37,22 +38,27 @@ class Settings:
 
 
 class Data(NamedTuple):
-    """The positive counts by block of words, padded with weight 0."""
+    """The positive counts by part of the contexts and block of words, padded with weight 0."""
 
-    word: Int[Array, "blocks n"]  # row in the block; row i of block b is word i * blocks + b
-    context: Int[Array, "blocks n"]  # id of the context word
-    log_count: Float[Array, "blocks n"]
-    weight: Float[Array, "blocks n"]  # f(count), equation 9
+    word: Int[Array, "parts blocks n"]  # row in the block; row i of block b is word i * blocks + b
+    context: Int[Array, "parts blocks n"]  # row in the part; row i of part p is i * parts + p
+    log_count: Float[Array, "parts blocks n"]
+    weight: Float[Array, "parts blocks n"]  # f(count), equation 9
     key: Array  # of the order of the blocks
 
 
-class Parameters(NamedTuple):
-    """Vectors and biases of words, arranged in blocks, and of context words."""
+class Table(NamedTuple):
+    """Vectors and biases of words."""
 
-    words: Float[Array, "blocks v d"]
-    contexts: Float[Array, "V d"]
-    word_bias: Float[Array, "blocks v"]
-    context_bias: Float[Array, " V"]
+    vectors: Float[Array, "*n d"]
+    bias: Float[Array, "*n"]
+
+
+class Training(NamedTuple):
+    """Tables of words and of context words, each with its AdaGrad."""
+
+    words: State  # arranged as [blocks, v]
+    contexts: State  # [V]
 
 
 def cooccurrence(
@@ -82,20 +88,26 @@ def cooccurrence(
 
 
 def data(counts: scipy.sparse.csr_array, settings: Settings, key: Array) -> Data:
-    """Divides the counts [V, V] into blocks, with the weights f(x) = min(1, x / x_max)^power."""
+    """Divides the counts [V, V] into blocks, with the weights f(x) = min(1, x / x_max)^power.
+
+    Each device takes the counts of one part of the contexts.
+    """
     found = counts.tocoo()
-    order = np.argsort(found.row % settings.blocks, kind="stable")
+    parts = num_parts(counts.shape[1])
+    group = found.col % parts * settings.blocks + found.row % settings.blocks
+    order = np.argsort(group, kind="stable")
     row, context, count = found.row[order], found.col[order], found.data[order]
-    ends = np.cumsum(np.bincount(row % settings.blocks, minlength=settings.blocks))[:-1]
+    ends = np.cumsum(np.bincount(group, minlength=parts * settings.blocks))[:-1]
 
     def padded(values, dtype):
-        parts = np.split(values, ends)
-        longest = max(map(len, parts))
-        return jnp.asarray([np.pad(part, (0, longest - len(part))) for part in parts], dtype)
+        groups = np.split(values, ends)
+        longest = max(map(len, groups))
+        rows = [np.pad(group, (0, longest - len(group))) for group in groups]
+        return jnp.asarray(np.reshape(rows, (parts, settings.blocks, longest)), dtype)
 
     return Data(
         word=padded(row // settings.blocks, jnp.int32),
-        context=padded(context, jnp.int32),
+        context=padded(context // parts, jnp.int32),
         log_count=padded(np.log(count), jnp.float32),
         weight=padded(np.minimum(1, count / settings.x_max) ** settings.power, jnp.float32),
         key=key,
@@ -107,66 +119,71 @@ def adagrad(settings: Settings) -> optax.GradientTransformation:
     return optax.adagrad(settings.learning_rate, initial_accumulator_value=1.0, eps=0.0)
 
 
-def init(settings: Settings, num_words: int, key: Array) -> State:
+def init(settings: Settings, num_words: int, key: Array) -> Training:
     """Vectors and biases uniform in [-1 / 2d, 1 / 2d], as in the public GloVe code."""
     rows, dim = -(-num_words // settings.blocks), settings.dim
     shapes = (settings.blocks, rows, dim), (num_words, dim), (settings.blocks, rows), (num_words,)
-    drawn = [
+    words, contexts, word_bias, context_bias = (
         jax.random.uniform(key, shape, minval=-0.5, maxval=0.5) / dim
         for key, shape in zip(jax.random.split(key, 4), shapes, strict=True)
-    ]
-    return State.init(Parameters(*drawn), adagrad(settings))
+    )
+    tables = Table(words, word_bias), Table(contexts, context_bias)
+    return Training(*(State.init(table, adagrad(settings)) for table in tables))
 
 
-def vectors(parameters: Parameters) -> Float[Array, "V d"]:
+def vectors(training: Training) -> Float[Array, "V d"]:
     """The embedding: the sum of the two vectors of each word (section 4.2)."""
-    words = parameters.words.swapaxes(0, 1).reshape(-1, parameters.words.shape[-1])
-    return words[: len(parameters.contexts)] + parameters.contexts
+    words, contexts = (state.parameters.vectors for state in training)
+    return words.swapaxes(0, 1).reshape(-1, words.shape[-1])[: len(contexts)] + contexts
 
 
-def loss(block: Parameters, data: Data) -> Float[Array, ""]:
-    """Half of equation 8, summed over one block.
+def loss(words: Table, contexts: Table, counts: Data) -> Float[Array, ""]:
+    """Half of equation 8, summed over one block of words and one part of the contexts.
 
     Args:
-      block: parameters of the words of the block, without the axis `blocks`, and of all contexts.
-      data: counts of the block, likewise.
+      words: of the block, [v].
+      contexts: of the part.
+      counts: of both, without the axes `parts` and `blocks`.
     """
-    products = (block.words @ block.contexts.T)[data.word, data.context]
-    predicted = products + block.word_bias[data.word] + block.context_bias[data.context]
-    return jnp.sum(data.weight * (predicted - data.log_count) ** 2) / 2
+    products = (words.vectors @ contexts.vectors.T)[counts.word, counts.context]
+    predicted = products + words.bias[counts.word] + contexts.bias[counts.context]
+    return jnp.sum(counts.weight * (predicted - counts.log_count) ** 2) / 2
 
 
 def step(
-    state: State, index: Int[Array, ""], data: Data, settings: Settings
-) -> tuple[State, Metrics]:
-    """`epochs_per_step` passes through all blocks, each in a new random order."""
+    state: Training, index: Int[Array, ""], data: Data, settings: Settings
+) -> tuple[Training, Metrics]:
+    """`epochs_per_step` passes through all blocks, each in a new random order.
 
-    def update(state, b):
-        block = select_block(state, b)
-        counts = Data(*(x[b] for x in data[:4]), data.key)
-        value, gradient = jax.value_and_grad(loss)(block.parameters, counts)
-        return _replace_block(state, b, block.update(gradient, adagrad(settings))), value
+    The contexts are sharded over the devices, so that an update sends the gradient of a block of
+    words only.
+    """
+    parts = len(data.word)
+
+    def train_part(rows, words, order):
+        contexts, counts = jax.tree.map(lambda x: x[0], rows)
+
+        def update(state, b):
+            block = jax.tree.map(lambda x: x[b], state.words)
+            tables = block.parameters, state.contexts.parameters
+            found = jax.value_and_grad(loss, (0, 1))(*tables, jax.tree.map(lambda x: x[b], counts))
+            value, (gradient, context_gradient) = found
+            value, gradient = sum_of_parts((value, gradient))
+            block = block.update(gradient, adagrad(settings))
+            words = jax.tree.map(lambda old, new: old.at[b].set(new), state.words, block)
+            contexts = state.contexts.update(context_gradient, adagrad(settings))
+            return Training(words, contexts), value
+
+        (words, contexts), values = lax.scan(update, Training(words, contexts), order)
+        return (words, values), jax.tree.map(lambda x: x[None], contexts)
 
     keys = jax.random.split(jax.random.fold_in(data.key, index), settings.epochs_per_step)
     order = jax.vmap(lambda key: jax.random.permutation(key, settings.blocks))(keys).ravel()
-    state, values = lax.scan(update, state, order)
-    return state, {"loss": values.sum() / settings.epochs_per_step / data.weight.sum()}
-
-
-def select_block(state: State, b: Int[Array, ""]) -> State:
-    """The part of block b of the parameters and of AdaGrad's sums of squares; all contexts."""
-    return _map(lambda x: x._replace(words=x.words[b], word_bias=x.word_bias[b]), state)
-
-
-def _replace_block(state: State, b: Int[Array, ""], block: State) -> State:
-    """The inverse of `select_block`."""
-
-    def replace(old, new):
-        words, bias = old.words.at[b].set(new.words), old.word_bias.at[b].set(new.word_bias)
-        return new._replace(words=words, word_bias=bias)
-
-    return _map(replace, state, block)
-
-
-def _map(change, *states):
-    return jax.tree.map(change, *states, is_leaf=lambda x: isinstance(x, Parameters))
+    contexts = jax.tree.map(
+        lambda x: x.reshape(-1, parts, *x.shape[1:]).swapaxes(0, 1), state.contexts
+    )
+    rows = contexts, data._replace(key=None)
+    (words, values), contexts = on_parts(train_part, rows, state.words, order)
+    contexts = jax.tree.map(lambda x: x.swapaxes(0, 1).reshape(-1, *x.shape[2:]), contexts)
+    metrics = {"loss": values.sum() / settings.epochs_per_step / data.weight.sum()}
+    return Training(words, contexts), metrics

@@ -6,15 +6,13 @@ import hypothesis
 import pytest
 
 from common import train
+from tests import xla_flags
 
 hypothesis.settings.register_profile("any_speed", deadline=None)
 hypothesis.settings.load_profile("any_speed")
-# Tests mostly compile: with simpler code by XLA and LLVM that takes a third of the time.
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0"
-    " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
-)
+os.environ.setdefault("XLA_FLAGS", xla_flags.FLAGS)
+# Several devices are simulated in processes of their own, whose warnings pytest does not see.
+os.environ.setdefault("PYTHONWARNINGS", "error::DeprecationWarning:common.parallel")
 
 
 @pytest.fixture

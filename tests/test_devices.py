@@ -16,9 +16,9 @@ import common
 from anchor_opt import head, vit
 from common.settings import settings
 from configs.lpl import nli as nli_config
-from embed_match import lstm
+from embed_match import glove, lstm
 from lpl import loss, nli
-from wasserstein_embed import cloud, siamese, word_embed
+from wasserstein_embed import cloud, metric_embed, siamese, word_embed
 
 rng, key = np.random.default_rng(0), jax.random.key(0)
 images, labels = rng.integers(0, 256, (30, 16, 16, 1), dtype=np.uint8), np.arange(30) % 3
@@ -59,6 +59,22 @@ chosen = head.Settings(form="published", width=6, num_classes=3,
     training=head.Training(epochs=3, batch_size=16, learning_rate=1e-2))
 run("head", head.epoch, head.init(chosen, 0), head.Data(x, labels, key), chosen)
 
+first, second = np.triu_indices(16, 1)
+pairs = metric_embed.Data(jnp.asarray(first), jnp.asarray(second), jnp.asarray(second - first) / 4)
+vectors = metric_embed.Settings(geometry="hyperbolic", shape=(2,), init_range=(-0.5, 0.5), steps=30,
+    learning_rate=0.01)
+transport = dataclasses.replace(vectors, geometry="wasserstein", shape=(3, 2), epsilon=(0.5, 0.1),
+    iterations=3)
+for name, given in (("vectors", vectors), ("transport", transport), ("divergence",
+        dataclasses.replace(transport, debiased=True, warm_start=True))):
+    state = metric_embed.init(given, jax.random.split(key, 1), 16)
+    run(name, metric_embed.step, state, pairs, given)
+
+chosen = glove.Settings(dim=6, window=2, x_max=10.0, power=0.75, learning_rate=0.1, blocks=3,
+    epochs_per_step=2, steps=2)
+data = glove.data(glove.cooccurrence(np.asarray(texts), 8, 2), chosen, key)
+run("glove", glove.step, glove.init(chosen, 8, key), data, chosen)
+
 chosen = lstm.Settings(unit_norm=True, max_length=4, hidden_size=8, batch_size=16,
     updates_per_step=2, steps=3, learning_rate=0.02)
 data = lstm.Data(texts.reshape(15, 4), labels[:15] % 2, key)
@@ -89,7 +105,7 @@ def test_trainings_on_eight_devices_have_the_losses_of_one(tmp_path):
     exec(TRAININGS, names)
     assert jax.device_count() == 1 and process.wait() == 0
     eight = np.load(path)
-    assert set(eight) == set(names["curves"]) and len(eight) == 14
+    assert set(eight) == set(names["curves"]) and len(eight) == 22
     for name, curve in names["curves"].items():
         assert np.isfinite(curve).all()
         np.testing.assert_allclose(curve, eight[name], rtol=1e-4, atol=1e-6, err_msg=name)

@@ -27,7 +27,7 @@ from jaxtyping import Array, Float, Int
 from common import ot
 from common.errors import UserError
 from common.ot import Potentials
-from common.parallel import map_rows
+from common.parallel import all_parts, map_rows
 
 BLOCK_ENTRIES = 1 << 17  # entries of the plans that are computed together; they fit in the cache
 
@@ -98,8 +98,18 @@ def continued_distances(
     second: Int[Array, " b"],
     distance: Distance,
     start: WarmStart | None,
+    part: Int[Array, " s"] | None = None,
 ) -> tuple[Float[Array, " b"], WarmStart]:
     """`pair_distances` whose iterations begin from the potentials of an earlier call, if any.
+
+    Args:
+      clouds: the objects.
+      first: first object of each pair.
+      second: second object of each pair.
+      distance: how they are compared.
+      start: potentials of an earlier call.
+      part: consecutive objects whose transport to themselves this device solves, in a function of
+        `common.parallel.on_parts`; all devices together solve all. Without it, all objects.
 
     Returns:
       The distances, and the potentials from which a later call can continue.
@@ -108,7 +118,12 @@ def continued_distances(
     x, y = _rows(clouds, first), _rows(clouds, second)
     values, pairs = _by_blocks((x, y), distance, pairs)
     if distance.value == "sinkhorn_divergence":
-        own, selves = _by_blocks((clouds,), distance, selves)
+        if part is None:
+            own, selves = _by_blocks((clouds,), distance, selves)
+        else:
+            mine = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, part[0], len(part)), clouds)
+            own, selves = _by_blocks((mine,), distance, selves)
+            own = all_parts(own)
         values -= (own[first] + own[second]) / 2
     return values, WarmStart(pairs, selves)
 

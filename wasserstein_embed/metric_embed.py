@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from common.errors import UserError
 from common.ot import safe_sqrt
+from common.parallel import mean_of_parts, on_parts
 from common.train import Metrics
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance, WarmStart, euclidean
@@ -113,21 +114,26 @@ VECTOR_DISTANCES = {
 }
 
 
+class Rows(NamedTuple):
+    """What a step splits between the devices."""
+
+    pairs: Data
+    objects: Int[Array, " n"]  # whose transport to themselves is solved
+    warm_start: WarmStart | None
+
+
 def pair_distances(
-    x: Float[Array, "n ..."],
-    first: Int[Array, " b"],
-    second: Int[Array, " b"],
-    start: WarmStart | None,
-    epsilon: Float[Array, ""] | float,
-    settings: Settings,
+    x: Float[Array, "n ..."], rows: Rows, epsilon: Float[Array, ""] | float, settings: Settings
 ) -> tuple[Float[Array, " b"], WarmStart | None]:
     """Distances of pairs of embedded objects as in training, and the next warm start."""
+    first, second = rows.pairs.first, rows.pairs.second
     if settings.geometry != "wasserstein":
-        return VECTOR_DISTANCES[settings.geometry](x[first], x[second]), start
+        return VECTOR_DISTANCES[settings.geometry](x[first], x[second]), rows.warm_start
     distance = settings.distance(epsilon, settings.iterations, settings.implicit)
-    if start is None:
-        return cloud.pair_distances(Clouds(x), first, second, distance), None
-    return cloud.continued_distances(Clouds(x), first, second, distance, start)
+    embedded, start = cloud.continued_distances(
+        Clouds(x), first, second, distance, rows.warm_start, rows.objects
+    )
+    return embedded, start if settings.warm_start else None
 
 
 def distortion(
@@ -158,30 +164,37 @@ def step(
     """`UPDATES_PER_STEP` steps of Adam on the distortion, for `common.train.run`.
 
     No distance involves two graphs, and Adam is invariant to a factor of the loss, so training
-    several graphs together equals training each alone.
+    several graphs together equals training each alone. The pairs and their potentials are sharded
+    over the devices, which send each other the gradient only.
     """
     first_epsilon, last_epsilon = settings.epsilon
 
-    def update(state, count):
-        progress = jnp.minimum(1.0, count / settings.steps)
-        epsilon = first_epsilon * (last_epsilon / first_epsilon) ** progress
+    def train_part(rows, x, optimiser, counts):
+        def update(state, count):
+            progress = jnp.minimum(1.0, count / settings.steps)
+            epsilon = first_epsilon * (last_epsilon / first_epsilon) ** progress
+            current = rows._replace(warm_start=state.warm_start)
 
-        def loss(x):
-            embedded, start = pair_distances(
-                x, data.first, data.second, state.warm_start, epsilon, settings
-            )
-            return distortion(embedded, data.distance), start
+            def loss(x):
+                embedded, start = pair_distances(x, current, epsilon, settings)
+                return distortion(embedded, rows.pairs.distance), start
 
-        (value, start), gradient = jax.value_and_grad(loss, has_aux=True)(state.x)
-        change, optimiser = _optimiser(settings).update(gradient, state.optimiser)
-        x = optax.apply_updates(state.x, change)
-        if settings.geometry == "hyperbolic":
-            x = _project_into_ball(x)
-        return State(x, optimiser, start), value
+            (value, start), gradient = jax.value_and_grad(loss, has_aux=True)(state.x)
+            value, gradient = mean_of_parts((value, gradient))
+            change, optimiser = _optimiser(settings).update(gradient, state.optimiser)
+            x = optax.apply_updates(state.x, change)
+            if settings.geometry == "hyperbolic":
+                x = _project_into_ball(x)
+            return State(x, optimiser, start), value
 
+        state, values = lax.scan(update, State(x, optimiser, rows.warm_start), counts)
+        return (state.x, state.optimiser, values.mean()), state.warm_start
+
+    rows = Rows(data, jnp.arange(len(state.x)), state.warm_start)
     counts = UPDATES_PER_STEP * index + jnp.arange(UPDATES_PER_STEP)
-    state, values = lax.scan(update, state, counts)
-    return state, {"distortion": values.mean()}
+    found, start = on_parts(train_part, rows, state.x, state.optimiser, counts)
+    x, optimiser, value = found
+    return State(x, optimiser, start), {"distortion": value}
 
 
 def _project_into_ball(x):

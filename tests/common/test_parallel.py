@@ -151,9 +151,16 @@ def numbers():
     x, y = (jnp.asarray(rng.normal(size=(n, 12)), jnp.float32) for n in (101, 87))
     found = ot.match(x, y, 0.05, iterations=3)
     mean = jax.jit(lambda x: parallel.mean_over_devices(lambda x: (x**2).mean(0), x))
+    def collected(rows, scale):
+        x, y = rows
+        sums = parallel.sum_of_parts(x.sum(0)), parallel.mean_of_parts(x.mean(0))
+        return jnp.concatenate([*sums, parallel.all_parts(y).ravel()]), scale * x
+
+    equal, scaled = jax.jit(lambda *rows: parallel.on_parts(collected, rows, 2))(x[:100], y[:10])
     # 101 rows are not a multiple of two hosts.
     nearest = retrieval.top_k(x, y[found.to_x % 87], 5)[1]
-    return {"v": found.v, "nearest": nearest, "mean": mean(x[:100]), "uneven": mean(x)}
+    return {"v": found.v, "nearest": nearest, "mean": mean(x[:100]), "uneven": mean(x),
+        "equal": equal, "scaled": scaled}
 """
 A_HOST = """
 import sys, jax, numpy as np

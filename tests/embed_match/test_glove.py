@@ -31,20 +31,20 @@ def test_the_losses_of_all_blocks_sum_to_equation_8():
     settings = dataclasses.replace(SETTINGS, dim=4, blocks=2, x_max=1.5)
     data = glove.data(counts, settings, jax.random.key(0))
     state = glove.init(settings, 3, jax.random.key(1))
-    x = state.parameters
+    blocks, contexts = (jax.device_get(part.parameters) for part in state)
     total = 0.0
     for b in range(2):
-        block = glove.Data(*(np.asarray(values)[b] for values in data[:4]), data.key)
-        total += glove.loss(glove.select_block(state, b).parameters, block)
-    words = np.asarray(x.words).swapaxes(0, 1).reshape(-1, 4)[:3]
-    bias = np.asarray(x.word_bias).T.ravel()[:3]
+        one = glove.Data(*(np.asarray(values)[0, b] for values in data[:4]), data.key)
+        total += glove.loss(jax.tree.map(lambda x: x[b], blocks), contexts, one)  # noqa: B023
+    words = blocks.vectors.swapaxes(0, 1).reshape(-1, 4)[:3]
+    bias = blocks.bias.T.ravel()[:3]
     dense = counts.toarray()
     positive = dense > 0
-    predicted = words @ np.asarray(x.contexts).T + bias[:, None] + np.asarray(x.context_bias)
+    predicted = words @ contexts.vectors.T + bias[:, None] + contexts.bias
     error = (predicted - np.log(np.where(positive, dense, 1))) ** 2
     weight = np.minimum(1, dense / 1.5) ** 0.75
     np.testing.assert_allclose(total, np.sum(weight * error * positive) / 2, rtol=1e-5)
-    np.testing.assert_allclose(glove.vectors(x), words + np.asarray(x.contexts), rtol=1e-5)
+    np.testing.assert_allclose(glove.vectors(state), words + contexts.vectors, rtol=1e-5)
 
 
 def test_training_brings_words_of_one_topic_together():
@@ -57,4 +57,4 @@ def test_training_brings_words_of_one_topic_together():
         state, metrics = step(state, jnp.int32(index), data, SETTINGS)
         losses.append(float(metrics["loss"]))
     assert losses[-1] < 0.1 * losses[0]
-    assert topics.are_separated(np.asarray(glove.vectors(state.parameters)))
+    assert topics.are_separated(np.asarray(glove.vectors(state)))

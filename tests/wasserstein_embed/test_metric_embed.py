@@ -9,7 +9,7 @@ from scipy.stats import entropy
 
 from wasserstein_embed import metric_embed
 from wasserstein_embed.cloud import WarmStart
-from wasserstein_embed.metric_embed import Data, Settings
+from wasserstein_embed.metric_embed import Data, Rows, Settings
 
 RNG = np.random.default_rng(0)
 TRAINING = {"init_range": (0.0, 1.0), "steps": 3, "learning_rate": 0.1}
@@ -77,7 +77,8 @@ def test_a_path_on_a_line_has_no_distortion():
     x = jnp.repeat(jnp.stack([line, jnp.zeros(nodes)], axis=1)[:, None], 4, axis=1)
     settings = Settings(geometry="wasserstein", shape=(4, 2), debiased=True, **TRAINING)
     for start in (None, WarmStart.zeros(len(data.distance), nodes, 4)):
-        found, _ = metric_embed.pair_distances(x, data.first, data.second, start, 0.1, settings)
+        rows = Rows(data, jnp.arange(nodes), start)
+        found, _ = metric_embed.pair_distances(x, rows, 0.1, settings)
         assert metric_embed.distortion(found, data.distance) < 1e-4
 
 
