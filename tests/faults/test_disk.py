@@ -22,7 +22,7 @@ from common.data import array_cache, builders
 from common.errors import UserError
 from common.workdir import Workdir, read_arrays, replacing, write_arrays, write_json
 from tests.faults.killed_run import step
-from tests.faults.test_damage import TinyRows
+from tests.faults.readers import TinyRows
 
 
 @contextlib.contextmanager
