@@ -273,7 +273,7 @@ def _run(folder: Path) -> object:
         write_arrays(folder / "a.npz", {"x": TABLE})
         return [0.25]
 
-    options = {"num_steps": 4, "chunk": 2, "work": work, "part": "fit"}
+    options = {"num_steps": 4, "chunk": 2, "work": work, "part": "fit", "progress": False}
     try:
         part = work.part("a", compute, "a.npz")
         table = read_arrays(folder / "a.npz")["x"]
@@ -303,7 +303,12 @@ def _bfloat16() -> bytes:
 
 def _checkpoint(layout: str) -> Reader:
     content = (Path(__file__).parents[1] / "fixtures" / f"torch_{layout}.pt").read_bytes()
-    return Reader({"a.pt": content}, lambda p: torch_file.read((p / "a.pt").read_bytes(), "a.pt"))
+
+    def read(folder):
+        path = folder / "a.pt"  # in use the content comes from a package, where it is never missing
+        return torch_file.read(path.read_bytes() if path.exists() else b"", "a.pt")
+
+    return Reader({"a.pt": content}, read)
 
 
 def readers() -> dict[str, Reader]:
