@@ -117,6 +117,11 @@ def test_a_file_that_cannot_be_replaced_is_kept(tmp_path, monkeypatch, failure, 
 def test_cache_and_alignment_files_that_do_not_fit_are_user_errors(tmp_path):
     with file_limit(50), pytest.raises(UserError, match=r"File too large.*ISTHMUS_CACHE"):
         array_cache.load_or_compute(tmp_path, "name", 1, lambda: {"a": np.ones(99)})
+    options = {"shard_size": 2, "progress": None, "unit": "text"}
+    with file_limit(50), pytest.raises(UserError, match=r"File too large.*ISTHMUS_CACHE"):
+        array_cache.load_or_compute_shards(
+            tmp_path, "name", 1, ["a"], lambda shard, bar: np.ones((1, 99)), **options
+        )
     for name in ("x.npz", "x.npy", "x.vec", "x.parquet"):
         with file_limit(50), pytest.raises(UserError, match=rf"{name} \(File too large\)"):
             files.write_blocks(tmp_path / name, iter([(["a", "b"], np.ones((2, 50)))]))
