@@ -217,7 +217,7 @@ def main() -> None:
         )
         print(rows[-1], flush=True)
     rows.append(
-        ("all", count * len(found), *(sum(row[i] for row in rows[2:]) for i in (2, 3)), "", "")
+        ("all", count * len(found), *(sum(row[i] for row in rows[2:]) for i in (2, 3)), "", "", "")
     )
     text = "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
     if options.out:

@@ -8,7 +8,7 @@ results.json must be that of the undisturbed run, except for durations; this is 
 kills are enough. All runs share packages, data sets and compiled programs. What a run computes
 into the cache itself (encodings, encoders, embeddings) each workdir computes for itself.
 
-A moment is drawn uniformly from the time after the process has taken the workdir, up to 40% of what
+A moment is drawn uniformly from the time after the process has taken the workdir, up to 60% of what
 the undisturbed run took, which also compiled its programs. Each kill is a line of kills.jsonl in
 the folder, with what had been done before; the script continues from there when it is started
 again. README.md has a record.
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 SHARED = ("packages", "programs", "tfds")  # folders of the cache
 DURATIONS = ("ot_seconds", "ot_entropic_seconds")  # metrics that no two runs have in common
 PHASES = ("before any checkpoint", "in a training", "between parts", "after all parts")
-FRACTION = 0.4  # of the undisturbed run's time: without compilation
+FRACTION = 0.6  # of the undisturbed run's time: without compilation
 
 
 def start(config: Path, workdir: Path) -> subprocess.Popen:

@@ -1,12 +1,19 @@
 """A damaged or hostile input file is read, or refused by one sentence; it is never executed."""
 
+import contextlib
 import io
+import pickle
 import random
+import warnings
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 
+from common.data import vector_files
 from common.errors import UserError
 from tests.faults.fuzz import check, damaged, prepared, without_network
 from tests.faults.readers import packed, write
@@ -58,3 +65,23 @@ def test_pickles_are_refused_and_never_executed(all_readers, tmp_path):
                 with pytest.raises(UserError):
                     reader.read(folder)
     assert tried > 15 and not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "write_columns"),
+    [(".parquet", pa.parquet.write_table), (".feather", pa.feather.write_feather)],
+)
+def test_the_pickled_type_of_a_column_is_never_executed(suffix, write_columns, tmp_path):
+    """The extension types that pyarrow before 14.0.1 has unpickled (CVE-2023-47248)."""
+    mark, path = tmp_path / "mark", tmp_path / f"a{suffix}"
+    pickled = pickle.dumps(Payload(mark))
+    named = {b"extension:name": b"arrow.py_extension_type", b"extension:metadata": pickled}
+    fields = []
+    for name, kind in (("vectors", pa.list_(pa.float32(), 2)), ("words", pa.string())):
+        extension = {b"ARROW:" + key: value for key, value in named.items()}
+        fields.append(pa.field(name, kind, metadata=extension))
+    lists = pa.FixedSizeListArray.from_arrays(np.ones(4, np.float32), 2)
+    write_columns(pa.table([lists, ["a", "b"]], schema=pa.schema(fields)), path)
+    with warnings.catch_warnings(action="ignore"), contextlib.suppress(UserError):
+        vector_files.read(path)
+    assert not mark.exists()
