@@ -62,6 +62,7 @@ def failure(monkeypatch, capsys, all_checkpoints):
         monkeypatch.setattr(logging.getLogger(), "handlers", [])
         handler = absl_logging.get_absl_handler().python_handler
         monkeypatch.setattr(handler, "stream", sys.stderr)
+        monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)  # without pytest's
         with flagsaver.flagsaver(), pytest.raises(SystemExit) as left:
             cli.run(lambda argv: main())
         lines = capsys.readouterr().err.replace("\r", "\n").splitlines()
@@ -100,6 +101,21 @@ def test_a_full_disk(undisturbed, tmp_path, failure, size, file):
     experiment(tmp_path)
     for name in ("results.json", "parts/fit.json"):
         assert (tmp_path / name).read_bytes() == (undisturbed / name).read_bytes()
+
+
+def count(state, index, data, settings):
+    """A step of a state of several arrays."""
+    return [array + 1 for array in state], {"first": state[0].mean()}
+
+
+def test_a_checkpoint_of_several_arrays_that_do_not_fit_is_one_sentence(tmp_path, failure):
+    def fail():
+        state = [jnp.full((40, 40), i) for i in range(20)]
+        options = {"num_steps": 1, "chunk": 1, "work": Workdir(tmp_path, {}), "part": "fit"}
+        train.run(count, state, 0, 0, **options)
+
+    with file_limit(2_000):
+        assert "checkpoints/fit/1 (File too large)" in failure(fail)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES])
