@@ -221,7 +221,7 @@ def encode(
             rows = order[start : start + batch_size]
             lengths = np.ones(batch_size, np.int32)
             lengths[: len(rows)] = [len(ids[r]) for r in rows]
-            tokens = np.zeros((batch_size, _padded(lengths.max())), np.int32)
+            tokens = np.zeros((batch_size, _padded(lengths.max())), np.uint32)  # as are token ids
             for slot, row in enumerate(rows):
                 tokens[slot, : len(ids[row])] = ids[row]
             if tokens.max() >= model.words.num_embeddings:  # indexing would give NaN
@@ -229,7 +229,8 @@ def encode(
                     f"tokenizer.json has a token id {tokens.max()}, model.safetensors "
                     f"{model.words.num_embeddings} token vectors: take both from one model."
                 )
-            out[rows] = _step(graph, state, tokens, lengths, encoder.pooling)[: len(rows)]
+            found = _step(graph, state, tokens.astype(np.int32), lengths, encoder.pooling)
+            out[rows] = found[: len(rows)]
             if bar is not None:
                 bar.update(len(rows))
     return out

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import jax
 from absl import app, flags, logging
@@ -22,7 +23,7 @@ Experiment = Callable[[ConfigDict, Workdir, Path], str]
 # Errors of a full or write-protected disk; readers of files raise a UserError instead.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 # Libraries that log each of their steps at the level INFO, at which runs log their progress.
-VERBOSE = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record)[/\\]")
+VERBOSE = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record|asyncio)[/\\]")
 
 
 def launch(module: str) -> None:
@@ -80,6 +81,7 @@ def run(main: Callable[[list[str]], None]) -> None:
         logging.set_verbosity(logging.INFO)
         logging.use_absl_handler()
         logging.get_absl_handler().addFilter(_worth_showing)
+        sys.unraisablehook = _show_unraisable
         _keep_compiled_programs()
         try:
             main(argv)
@@ -118,6 +120,16 @@ def _worth_showing(record: py_logging.LogRecord) -> bool:
     """
     steps = record.levelno <= py_logging.INFO or record.exc_info
     return not (steps and VERBOSE.search(record.pathname))
+
+
+def _show_unraisable(unraisable: Any) -> None:
+    """As Python does, except for arrays of a checkpoint that end after another one has failed.
+
+    The failure is raised, and closes the event loop, to which the threads of the others then report
+    in vain, each by a traceback.
+    """
+    if str(unraisable.exc_value) != "Event loop is closed":
+        sys.__unraisablehook__(unraisable)
 
 
 def _parse(argv: list[str]) -> list[str]:

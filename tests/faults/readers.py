@@ -1,33 +1,67 @@
 """Every reader of files that come from outside, with valid files for it to read."""
 
+import dataclasses
 import gzip
 import hashlib
 import io
 import struct
+import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
+import jax
+import jax.numpy as jnp
+import msgpack
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import safetensors.numpy
+import tensorflow_datasets as tfds
 
-from common import alignment
+from common import alignment, train
 from common.data import (
+    array_cache,
+    builders,
+    finnish,
+    freedict,
     images,
     labelled_vectors,
     packages,
     text_files,
     torch_file,
     vector_files,
+    word_frequency,
+    word_vectors,
 )
+from common.workdir import Workdir, read_arrays, write_arrays
+from tests.faults.killed_run import step
 from tests.samples import bert_files
 
 WORDS = ["the", "of", "café", "New York", "\u00a0", "1", "-2", "naïve", "x" * 40]
 TABLE = np.random.default_rng(0).normal(size=(len(WORDS), 5)).astype(np.float32)
+
+
+class TinyRows(builders.PackageBuilder):
+    """A data set of a few rows in the form of those that are read from packages."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    builds = 0
+
+    def _source(self):
+        columns = {"row": builders.array_column((), np.int32), "text": builders.TEXTS}
+        return packages.PACKAGES["bbc"], columns
+
+    def _table(self):
+        type(self).builds += 1
+        return {
+            "row": np.arange(9, dtype=np.int32),
+            "text": [f"text {row}" * 500 for row in range(9)],
+        }
 
 
 class Reader(NamedTuple):
@@ -53,13 +87,15 @@ def members(**arrays: np.ndarray) -> dict[str, bytes]:
     return {f"{name}.npy": npy(np.asarray(array)) for name, array in arrays.items()}
 
 
-def packed(name: str, content: bytes | dict[str, bytes]) -> bytes:
+def packed(
+    name: str, content: bytes | dict[str, bytes], compression: int = zipfile.ZIP_STORED
+) -> bytes:
     """The bytes of a file: members zipped (always to the same bytes), .gz files compressed."""
     if isinstance(content, dict):
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             for member, data in content.items():
-                archive.writestr(zipfile.ZipInfo(member), data)
+                archive.writestr(zipfile.ZipInfo(member), data, compression)
         content = buffer.getvalue()
     return gzip.compress(content, 1, mtime=0) if name.endswith(".gz") else content
 
@@ -131,21 +167,148 @@ def _encoded() -> Reader:
     )
 
 
-def _package() -> Reader:
-    content = {"data/a.txt": b"some data"}
-    digest = hashlib.sha256(packed("a.whl", content)).hexdigest()
-    record = packages.Package(
-        filename="none-0-py3-none-any.whl", sha256=digest, licence="none", source="none"
+def _archive(kind: str, files: dict[str, bytes]) -> bytes:
+    """A package file: a wheel, or the tar archive of npm or Debian."""
+    if kind == ".whl":
+        return packed(kind, files)
+    buffer = io.BytesIO()
+    # The lowest preset of xz needs the least memory.
+    options = {"mode": "w:gz"} if kind == ".tgz" else {"mode": "w:xz", "preset": 0}
+    with tarfile.open(fileobj=buffer, **options) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    content = buffer.getvalue()
+    if kind == ".tgz":
+        return content
+    return (
+        b"!<arch>\n"
+        + b"data.tar.xz".ljust(48)
+        + f"{len(content)}".encode().ljust(10)
+        + (b"`\n" + content)
     )
-    return Reader(
-        {"packages/none-0-py3-none-any.whl": content},
-        lambda p: packages.read_member(record, p, "data/a.txt"),
+
+
+def _packages(contents: dict[str, dict[str, bytes]], read: Callable[[Path], object]) -> Reader:
+    """Small packages in the place of pinned ones, by their keys; what is read has to be exact."""
+    files, entries = {}, {}
+    for key, members in contents.items():
+        package = packages.PACKAGES[key]
+        content = _archive(Path(package.filename).suffix, members)
+        files[f"packages/{package.filename}"] = content
+        digest = hashlib.sha256(content).hexdigest()
+        entries[key] = dataclasses.replace(package, sha256=digest)
+
+    def read_small(folder):
+        with mock.patch.dict(packages.PACKAGES, entries):
+            return read(folder)
+
+    return Reader(files, read_small)
+
+
+def _dictionary() -> Reader:
+    text = "house //haʊs// <n>\ntalo\n".encode()
+    index = f"house\tA\t{freedict.DIGITS[len(text)]}\n"
+    words = msgpack.packb([word_frequency.HEADER, ["talo"]])
+    contents = {
+        "freedict_finnish": {
+            f"./{freedict.MEMBER}.dict.dz": gzip.compress(text),
+            f"./{freedict.MEMBER}.index": index.encode(),
+        },
+        "wordfreq": {"wordfreq/data/large_fi.msgpack.gz": gzip.compress(words)},
+    }
+    return _packages(contents, lambda p: exactly([("house", "talo")], freedict.load(p)))
+
+
+def _npm() -> Reader:
+    path = word_vectors.GLOVE100_FILE
+    return _packages(
+        {"glove100": {path: b'{"the":[0.5]}'}},
+        lambda p: exactly(
+            b'{"the":[0.5]}', packages.read_member(packages.PACKAGES["glove100"], p, path)
+        ),
     )
+
+
+def _floret() -> Reader:
+    contents = {"finnish": {finnish.MEMBER: npy(TABLE)}}
+    return _packages(contents, lambda p: exactly(TABLE.tolist(), finnish.load_table(p).tolist()))
+
+
+def exactly(expected: object, found: object) -> object:
+    """Returns what was found, where a checksum makes any damage known."""
+    assert found == expected, f"read {found!r:.200}"
+    return found
+
+
+def _written(read: Callable[[Path], object]) -> Reader:
+    """A reader whose files are what it writes into an empty folder, with checksums."""
+    with tempfile.TemporaryDirectory() as name:
+        first, folder = read(Path(name)), Path(name)
+        files = {
+            str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+    return Reader(files, lambda p: exactly(first, read(p)))
+
+
+def _cached(folder: Path) -> object:
+    """A cached array, and vectors cached in shards."""
+    texts = ["one", "two", "three"]
+    options = {"shard_size": 2, "progress": None, "unit": "text"}
+    vectors = array_cache.load_or_compute_shards(
+        folder, "b", 1, texts, lambda shard, bar: np.ones((len(shard), 4)), **options
+    )
+    found = array_cache.load_or_compute(folder, "a", 1, lambda: {"x": TABLE})["x"]
+    return found.tolist(), vectors.tolist()
+
+
+def _run(folder: Path) -> object:
+    """A finished part of a run with its array, and a training with checkpoints."""
+    work = Workdir(folder, {"a": 1})
+
+    def compute():
+        write_arrays(folder / "a.npz", {"x": TABLE})
+        return [0.25]
+
+    options = {"num_steps": 4, "chunk": 2, "work": work, "part": "fit", "progress": False}
+    try:
+        part = work.part("a", compute, "a.npz")
+        table = read_arrays(folder / "a.npz")["x"]
+        with mock.patch.object(train, "SAVE_SECONDS", 0):  # a checkpoint after each chunk
+            state = train.run(step, jnp.zeros(8), jax.random.key(0), 0, **options)
+        work.close_log("fit")
+    finally:
+        work._lock.close()
+    return part, table.tolist(), state.tolist()
+
+
+def _data_set(folder: Path) -> object:
+    """A small set in the form of those that are built from packages."""
+    table = builders.read_table(TinyRows(cache=folder), folder)
+    return table["row"].tolist(), table["text"]
+
+
+def _arrow_stream(table: pa.Table, file: io.BytesIO) -> None:
+    with pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _bfloat16() -> bytes:
+    arrays = {"vectors": TABLE.astype(jnp.bfloat16), "other": TABLE[:2].astype(np.float16)}
+    return safetensors.numpy.save(arrays)
 
 
 def _checkpoint(layout: str) -> Reader:
     content = (Path(__file__).parents[1] / "fixtures" / f"torch_{layout}.pt").read_bytes()
-    return Reader({"a.pt": content}, lambda p: torch_file.read((p / "a.pt").read_bytes(), "a.pt"))
+
+    def read(folder):
+        path = folder / "a.pt"  # in use the content comes from a package, where it is never missing
+        return torch_file.read(path.read_bytes() if path.exists() else b"", "a.pt")
+
+    return Reader({"a.pt": content}, read)
 
 
 def readers() -> dict[str, Reader]:
@@ -171,7 +334,14 @@ def readers() -> dict[str, Reader]:
         "BERT": _bert(),
         "encoded texts": _encoded(),
         "aligner": Reader({"m.npz": members(**aligner)}, lambda p: alignment.load(p / "m.npz")),
-        "package": _package(),
+        "Arrow stream": _vectors("a.arrow", _columns(_arrow_stream)),
+        "safetensors, bfloat16": _vectors("a.safetensors", _bfloat16()),
+        "npm archive": _npm(),
+        "FreeDict, Debian archive": _dictionary(),
+        "floret, wheel": _floret(),
+        "cached arrays": _written(_cached),
+        "run": _written(_run),
+        "data set": _written(_data_set),
         "PyTorch, zip": _checkpoint("zip"),
         "PyTorch, legacy": _checkpoint("legacy"),
     }

@@ -8,13 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import tensorflow_datasets as tfds
 
 from common import train
 from common.data import array_cache, builders
-from common.data.packages import PACKAGES
 from common.workdir import Workdir, read_arrays, write_arrays
 from tests.faults.killed_run import step
+from tests.faults.readers import TinyRows
 
 
 def cut(content):
@@ -132,24 +131,6 @@ def test_cached_arrays_survive_any_flipped_bit(tmp_path):
         found = array_cache.load_or_compute(tmp_path, "name", 1, lambda: arrays)
         assert found.keys() == arrays.keys(), place
         assert all(np.array_equal(found[name], arrays[name]) for name in arrays), place
-
-
-class TinyRows(builders.PackageBuilder):
-    """A data set of a few rows in the form of those that are read from packages."""
-
-    VERSION = tfds.core.Version("1.0.0")
-    builds = 0
-
-    def _source(self):
-        columns = {"row": builders.array_column((), np.int32), "text": builders.TEXTS}
-        return PACKAGES["bbc"], columns
-
-    def _table(self):
-        type(self).builds += 1
-        return {
-            "row": np.arange(9, dtype=np.int32),
-            "text": [f"text {row}" * 500 for row in range(9)],
-        }
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from common.data import array_cache, builders
 from common.errors import UserError
 from common.workdir import Workdir, read_arrays, replacing, write_arrays, write_json
 from tests.faults.killed_run import step
-from tests.faults.test_damage import TinyRows
+from tests.faults.readers import TinyRows
 
 
 @contextlib.contextmanager
@@ -62,6 +62,7 @@ def failure(monkeypatch, capsys, all_checkpoints):
         monkeypatch.setattr(logging.getLogger(), "handlers", [])
         handler = absl_logging.get_absl_handler().python_handler
         monkeypatch.setattr(handler, "stream", sys.stderr)
+        monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)  # without pytest's
         with flagsaver.flagsaver(), pytest.raises(SystemExit) as left:
             cli.run(lambda argv: main())
         lines = capsys.readouterr().err.replace("\r", "\n").splitlines()
@@ -102,6 +103,21 @@ def test_a_full_disk(undisturbed, tmp_path, failure, size, file):
         assert (tmp_path / name).read_bytes() == (undisturbed / name).read_bytes()
 
 
+def count(state, index, data, settings):
+    """A step of a state of several arrays."""
+    return [array + 1 for array in state], {"first": state[0].mean()}
+
+
+def test_a_checkpoint_of_several_arrays_that_do_not_fit_is_one_sentence(tmp_path, failure):
+    def fail():
+        state = [jnp.full((40, 40), i) for i in range(20)]
+        options = {"num_steps": 1, "chunk": 1, "work": Workdir(tmp_path, {}), "part": "fit"}
+        train.run(count, state, 0, 0, **options)
+
+    with file_limit(2_000):
+        assert "checkpoints/fit/1 (File too large)" in failure(fail)
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES])
 def test_a_file_that_cannot_be_replaced_is_kept(tmp_path, monkeypatch, failure, code):
     def refuse(*_):
@@ -117,6 +133,11 @@ def test_a_file_that_cannot_be_replaced_is_kept(tmp_path, monkeypatch, failure, 
 def test_cache_and_alignment_files_that_do_not_fit_are_user_errors(tmp_path):
     with file_limit(50), pytest.raises(UserError, match=r"File too large.*ISTHMUS_CACHE"):
         array_cache.load_or_compute(tmp_path, "name", 1, lambda: {"a": np.ones(99)})
+    options = {"shard_size": 2, "progress": None, "unit": "text"}
+    with file_limit(50), pytest.raises(UserError, match=r"File too large.*ISTHMUS_CACHE"):
+        array_cache.load_or_compute_shards(
+            tmp_path, "name", 1, ["a"], lambda shard, bar: np.ones((1, 99)), **options
+        )
     for name in ("x.npz", "x.npy", "x.vec", "x.parquet"):
         with file_limit(50), pytest.raises(UserError, match=rf"{name} \(File too large\)"):
             files.write_blocks(tmp_path / name, iter([(["a", "b"], np.ones((2, 50)))]))

@@ -157,6 +157,7 @@ def test_a_folder_is_a_sentence_encoder(folder, tmp_path):
         (lambda folder: reconfigure(folder, type_vocab_size="2"), "has to be a BERT"),
         (lambda folder: set_weight(folder, np.nan), "is not a finite array"),
         (lambda folder: set_token_id(folder, "land", 7), "a token id 7, .* 4 token vectors"),
+        (lambda folder: set_token_id(folder, "land", 1 << 31), "a token id 2147483648, "),
         (lambda folder: reconfigure(folder, model_type="roberta"), "only .* are implemented"),
         (lambda folder: reconfigure(folder, hidden_act="relu"), "only .*'gelu'.* are implemented"),
         (lambda folder: add_settings(folder, pooling={"pooling_mode": "max"}), "only .* mean and"),

