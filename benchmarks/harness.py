@@ -34,6 +34,7 @@ PACKAGES = (
     "scikit-learn",
     "scipy",
     "ott-jax",
+    "graspologic",
 )
 
 

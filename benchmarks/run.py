@@ -30,6 +30,8 @@ BENCHMARKS = (
     "cbow",
     "lle",
     "assignment",
+    "unpaired",
+    "few_pairs",
 )
 ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Benchmarks to run.")
 ROUNDS = flags.DEFINE_integer("rounds", 5, "Timed calls, unless the case sets their number.")
