@@ -6,6 +6,9 @@ window is drawn at random, and the gradient with respect to the mean is added un
 vector of the context. Two changes turn the updates into matrix products: a batch consists of a few
 segments of running text, so that each vector is read and updated once for all windows that contain
 it; and all positions of a batch share their negative samples.
+
+The segments of a batch are split between the devices, each of which has complete tables and
+receives the changes of their rows by the others.
 """
 
 import dataclasses
