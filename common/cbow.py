@@ -6,6 +6,9 @@ window is drawn at random, and the gradient with respect to the mean is added un
 vector of the context. Two changes turn the updates into matrix products: a batch consists of a few
 segments of running text, so that each vector is read and updated once for all windows that contain
 it; and all positions of a batch share their negative samples.
+
+The segments of a batch are split between the devices, each of which has complete tables and
+receives the changes of their rows by the others.
 """
 
 import dataclasses
@@ -15,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from common.data.corpus import Corpus
+from common.parallel import all_parts, mean_over_devices
 from common.train import Metrics, run
 from common.workdir import Workdir
 
@@ -112,21 +116,41 @@ def step(
     state: Parameters, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[Parameters, Metrics]:
     """Trains on one shard of the text, batch by batch; a step of `common.train.run`."""
-    subsample_key, batch_key = jax.random.split(jax.random.fold_in(data.key, index))
-    tokens, count = subsample(data.tokens[index % settings.shards], data.keep_prob, subsample_key)
-    stride = -(-count // settings.segments)
-    batches = -(-stride // settings.segment_length)
-    steps = settings.epochs * settings.shards
+    subsample_key, width_key, noise_key = jax.random.split(jax.random.fold_in(data.key, index), 3)
+    text = data.tokens[index % settings.shards]
+    tokens, count = subsample(text, data.keep_prob, subsample_key)
+    # Draws for as many batches as there would be without subsampling: at once, since drawing a few
+    # numbers in each batch takes a quarter of its time (measured on CPUs).
+    shape = settings.segments, -(-len(text) // settings.segments // settings.segment_length)
+    widths = jax.random.randint(
+        width_key, (*shape, settings.segment_length), 1, settings.window + 1
+    )
+    draws = jax.random.uniform(noise_key, (shape[1], settings.shared_negatives))
+    # Rounding may leave the last entry of the distribution below a draw.
+    last = len(data.noise_cdf) - 1
+    noise = jnp.minimum(jnp.searchsorted(data.noise_cdf, draws), last)
 
-    def update(batch, carry):
-        parameters, sums = carry
-        key = jax.random.fold_in(batch_key, batch)
-        words = segments(tokens, stride, batch, settings)
-        rate = settings.learning_rate * (1 - (index + batch / batches) / steps)
-        parameters, found = sgd_update(parameters, words, data.noise_cdf, rate, key, settings)
-        return parameters, (sums[0] + found[0], sums[1] + found[1])
+    def part(rows, state, tokens, count, noise, index):
+        segment, widths = rows
+        stride = -(-count // settings.segments)
+        batches = -(-stride // settings.segment_length)
+        steps = settings.epochs * settings.shards
 
-    state, (loss, positions) = lax.fori_loop(0, batches, update, (state, (0.0, 0.0)))
+        def update(batch, carry):
+            parameters, sums = carry
+            words = segments(tokens, stride, segment, batch, settings)
+            rate = settings.learning_rate * (1 - (index + batch / batches) / steps)
+            arguments = words, widths[:, batch], noise[batch], rate, settings
+            parameters, found = sgd_update(parameters, *arguments)
+            return parameters, (sums[0] + found[0], sums[1] + found[1])
+
+        state, sums = lax.fori_loop(0, batches, update, (state, (0.0, 0.0)))
+        return state, [total / len(segment) for total in sums]
+
+    rows = jnp.arange(settings.segments), widths
+    # Each device has all parameters, and computes the changes by its own segments of each batch.
+    state, means = mean_over_devices(part, rows, state, tokens, count, noise, index)
+    loss, positions = (settings.segments * mean for mean in means)
     return state, {"positive_loss": loss / jnp.maximum(1, positions), "positions": positions}
 
 
@@ -145,15 +169,19 @@ def subsample(
 
 
 def segments(
-    tokens: Int[Array, " n"], stride: Int[Array, ""], batch: Int[Array, ""], settings: Settings
+    tokens: Int[Array, " n"],
+    stride: Int[Array, ""],
+    segment: Int[Array, " s"],
+    batch: Int[Array, ""],
+    settings: Settings,
 ) -> Int[Array, "s l+2w"]:
-    """The word ids of a batch: `segment_length` positions of each segment, with context.
+    """The word ids of a batch: `segment_length` positions of each chosen segment, with context.
 
     Segment i of the shard starts at position i * stride. Each row has `window` further positions
     at both ends. Positions that belong to the next segment are context only, never predicted:
     word w is encoded there as -2 - w.
     """
-    starts = stride * jnp.arange(settings.segments)[:, None]
+    starts = stride * segment[:, None]
     offset = batch * settings.segment_length
     offset += jnp.arange(settings.segment_length + 2 * settings.window) - settings.window
     words = jnp.take(tokens, starts + offset, mode="fill", fill_value=-1)
@@ -163,9 +191,9 @@ def segments(
 def sgd_update(
     parameters: Parameters,
     words: Int[Array, "s l+2w"],
-    noise_cdf: Float[Array, " V"],
+    widths: Int[Array, "s l"],
+    noise: Int[Array, " K"],
     learning_rate: Float[Array, ""],
-    key: Array,
     settings: Settings,
 ) -> tuple[Parameters, tuple[Float[Array, ""], Float[Array, ""]]]:
     """One step of gradient descent on the sum of the losses of a batch.
@@ -178,29 +206,23 @@ def sgd_update(
     Args:
       parameters: before the update.
       words: as returned by `segments`.
-      noise_cdf: cumulative distribution of the negative samples.
+      widths: the largest distance of a context word of each position.
+      noise: word ids of the negative samples.
       learning_rate: step size at this point of its decay.
-      key: of the window widths and the negative samples.
       settings: all else.
 
     Returns:
       The new parameters, and the sum of -log sigmoid(<h, u_o>) and the number of positions.
     """
-    width_key, noise_key = jax.random.split(key)
     w, length = settings.window, settings.segment_length
     context = jnp.where(words < -1, -2 - words, words)
-    distance = jnp.abs(jnp.arange(length + 2 * w) - w - jnp.arange(length)[:, None])
-    width = jax.random.randint(width_key, (len(words), length, 1), 1, w + 1)
-    near = (distance > 0) & (distance <= width) & (context >= 0)[:, None]
+    distance = jnp.abs(jnp.arange(2 * w + 1) - w)
+    near = (distance > 0) & (distance <= widths[:, :, None]) & (_around(context, w) >= 0)
     count = jnp.sum(near, axis=2)
-    mean_weight = near / jnp.maximum(1, count)[:, :, None]
-    vectors = parameters.inputs[context]
-    h = jnp.einsum("slm,smd->sld", mean_weight, vectors).reshape(-1, settings.dim)
+    h = _window_sum(parameters.inputs[context], near) / jnp.maximum(1, count)[:, :, None]
+    h = h.reshape(-1, settings.dim)
     word = words[:, w : w + length].ravel()
     valid = (word >= 0) & (count.ravel() > 0)
-    draws = jax.random.uniform(noise_key, (settings.shared_negatives,))
-    # Rounding may leave the last entry of the distribution below a draw.
-    noise = jnp.minimum(jnp.searchsorted(noise_cdf, draws), len(noise_cdf) - 1)
     positive, negative = parameters.outputs[word], parameters.outputs[noise]
     # Derivatives of the loss with respect to the logits <h, u_o> (negated) and <h, u_k>.
     score = jnp.sum(h * positive, axis=1)
@@ -210,11 +232,39 @@ def sgd_update(
     counted = valid[:, None] & (noise != word[:, None])
     d_negative = jnp.where(counted, weight * jax.nn.sigmoid(logits), 0.0)
     d_h = d_negative @ negative - d_positive[:, None] * positive
-    d_inputs = jnp.einsum("slm,sld->smd", near.astype(h.dtype), d_h.reshape(*width.shape[:2], -1))
-    inputs = parameters.inputs.at[context].add(-learning_rate * d_inputs)
+    d_h = d_h.reshape(*count.shape, -1)
+    # Entry j of a word is the position j - 2w after it, in whose window it is entry 2w - j.
+    margin = [(0, 0), (2 * w, 2 * w), (0, 0)]
+    length += 2 * w
+    pad = jnp.pad(near, margin)
+    back = jnp.stack([pad[:, j : j + length, 2 * w - j] for j in range(2 * w + 1)], axis=2)
+    d_inputs = _window_sum(jnp.pad(d_h, margin), back)
+    # Rows and their changes by all devices.
+    context, change = all_parts((context, -learning_rate * d_inputs))
+    inputs = parameters.inputs.at[context].add(change)
     # A single scatter: with two of them XLA copies the whole table twice per batch.
     rows = jnp.concatenate([word, noise])
     change = [learning_rate * d_positive[:, None] * h, -learning_rate * d_negative.T @ h]
-    outputs = parameters.outputs.at[rows].add(jnp.concatenate(change))
+    rows, change = all_parts((rows, jnp.concatenate(change)))
+    outputs = parameters.outputs.at[rows].add(change)
     loss = -jnp.sum(jnp.where(valid, jax.nn.log_sigmoid(score), 0))
     return Parameters(inputs, outputs), (loss, jnp.sum(valid, dtype=jnp.float32))
+
+
+def _around(x: Int[Array, "s n"], window: int) -> Int[Array, "s n-2w 2w+1"]:
+    """The entries around each one that has `window` neighbours to either side, and itself."""
+    length = x.shape[1] - 2 * window
+    return jnp.stack([x[:, j : j + length] for j in range(2 * window + 1)], axis=2)
+
+
+def _window_sum(
+    vectors: Float[Array, "s n d"], near: Bool[Array, "s n-2w 2w+1"]
+) -> Float[Array, "s n-2w d"]:
+    """Sums of the chosen vectors of each window.
+
+    Sums of shifted vectors take a third of the time of products with banded matrices (measured on
+    CPUs with a window of 5 in segments of 32 positions).
+    """
+    length = near.shape[1]
+    shifted = (near[:, :, j, None] * vectors[:, j : j + length] for j in range(near.shape[2]))
+    return sum(shifted)

@@ -14,6 +14,8 @@ import dataclasses
 import jax, jax.numpy as jnp, numpy as np
 import common
 from anchor_opt import head, vit
+from common import cbow
+from common.data.corpus import Corpus
 from common.settings import settings
 from configs.lpl import nli as nli_config
 from embed_match import glove, lstm
@@ -80,6 +82,11 @@ chosen = lstm.Settings(unit_norm=True, max_length=4, hidden_size=8, batch_size=1
 data = lstm.Data(texts.reshape(15, 4), labels[:15] % 2, key)
 run("lstm", lstm.step, lstm.init(chosen, x[:8], key), data, chosen)
 
+chosen = cbow.Settings(dim=6, window=2, negatives=3, shared_negatives=5, subsample=1.0, segments=8,
+    segment_length=3, epochs=2, shards=1, learning_rate=0.5)
+data = cbow.data(Corpus(list("abcdefgh"), np.full(8, 1 / 8), np.asarray(texts)), chosen, key)
+run("cbow", cbow.step, cbow.init(chosen, 8, key), data, chosen)
+
 rows = jnp.arange(30)
 near = loss.neighbours(x, rows, 4)
 weights = loss.lle_weights(x, rows, near)
@@ -105,7 +112,7 @@ def test_trainings_on_eight_devices_have_the_losses_of_one(tmp_path):
     exec(TRAININGS, names)
     assert jax.device_count() == 1 and process.wait() == 0
     eight = np.load(path)
-    assert set(eight) == set(names["curves"]) and len(eight) == 22
+    assert set(eight) == set(names["curves"]) and len(eight) == 24
     for name, curve in names["curves"].items():
         assert np.isfinite(curve).all()
         np.testing.assert_allclose(curve, eight[name], rtol=1e-4, atol=1e-6, err_msg=name)

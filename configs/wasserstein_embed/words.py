@@ -50,7 +50,7 @@ def get_config() -> ConfigDict:
     config.cbow.epochs = 5
     config.cbow.segments = 8
     config.cbow.segment_length = 32
-    config.cbow.shared_negatives = 64
+    config.cbow.shared_negatives = 32
     config.cbow.shards = 10
     config.cbow.learning_rate = 0.025
 

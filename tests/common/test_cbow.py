@@ -31,7 +31,7 @@ def test_batches_contain_each_position_once_with_its_context():
     stride = -(-25 // SETTINGS.segments)
     positions = []
     for batch in range(-(-stride // SETTINGS.segment_length)):
-        words = np.asarray(cbow.segments(tokens, stride, batch, SETTINGS))
+        words = np.asarray(cbow.segments(tokens, stride, jnp.arange(3), batch, SETTINGS))
         middle = words[:, 2:-2]
         positions += middle[middle >= 0].tolist()
         # Word i is at position i, so neighbouring positions hold consecutive words.
@@ -65,16 +65,13 @@ def total_loss(h, outputs, targets, noise):
 
 
 def test_the_update_is_gradient_descent_on_the_loss():
-    rng, key = np.random.default_rng(0), jax.random.key(0)
+    rng = np.random.default_rng(0)
     old = cbow.Parameters(*rng.standard_normal((2, 9, 6)).astype(np.float32))
     # Words below -1 belong to the next segment and are context only.
     words = np.array([[0, 1, 2, 3, 4, 5, -1, -1], [8] * 8, [-1, -1, 6, 2, -4, -5, -6, -7]])
-    noise_cdf, rate = np.arange(1, 10, dtype=np.float32) / 9, 0.1
+    widths, noise, rate = rng.integers(1, 3, (3, 4)), rng.integers(0, 9, 5), 0.1
     update = jax.jit(cbow.sgd_update, static_argnames="settings")
-    new, (positive, positions) = update(old, words, noise_cdf, rate, key, SETTINGS)
-    width_key, noise_key = jax.random.split(key)
-    widths = np.asarray(jax.random.randint(width_key, (3, 4, 1), 1, 3))[:, :, 0]
-    noise = np.searchsorted(noise_cdf, jax.random.uniform(noise_key, (5,)))
+    new, (positive, positions) = update(old, words, widths, noise, rate, SETTINGS)
     rows, targets = windows(words, widths)
     h = rows @ old.inputs / rows.sum(axis=1, keepdims=True)
     d_h, d_outputs = jax.grad(total_loss, argnums=(0, 1))(h, old.outputs, targets, noise)
@@ -103,6 +100,7 @@ def test_the_loss_of_a_word_that_is_surely_wrong_is_finite():
     parameters = cbow.Parameters(jnp.full((8, 1), 60.0), jnp.full((8, 1), -1.0))
     words = jnp.asarray([[0, 1, 2, 3]])
     settings = dataclasses.replace(settings, segments=1, segment_length=2)
-    arguments = parameters, words, jnp.arange(1, 9) / 8, 0.1, jax.random.key(0), settings
+    widths, noise = jnp.ones((1, 2), int), jnp.arange(5)
+    arguments = parameters, words, widths, noise, 0.1, settings
     _, (loss, positions) = cbow.sgd_update(*arguments)
     np.testing.assert_allclose(loss / positions, 60.0, rtol=1e-5)
