@@ -119,8 +119,8 @@ def step(
     subsample_key, width_key, noise_key = jax.random.split(jax.random.fold_in(data.key, index), 3)
     text = data.tokens[index % settings.shards]
     tokens, count = subsample(text, data.keep_prob, subsample_key)
-    # Draws for as many batches as there would be without subsampling: at once, since drawing a few
-    # numbers in each batch takes a quarter of its time (measured on CPUs).
+    # Draws for as many batches as there would be without subsampling, at once: a few numbers in
+    # each batch cost more.
     shape = settings.segments, -(-len(text) // settings.segments // settings.segment_length)
     widths = jax.random.randint(
         width_key, (*shape, settings.segment_length), 1, settings.window + 1
@@ -262,8 +262,8 @@ def _window_sum(
 ) -> Float[Array, "s n-2w d"]:
     """Sums of the chosen vectors of each window.
 
-    Sums of shifted vectors take a third of the time of products with banded matrices (measured on
-    CPUs with a window of 5 in segments of 32 positions).
+    Sums of shifted vectors take a third of the time of products with banded matrices (measured by
+    themselves, on a CPU with a window of 5 in segments of 32 positions).
     """
     length = near.shape[1]
     shifted = (near[:, :, j, None] * vectors[:, j : j + length] for j in range(near.shape[2]))

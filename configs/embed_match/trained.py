@@ -39,8 +39,8 @@ def embeddings() -> ConfigDict:
     config.cbow.subsample = 1e-3  # relative frequency above which words are subsampled (word2vec)
     config.cbow.epochs = 5  # word2vec's default
     # Measured: .106 (gensim, which has no batches: .105). 64 segments and 256 negatives: .045 after
-    # two epochs. 64 negatives: .106 in half as much time again, .001 more accurate for sentiment
-    # and within .007 in five similarity sets (three random seeds); 16: .105, .004 less accurate.
+    # two epochs. 64 negatives: .106 in more time, .001 more accurate for sentiment and within
+    # .007 in five similarity sets (three random seeds); 16: .105, .004 less accurate.
     config.cbow.segments = 8  # of running text in a batch
     config.cbow.segment_length = 32  # positions that a batch takes from each segment
     config.cbow.shared_negatives = 32  # negative samples of a batch
