@@ -79,9 +79,9 @@ def write_arrays(path: Path, arrays: Mapping[str, Shaped[ArrayLike, "..."]]) -> 
     np.savez(buffer, **{name: np.asarray(array) for name, array in arrays.items()})
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.comment = b"%08x" % 0
-    content = buffer.getbuffer()
-    content[-8:] = b"%08x" % zlib.crc32(content[:-8])
-    write_atomically(path, content)
+    with buffer.getbuffer() as content:
+        content[-8:] = b"%08x" % zlib.crc32(content[:-8])
+        write_atomically(path, content)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
