@@ -9,9 +9,9 @@ docs/figures/NAME-FIGURE.png. Then `python -m docs.render` writes the pages that
   python -m docs.keep --all --run=runs/record --cores=1 --jobs=2
 
 makes every kept run again by its own command, in a folder below --run, and keeps its results, its
-figures and what it quotes; --jobs runs at a time, each on --cores cores of its own. Runs whose
-record is already of the last commit that changed code are left out, and a killed run resumes: the
-same command goes on where it was stopped.
+figures and what it quotes; --jobs runs at a time, each on --cores cores of its own, and with --name
+only those whose names begin so. Runs whose record is already of the last commit that changed code
+are left out, and a killed run resumes: the same command goes on where it was stopped.
 """
 
 import io
@@ -36,7 +36,7 @@ from common.workdir import write_atomically
 ROOT = Path(__file__).parents[1]
 ALL = flags.DEFINE_bool("all", False, "Make all kept runs again and keep them.")
 RUN = flags.DEFINE_string("run", None, "Folder of the finished run; with --all, of all runs.")
-NAME = flags.DEFINE_string("name", None, "Name under which it is kept: PAPER/NAME.")
+NAME = flags.DEFINE_string("name", None, "PAPER/NAME of the record; with --all, how names begin.")
 COMMAND = flags.DEFINE_string("command", None, "The run's flags without --workdir.")
 CORES = flags.DEFINE_integer("cores", None, "Processor cores that the run had, or each will have.")
 JOBS = flags.DEFINE_integer("jobs", 1, "Number of runs at a time with --all.")
@@ -53,7 +53,7 @@ def main(argv: list[str]) -> None:
     """Reads the folder of a run and writes its record."""
     del argv
     if ALL.value:
-        all_again(Path(RUN.value), CORES.value, JOBS.value)
+        all_again(Path(RUN.value), CORES.value, JOBS.value, NAME.value or "")
         return
     for flag in (NAME, COMMAND):
         if flag.value is None:
@@ -99,13 +99,14 @@ def keep(
         write_atomically(path, compressed(run / f"{figure}.png"))
 
 
-def all_again(folder: Path, cores: int, jobs: int = 1) -> None:
+def all_again(folder: Path, cores: int, jobs: int = 1, prefix: str = "") -> None:
     """Makes every kept run that is of another commit again, and keeps it.
 
     Args:
       folder: of the runs; each has its own folder PAPER/NAME below it.
       cores: processor cores of each run.
       jobs: number of runs at a time.
+      prefix: how the names of the runs begin.
 
     Raises:
       CalledProcessError: a run has failed; the others are kept.
@@ -114,7 +115,11 @@ def all_again(folder: Path, cores: int, jobs: int = 1) -> None:
     names = [
         str(path.relative_to(results).with_suffix("")) for path in sorted(results.glob("*/*.json"))
     ]
-    names = [name for name in names if records.read(results, name).commit != commit]
+    names = [
+        name
+        for name in names
+        if name.startswith(prefix) and records.read(results, name).commit != commit
+    ]
     known = sorted(os.sched_getaffinity(0))
     parts = iter([known[job * cores : (job + 1) * cores] or known for job in range(jobs)])
 

@@ -81,11 +81,11 @@ def test_kept_runs_are_made_again_with_their_figures_and_quotes(tmp_path, monkey
     head = {"finished": "2026-11-22 08:00", "cores": 1, "seconds": 3.0, "failed": [], "config": {}}
     head |= {"command": shlex.join(["python", "-c", RUN.replace("ROW", repr(old))])}
     head |= {"quoted": "## First\n\n| old |"}
-    for name, commit in (("n", "old"), ("done", "new")):
+    for name, commit in (("n", "old"), ("done", "new"), ("other", "old")):
         text = keep.packed(head | {"commit": commit}, [old])
         (tmp_path / f"docs/results/p/{name}.json").write_text(text)
     Image.new("RGB", (2, 2)).save(tmp_path / "docs/figures/p/n-mrr.png")
-    keep.all_again(tmp_path / "runs", cores=2, jobs=2)
+    keep.all_again(tmp_path / "runs", cores=2, jobs=2, prefix="p/n")
     found = records.read(tmp_path / "docs/results", "p/n")
     assert found.rows[0].mean == 0.75 and found.commit == "new" and found.cores == 2
     assert found.quoted == "## First\n\n| new |" and found.seconds is not None
