@@ -42,7 +42,7 @@ def _ours(problem):
     def call():
         with tempfile.TemporaryDirectory() as folder:
             run = Run(methods.Settings(), Workdir(folder, {}), "bench", RANDOM_SEED)
-            return search.run(problem, run).coordinates
+            return search.run(problem, run).coordinates(problem.source, problem.target)
 
     return call
 
