@@ -21,3 +21,4 @@ def test_ours_is_measured_and_scored(name, monkeypatch):
     for row in rows:
         assert row["seconds"] > 0 and row["flops"] > 0
         assert row["scores"] and all(np.isfinite(value) for value in row["scores"].values())
+        assert row["scores"].get("MRR", 1) > 0.9 and row["scores"].get("P@1", 1) > 0.1
