@@ -31,7 +31,10 @@ from tqdm import tqdm
 
 from common import cli, records
 from common.errors import UserError
+from common.records import Record
 from common.workdir import write_atomically
+from docs import render
+from isthmus import PAPERS
 
 ROOT = Path(__file__).parents[1]
 ALL = flags.DEFINE_bool("all", False, "Make all kept runs again and keep them.")
@@ -46,7 +49,7 @@ FIGURES = flags.DEFINE_list("figures", [], "Figures to keep, without .png.")
 QUOTE = flags.DEFINE_string("quote", "", "First words of parts of table.md to quote verbatim.")
 DIGITS = 6  # decimal places of a kept number
 # What a run executes; a commit that changes nothing here changes no result.
-CODE = ("common", "configs", *sorted(path.parent.name for path in ROOT.glob("*/experiments.py")))
+CODE = ("common", "configs", *PAPERS)
 
 
 def main(argv: list[str]) -> None:
@@ -112,14 +115,10 @@ def all_again(folder: Path, cores: int, jobs: int = 1, prefix: str = "") -> None
       CalledProcessError: a run has failed; the others are kept.
     """
     commit, results = _commit(), ROOT / "docs/results"
-    names = [
-        str(path.relative_to(results).with_suffix("")) for path in sorted(results.glob("*/*.json"))
+    chosen = [
+        records.read(results, name) for name in render.names(results) if name.startswith(prefix)
     ]
-    names = [
-        name
-        for name in names
-        if name.startswith(prefix) and records.read(results, name).commit != commit
-    ]
+    stale = [record for record in chosen if record.commit != commit]
     known = sorted(os.sched_getaffinity(0))
     parts = iter([known[job * cores : (job + 1) * cores] or known for job in range(jobs)])
 
@@ -127,16 +126,16 @@ def all_again(folder: Path, cores: int, jobs: int = 1, prefix: str = "") -> None
         """Gives a thread its cores; the processes that it starts inherit them."""
         os.sched_setaffinity(0, next(parts))
 
-    def again(name: str) -> None:
-        _again(name, folder / name, {"commit": commit, "cores": cores})
+    def again(record: Record) -> None:
+        _again(record, folder / record.name, {"commit": commit, "cores": cores})
 
     with ThreadPoolExecutor(jobs, initializer=limit) as pool:
-        list(tqdm(pool.map(again, names), total=len(names), desc="kept runs", unit="run"))
+        list(tqdm(pool.map(again, stale), total=len(stale), desc="kept runs", unit="run"))
 
 
-def _again(name: str, run: Path, made: dict) -> None:
+def _again(record: Record, run: Path, made: dict) -> None:
     """Makes a kept run again in the folder `run`, with a log beside it, and keeps it."""
-    record = records.read(ROOT / "docs/results", name)
+    name = record.name
     _, *words = shlex.split(record.command)
     command = [sys.executable, *words, f"--workdir={run}"]
     resumed, start = run.exists(), time.monotonic()

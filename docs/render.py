@@ -37,9 +37,9 @@ BLOCK = re.compile(r"(<!-- results:(.+?) -->\n).*?(<!-- end -->)", flags=re.S)
 PAGES = ("README.md", "RESULTS.md", "benchmarks/README.md", "docs/results/*.md")
 
 
-def names() -> list[str]:
-    """PAPER/RUN of all kept runs."""
-    return [str(p.relative_to(RESULTS).with_suffix("")) for p in sorted(RESULTS.glob("*/*.json"))]
+def names(results: Path = RESULTS) -> list[str]:
+    """PAPER/RUN of all kept runs in a folder."""
+    return [str(p.relative_to(results).with_suffix("")) for p in sorted(results.glob("*/*.json"))]
 
 
 def page_module(paper: str) -> ModuleType:
