@@ -132,7 +132,7 @@ def cores() -> int:
 
 
 def chip() -> str:
-    """Name of the device that JAX computes on."""
+    """Name of the device that JAX computes on; of several CPU devices also their number."""
     device = jax.devices()[0]
     if device.platform != "cpu":
         return device.device_kind
@@ -140,7 +140,8 @@ def chip() -> str:
         found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     except OSError:
         found = None
-    return f"{found[1].strip() if found else platform.processor()}, {cores()} cores"
+    name = f"{found[1].strip() if found else platform.processor()}, {cores()} cores"
+    return name if jax.device_count() == 1 else f"{name}, {jax.device_count()} devices"
 
 
 def versions() -> dict[str, str]:

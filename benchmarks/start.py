@@ -33,7 +33,6 @@ def measure(arguments: list[str], programs: Path) -> dict:
       UserError: the command fails.
     """
     environment = {"JAX_COMPILATION_CACHE_DIR": str(programs), "JAX_LOG_COMPILES": "1"}
-    environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"  # as without the first variable
     start = time.perf_counter()
     found = subprocess.run(
         [sys.executable, "-m", PROGRAM.value, *arguments],

@@ -7,11 +7,13 @@ vector of the context. Two changes turn the updates into matrix products: a batc
 segments of running text, so that each vector is read and updated once for all windows that contain
 it; and all positions of a batch share their negative samples.
 
-The segments of a batch are split between the devices, each of which has complete tables and
-receives the changes of their rows by the others.
+A batch is too small to be split between devices or cores. Instead several copies of the tables are
+trained side by side, each on its own part of the text, and continue from the sum of their changes
+after some batches. Results do not depend on the number of devices that train the copies.
 """
 
 import dataclasses
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -21,7 +23,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from common.data.corpus import Corpus
-from common.parallel import all_parts, mean_over_devices
+from common.parallel import all_parts, on_parts, sum_of_parts
 from common.train import Metrics, run
 from common.workdir import Workdir
 
@@ -41,6 +43,8 @@ class Settings:
     subsample: float  # relative frequency above which words are subsampled
     segments: int  # segments of running text in a batch
     segment_length: int  # positions that a batch takes from each segment
+    copies: int  # of the tables; as many devices can take part as divide their number
+    copy_batches: int  # batches of each copy before their changes are added
     epochs: int  # passes through the text
     shards: int  # parts of the text; a step of the training loop is one shard
     learning_rate: float  # of SGD on the sum over a batch; decays linearly to zero
@@ -60,6 +64,16 @@ class Parameters(NamedTuple):
 
     inputs: Float[Array, "V d"]
     outputs: Float[Array, "V d"]
+
+
+class Part(NamedTuple):
+    """The part of a shard on which one copy is trained, and the random draws of its batches."""
+
+    tokens: Int[Array, " n"]  # after subsampling
+    stride: Int[Array, ""]  # positions of a segment
+    batches: Int[Array, ""]  # number of batches
+    widths: Int[Array, "b s l"]  # largest distance of a context word of each position
+    noise: Int[Array, "b K"]  # negative samples
 
 
 def train(
@@ -93,7 +107,7 @@ def data(corpus: Corpus, settings: Settings, key: Array) -> Data:
     The probability to keep a word of relative frequency f is min(1, sqrt(t / f) + t / f), where t
     is `settings.subsample`, as in the public word2vec code; the corpus itself is not subsampled.
     """
-    n = -(-len(corpus.tokens) // settings.shards)
+    n = settings.copies * -(-len(corpus.tokens) // (settings.shards * settings.copies))
     padding = n * settings.shards - len(corpus.tokens)
     tokens = np.pad(corpus.tokens, (0, padding), constant_values=-1).reshape(-1, n)
     ratio = settings.subsample / corpus.frequencies
@@ -115,43 +129,59 @@ def init(settings: Settings, num_words: int, key: Array) -> Parameters:
 def step(
     state: Parameters, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[Parameters, Metrics]:
-    """Trains on one shard of the text, batch by batch; a step of `common.train.run`."""
-    subsample_key, width_key, noise_key = jax.random.split(jax.random.fold_in(data.key, index), 3)
-    text = data.tokens[index % settings.shards]
+    """Trains on one shard of the text; a step of `common.train.run`."""
+    texts = data.tokens[index % settings.shards].reshape(settings.copies, -1)
+    keys = jax.random.split(jax.random.fold_in(data.key, index), settings.copies)
+    train_copies = partial(_train_copies, settings)
+    (state, (loss, positions)), _ = on_parts(train_copies, (texts, keys), state, index, data)
+    return state, {"positive_loss": loss / jnp.maximum(1, positions), "positions": positions}
+
+
+def _train_copies(settings, rows, state, index, data):
+    """Trains this device's copies on their texts; a function of `common.parallel.on_parts`."""
+    parts = [draw(text, key, data, settings) for text, key in zip(*rows, strict=True)]
+
+    def exchange(number, carry):
+        begin, totals = carry
+
+        def train_copy(part):
+            def update(batch, carry):
+                tables, sums = carry
+                progress = (index + batch / part.batches) / (settings.epochs * settings.shards)
+                rate = settings.learning_rate * (1 - progress)
+                words = segments(part.tokens, part.stride, batch, settings)
+                draws = part.widths[batch], part.noise[batch]
+                tables, found = sgd_update(tables, words, *draws, rate, settings)
+                return tables, jax.tree.map(jnp.add, sums, found)
+
+            first = number * settings.copy_batches
+            last = jnp.minimum(first + settings.copy_batches, part.batches)
+            end, sums = lax.fori_loop(first, last, update, (begin, (0.0, 0.0)))
+            return jax.tree.map(jnp.subtract, end, begin), sums
+
+        # A loop in Python: with `lax.map` XLA took half as long again.
+        found = jax.tree.map(lambda *x: sum(x), *map(train_copy, parts))
+        return jax.tree.map(jnp.add, (begin, totals), sum_of_parts(found))
+
+    most = jnp.max(all_parts(jnp.stack([part.batches for part in parts])))
+    exchanges = -(-most // settings.copy_batches)
+    return lax.fori_loop(0, exchanges, exchange, (state, (0.0, 0.0))), ()
+
+
+def draw(text: Int[Array, " n"], key: Array, data: Data, settings: Settings) -> Part:
+    """Subsamples a text, and draws the widths and negative samples of all its batches."""
+    subsample_key, width_key, noise_key = jax.random.split(key, 3)
     tokens, count = subsample(text, data.keep_prob, subsample_key)
+    stride = -(-count // settings.segments)
     # Draws for as many batches as there would be without subsampling, at once: a few numbers in
     # each batch cost more.
-    shape = settings.segments, -(-len(text) // settings.segments // settings.segment_length)
-    widths = jax.random.randint(
-        width_key, (*shape, settings.segment_length), 1, settings.window + 1
-    )
-    draws = jax.random.uniform(noise_key, (shape[1], settings.shared_negatives))
+    most = -(-len(text) // settings.segments // settings.segment_length)
+    shape = most, settings.segments, settings.segment_length
+    widths = jax.random.randint(width_key, shape, 1, settings.window + 1)
+    draws = jax.random.uniform(noise_key, (most, settings.shared_negatives))
     # Rounding may leave the last entry of the distribution below a draw.
-    last = len(data.noise_cdf) - 1
-    noise = jnp.minimum(jnp.searchsorted(data.noise_cdf, draws), last)
-
-    def part(rows, state, tokens, count, noise, index):
-        segment, widths = rows
-        stride = -(-count // settings.segments)
-        batches = -(-stride // settings.segment_length)
-        steps = settings.epochs * settings.shards
-
-        def update(batch, carry):
-            parameters, sums = carry
-            words = segments(tokens, stride, segment, batch, settings)
-            rate = settings.learning_rate * (1 - (index + batch / batches) / steps)
-            arguments = words, widths[:, batch], noise[batch], rate, settings
-            parameters, found = sgd_update(parameters, *arguments)
-            return parameters, (sums[0] + found[0], sums[1] + found[1])
-
-        state, sums = lax.fori_loop(0, batches, update, (state, (0.0, 0.0)))
-        return state, [total / len(segment) for total in sums]
-
-    rows = jnp.arange(settings.segments), widths
-    # Each device has all parameters, and computes the changes by its own segments of each batch.
-    state, means = mean_over_devices(part, rows, state, tokens, count, noise, index)
-    loss, positions = (settings.segments * mean for mean in means)
-    return state, {"positive_loss": loss / jnp.maximum(1, positions), "positions": positions}
+    noise = jnp.minimum(jnp.searchsorted(data.noise_cdf, draws), len(data.noise_cdf) - 1)
+    return Part(tokens, stride, -(-stride // settings.segment_length), widths, noise)
 
 
 def subsample(
@@ -171,17 +201,16 @@ def subsample(
 def segments(
     tokens: Int[Array, " n"],
     stride: Int[Array, ""],
-    segment: Int[Array, " s"],
     batch: Int[Array, ""],
     settings: Settings,
 ) -> Int[Array, "s l+2w"]:
-    """The word ids of a batch: `segment_length` positions of each chosen segment, with context.
+    """The word ids of a batch: `segment_length` positions of each segment, with context.
 
-    Segment i of the shard starts at position i * stride. Each row has `window` further positions
+    Segment i of the text starts at position i * stride. Each row has `window` further positions
     at both ends. Positions that belong to the next segment are context only, never predicted:
     word w is encoded there as -2 - w.
     """
-    starts = stride * segment[:, None]
+    starts = stride * jnp.arange(settings.segments)[:, None]
     offset = batch * settings.segment_length
     offset += jnp.arange(settings.segment_length + 2 * settings.window) - settings.window
     words = jnp.take(tokens, starts + offset, mode="fill", fill_value=-1)
@@ -239,14 +268,11 @@ def sgd_update(
     pad = jnp.pad(near, margin)
     back = jnp.stack([pad[:, j : j + length, 2 * w - j] for j in range(2 * w + 1)], axis=2)
     d_inputs = _window_sum(jnp.pad(d_h, margin), back)
-    # Rows and their changes by all devices.
-    context, change = all_parts((context, -learning_rate * d_inputs))
-    inputs = parameters.inputs.at[context].add(change)
+    inputs = parameters.inputs.at[context].add(-learning_rate * d_inputs)
     # A single scatter: with two of them XLA copies the whole table twice per batch.
     rows = jnp.concatenate([word, noise])
     change = [learning_rate * d_positive[:, None] * h, -learning_rate * d_negative.T @ h]
-    rows, change = all_parts((rows, jnp.concatenate(change)))
-    outputs = parameters.outputs.at[rows].add(change)
+    outputs = parameters.outputs.at[rows].add(jnp.concatenate(change))
     loss = -jnp.sum(jnp.where(valid, jax.nn.log_sigmoid(score), 0))
     return Parameters(inputs, outputs), (loss, jnp.sum(valid, dtype=jnp.float32))
 

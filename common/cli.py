@@ -2,6 +2,7 @@
 
 import errno
 import logging as py_logging
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -107,9 +108,13 @@ def _keep_compiled_programs() -> None:
     The variables of JAX, such as JAX_COMPILATION_CACHE_DIR, come first. JAX names each program by
     its code, its own version and the processor.
     """
-    if not jax.config.jax_compilation_cache_dir:
-        jax.config.update("jax_compilation_cache_dir", str(cache_dir() / "programs"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    defaults = {
+        "jax_compilation_cache_dir": str(cache_dir() / "programs"),
+        "jax_persistent_cache_min_compile_time_secs": 0,  # short programs too
+    }
+    for name, value in defaults.items():
+        if not os.environ.get(name.upper()):
+            jax.config.update(name, value)
 
 
 def _worth_showing(record: py_logging.LogRecord) -> bool:

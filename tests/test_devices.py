@@ -83,7 +83,7 @@ data = lstm.Data(texts.reshape(15, 4), labels[:15] % 2, key)
 run("lstm", lstm.step, lstm.init(chosen, x[:8], key), data, chosen)
 
 chosen = cbow.Settings(dim=6, window=2, negatives=3, shared_negatives=5, subsample=1.0, segments=8,
-    segment_length=3, epochs=2, shards=1, learning_rate=0.5)
+    segment_length=3, copies=8, copy_batches=2, epochs=2, shards=1, learning_rate=0.5)
 data = cbow.data(Corpus(list("abcdefgh"), np.full(8, 1 / 8), np.asarray(texts)), chosen, key)
 run("cbow", cbow.step, cbow.init(chosen, 8, key), data, chosen)
 

@@ -44,6 +44,9 @@ def embeddings() -> ConfigDict:
     config.cbow.segments = 8  # of running text in a batch
     config.cbow.segment_length = 32  # positions that a batch takes from each segment
     config.cbow.shared_negatives = 32  # negative samples of a batch
+    # Measured: two copies .106, as one; four .07, and their vectors grow without bound.
+    config.cbow.copies = 2  # of the tables, trained side by side
+    config.cbow.copy_batches = 32  # of each copy, before their changes are added
     config.cbow.shards = 10  # parts of the text; one is a step of the log
     config.cbow.learning_rate = 0.025  # word2vec's default
 

@@ -51,6 +51,8 @@ def get_config() -> ConfigDict:
     config.cbow.segments = 8
     config.cbow.segment_length = 32
     config.cbow.shared_negatives = 32
+    config.cbow.copies = 2
+    config.cbow.copy_batches = 32
     config.cbow.shards = 10
     config.cbow.learning_rate = 0.025
 

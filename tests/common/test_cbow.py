@@ -12,6 +12,7 @@ from common.data.corpus import Corpus
 from tests import topics
 
 PASSES = {"segments": 3, "segment_length": 4, "epochs": 20, "shards": 2}
+PASSES |= {"copies": 2, "copy_batches": 3}
 SETTINGS = cbow.Settings(
     dim=6, window=2, negatives=3, shared_negatives=5, subsample=1.0, learning_rate=0.2, **PASSES
 )
@@ -31,7 +32,7 @@ def test_batches_contain_each_position_once_with_its_context():
     stride = -(-25 // SETTINGS.segments)
     positions = []
     for batch in range(-(-stride // SETTINGS.segment_length)):
-        words = np.asarray(cbow.segments(tokens, stride, jnp.arange(3), batch, SETTINGS))
+        words = np.asarray(cbow.segments(tokens, stride, batch, SETTINGS))
         middle = words[:, 2:-2]
         positions += middle[middle >= 0].tolist()
         # Word i is at position i, so neighbouring positions hold consecutive words.

@@ -54,10 +54,10 @@ def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(tmp_p
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_compiled_programs_are_kept(tmp_path, named):
+def test_compiled_programs_are_kept(tmp_path, monkeypatch, named):
     places = {"ISTHMUS_CACHE": str(tmp_path / "cache")}
     places["JAX_COMPILATION_CACHE_DIR"] = str(tmp_path / "elsewhere") if named else ""
-    places["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", raising=False)
     config = "--config=config.py", "--config.experiment=two", "--workdir=run"
     done = launch(tmp_path, *config, **places)
     assert done.stdout == "2 is computed\n", done.stderr
