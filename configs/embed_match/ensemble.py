@@ -2,8 +2,7 @@
 
   python -m embed_match.main --config=configs/embed_match/ensemble.py --workdir=runs/ensemble
 
-Expected mean gain in accuracy over 15 pairs: features concatenated .0188, embeddings averaged
-.0154, logits averaged .0166; every pair gains.
+Results: docs/results/embed_match.md.
 """
 
 from ml_collections import ConfigDict

@@ -3,8 +3,7 @@
   python -m embed_match.main --config=configs/embed_match/match.py --workdir=runs/match
 
 Takes 7 minutes on one core once the embeddings are in the cache directory, and a minute or two for
-each training of CBOW, GloVe or LSTM. Expected for C1-C2: mean l2 distance .319 (poster .309), P@1
-and transport 1.000; for C1-G1: .825 (.965), P@1 .810 (.430), transport .977 (.804).
+each training of CBOW, GloVe or LSTM. Results: docs/results/embed_match.md.
 """
 
 from ml_collections import ConfigDict

@@ -2,8 +2,7 @@
 
   python -m lpl.main --config=configs/lpl/nli.py --workdir=runs/nli
 
-Takes about 260 s on one core once the texts are encoded. Expected accuracy of `mse_lpl` with 1,000
-training pairs: about .56 on BBC pairs and .78 on synthetic NLI (matched), as for the baseline.
+Takes about 260 s on one core once the texts are encoded. Results: docs/results/lpl.md.
 """
 
 from ml_collections import ConfigDict

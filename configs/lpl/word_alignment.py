@@ -2,8 +2,7 @@ r"""Cross-lingual word alignment: Tables 1a and 2 of the locality preserving los
 
   python -m lpl.main --config=configs/lpl/word_alignment.py --workdir=runs/lpl
 
-Takes about 400 s of one core's time for each pair of spaces. Expected P@1 of `lpa_mse` by CSLS from
-English to Finnish with 2,500 known pairs: .41.
+Takes about 400 s of one core's time for each pair of spaces. Results: docs/results/lpl.md.
 
 The paper's own data (Dinu et al. 2014), from English to Finnish for instance:
 

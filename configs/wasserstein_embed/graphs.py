@@ -3,9 +3,8 @@ r"""Nodes of graphs embedded so that distances are those of shortest paths (Frog
   python -m wasserstein_embed.main --config=configs/wasserstein_embed/graphs.py \
     --workdir=runs/graphs
 
-Takes 20 minutes on one core. Expected distortion by the published recipe: clouds of five points in
-the plane .099, Euclidean vectors of ten dimensions .102; by the tuned recipe .072 for these clouds.
---config.graph=tree and the like take other graphs.
+Takes 20 minutes on one core. --config.graph=tree and the like take other graphs. Results:
+docs/results/wasserstein_embed.md.
 """
 
 from ml_collections import ConfigDict
