@@ -29,6 +29,7 @@ from unittest import mock
 from absl import logging
 
 from common.errors import UserError
+from common.report import markdown
 from tests.faults.readers import Reader, packed, readers, write
 
 MEMORY = 2  # bytes that may be allocated for each byte of the files, and for CONSTANT
@@ -40,6 +41,15 @@ NUMBERS = b'0 -1 3 65536 2147483648 999999999999 0.5 1e-45 1e39 nan -inf null tr
 NUMBERS = NUMBERS.split()
 TOKENS = [b"\n", b"\r\n", b"\0", b" ", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe9", b"../", b"(" * 500]
 TOKENS += [b"[" * 5000, b'{"a":' * 500, b"<U999999999", b"|O", b"True", b"\x7f\xff\xff\xff"]
+HEADER = (
+    "reader",
+    "cases",
+    "read",
+    "refused",
+    "longest, s",
+    "memory, multiple of size",
+    "MiB grown",
+)
 
 
 class Outcome(NamedTuple):
@@ -162,6 +172,32 @@ def _late(*_) -> None:
     raise AssertionError(f"more than {SECONDS} seconds")
 
 
+def tried(name: str, reader: Reader, count: int) -> tuple[list, list[str]]:
+    """Tries `count` damaged files of a reader: its row of the table, and what has failed."""
+    failures, outcomes, longest, most = [], [], 0.0, 0
+    for case in range(count):
+        files = damaged(reader.files, random.Random(f"{name} {case}"))
+        reset_maximum()
+        before, began = resident("VmRSS"), time.process_time()
+        with tempfile.TemporaryDirectory() as folder, without_network():
+            try:
+                signal.setitimer(signal.ITIMER_PROF, SECONDS)
+                outcomes.append(check(reader, files, Path(folder) / "files"))
+            except AssertionError as error:
+                failures.append(f"{name}, case {case}: {error}")
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+        longest = max(longest, time.process_time() - began)
+        grown = resident("VmHWM") - before
+        most = max(most, grown)
+        if grown > 2 * sum(map(len, files.values())) + RESIDENT:
+            failures.append(f"{name}, case {case}: the process grew by {grown >> 20} MiB")
+    accepted = sum(outcome.accepted for outcome in outcomes)
+    memory = max((outcome.memory for outcome in outcomes), default=0)
+    refused = len(outcomes) - accepted
+    return [name, count, accepted, refused, f"{longest:.1f}", f"{memory:.2f}", most >> 20], failures
+
+
 def main() -> None:
     """Tries all readers, prints the table, and fails if a case has."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -174,54 +210,18 @@ def main() -> None:
     used = resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (used + ADDRESS_SPACE, resource.RLIM_INFINITY))
     signal.signal(signal.SIGPROF, _late)
-    rows = [
-        (
-            "reader",
-            "cases",
-            "read",
-            "refused",
-            "longest, s",
-            "memory, multiple of size",
-            "growth, MiB",
-        )
-    ]
-    rows.append(("---",) * len(rows[0]))
-    failures, count = [], -(-options.cases // len(found))
+    rows, failures, count = [], [], -(-options.cases // len(found))
     for name, reader in found.items():
-        outcomes, longest, grown = [], 0.0, 0
-        for case in range(count):
-            files = damaged(reader.files, random.Random(f"{name} {case}"))
-            size = sum(map(len, files.values()))
-            reset_maximum()
-            before, began = resident("VmRSS"), time.process_time()
-            with tempfile.TemporaryDirectory() as folder, without_network():
-                try:
-                    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-                    outcomes.append(check(reader, files, Path(folder) / "files"))
-                except AssertionError as error:
-                    failures.append(f"{name}, case {case}: {error}")
-                    print(failures[-1], flush=True)
-                finally:
-                    signal.setitimer(signal.ITIMER_PROF, 0)
-            longest = max(longest, time.process_time() - began)
-            grown = max(grown, resident("VmHWM") - before)
-            if grown > 2 * size + RESIDENT:
-                failures.append(f"{name}, case {case}: the process grew by {grown >> 20} MiB")
-                print(failures[-1], flush=True)
-                grown = 0
-        accepted = sum(outcome.accepted for outcome in outcomes)
-        memory = max((outcome.memory for outcome in outcomes), default=0)
-        refused = len(outcomes) - accepted
-        rows.append(
-            (name, count, accepted, refused, f"{longest:.1f}", f"{memory:.2f}", grown >> 20)
-        )
-        print(rows[-1], flush=True)
-    rows.append(
-        ("all", count * len(found), *(sum(row[i] for row in rows[2:]) for i in (2, 3)), "", "", "")
-    )
-    text = "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
+        row, failed = tried(name, reader, count)
+        print(row, *failed, sep="\n", flush=True)
+        rows.append(row)
+        failures += failed
+    sums = (sum(row[column] for row in rows) for column in (1, 2, 3))
+    rows.append(["all", *sums, "", "", ""])
+    table = markdown(HEADER, [list(map(str, row)) for row in rows])
+    print(table)
     if options.out:
-        options.out.write_text(text)
+        options.out.write_text(table + "\n")
     sys.exit(f"{len(failures)} cases failed." if failures else 0)
 
 
