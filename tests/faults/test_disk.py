@@ -52,6 +52,17 @@ def experiment(path):
         work._lock.close()
 
 
+@pytest.fixture(autouse=True)
+def no_program_is_kept(monkeypatch):
+    """JAX would leave parts of programs in the user's cache, and warn of them ever after."""
+    name = "jax_persistent_cache_min_compile_time_secs"
+    before = getattr(jax.config, name)
+    monkeypatch.setenv(name.upper(), "1e9")
+    jax.config.update(name, 1e9)
+    yield
+    jax.config.update(name, before)
+
+
 @pytest.fixture
 def failure(monkeypatch, capsys, all_checkpoints):
     """A function that runs a command line which fails, and returns its one sentence."""
