@@ -21,6 +21,18 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+BENCHMARKS = (  # modules of this folder, in the order in which they are run
+    "matching",
+    "bootstrap",
+    "neighbours",
+    "approximate",
+    "divergence",
+    "cbow",
+    "lle",
+    "assignment",
+    "unpaired",
+    "few_pairs",
+)
 PACKAGES = (
     "jax",
     "jaxlib",

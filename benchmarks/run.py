@@ -15,24 +15,12 @@ from absl import flags
 from matplotlib.figure import Figure
 
 from benchmarks import harness
-from benchmarks.harness import Benchmark, Case
+from benchmarks.harness import BENCHMARKS, Benchmark, Case
 from common import cli
 from common.errors import UserError
 from common.report import COLOURS, markdown, save_figure
 from common.workdir import write_atomically, write_json
 
-BENCHMARKS = (
-    "matching",
-    "bootstrap",
-    "neighbours",
-    "approximate",
-    "divergence",
-    "cbow",
-    "lle",
-    "assignment",
-    "unpaired",
-    "few_pairs",
-)
 ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Benchmarks to run.")
 ROUNDS = flags.DEFINE_integer("rounds", 5, "Timed calls, unless the case sets their number.")
 QUICK = flags.DEFINE_bool("quick", False, "Run one small case of each, to check that it works.")

@@ -48,7 +48,7 @@ HEADER = (
     "refused",
     "longest, s",
     "memory, multiple of size",
-    "MiB grown",
+    "growth, MiB",
 )
 
 
