@@ -19,11 +19,13 @@ import importlib
 import json
 import os
 import re
-import runpy
 import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
+
+from absl import flags
+from ml_collections import config_flags
 
 from common import records
 from common.data.packages import PACKAGES
@@ -124,15 +126,11 @@ def runs() -> str:
 
 def outdated(record: Record) -> list[str]:
     """Config values that the record's command would set otherwise today; quick runs' left out."""
-    flags = dict(word.partition("=")[::2] for word in shlex.split(record.command)[3:])
-    config = runpy.run_path(str(ROOT / flags.pop("--config")))["get_config"]()
-    if flags.pop("--config.quick", "false") != "false":
-        config.quick = True
-    now = _flat(apply_quick(config).to_dict())
-    then = _flat(record.config)
-    for flag, text in flags.items():
-        name = flag.removeprefix("--config.")
-        now[name] = then[name] if _as_flag(then.get(name)) == text else text
+    words = [word.replace("--config=", f"--config={ROOT}/") for word in shlex.split(record.command)]
+    values = flags.FlagValues()
+    config_flags.DEFINE_config_file("config", flag_values=values, sys_argv=words[2:])
+    values(words[2:])
+    now, then = _flat(apply_quick(values.config).to_dict()), _flat(record.config)
     return sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
 
 
@@ -144,10 +142,6 @@ def _flat(values: dict, prefix: str = "") -> dict:
         elif not prefix.startswith("when_quick."):
             found[prefix + key] = json.loads(json.dumps(value))
     return found
-
-
-def _as_flag(value) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def data() -> str:

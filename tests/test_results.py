@@ -121,8 +121,9 @@ def test_config_values_that_have_changed_since_a_run_are_named():
     record.config["delta_gone"] = 3
     record.config["random_seeds"] = [7]
     assert set(render.outdated(record)) - set(before) == {"delta_gone", "random_seeds"}
-    record = record._replace(command=f"{record.command} --config.random_seeds=7")
-    assert set(render.outdated(record)) - set(before) == {"delta_gone"}
+    for seeds in ("7", '"(7,)"'):
+        again = record._replace(command=f"{record.command} --config.random_seeds={seeds}")
+        assert set(render.outdated(again)) - set(before) == {"delta_gone"}
 
 
 def test_filling_a_page_twice_changes_nothing(tmp_path):
