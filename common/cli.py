@@ -4,6 +4,7 @@ import errno
 import logging as py_logging
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -17,7 +18,7 @@ from ml_collections import ConfigDict, config_flags
 from common import settings
 from common.data.packages import cache_dir
 from common.errors import UserError
-from common.workdir import Workdir
+from common.workdir import COMMAND, Workdir, write_atomically
 
 # (config, run folder, data cache) -> the table that is printed.
 Experiment = Callable[[ConfigDict, Workdir, Path], str]
@@ -70,9 +71,22 @@ def launch(module: str) -> None:
                 f"{', '.join(experiments)}."
             )
         work = Workdir(folder, config.to_dict())
+        write_atomically(work.path / COMMAND, f"{_command(module)}\n".encode())
         print(experiments[config.experiment](config, work, cache_dir()))
 
     run(main)
+
+
+def _command(module: str) -> str:
+    """The command of this process without --workdir, each flag in one word."""
+    words: list[str] = []
+    for word in sys.argv[1:]:
+        if word.startswith("-"):
+            words.append(f"--{word.lstrip('-')}")
+        else:  # the value of the flag before it
+            words[-1] += f"={word}"
+    kept = [word for word in words if not word.startswith("--workdir=")]
+    return shlex.join(["python", "-m", f"{module.partition('.')[0]}.main", *kept])
 
 
 def run(main: Callable[[list[str]], None]) -> None:

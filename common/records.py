@@ -1,10 +1,13 @@
 """Records: finished runs whose results are stored in docs/results and shown on its pages."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from common.report import Row
+
+DIGITS = 6  # decimal places of a kept number
 
 
 class Record(NamedTuple):
@@ -21,6 +24,7 @@ class Record(NamedTuple):
       cores: number of processor cores.
       seconds: duration; None if the run was resumed.
       quoted: parts of its table.md that are not in `rows`.
+      empty_cache_seconds: duration if data have to be fetched and prepared too; None: not measured.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Record(NamedTuple):
     cores: int
     seconds: float | None
     quoted: str
+    empty_cache_seconds: float | None = None
 
     def provenance(self) -> str:
         """One line with the command, date, commit, cores and duration."""
@@ -51,12 +56,54 @@ def read(folder: Path, name: str) -> Record:
     Raises:
       FileNotFoundError: the record does not exist.
     """
-    found = json.loads((folder / f"{name}.json").read_text())
-    shared, rows = found.pop("shared"), found.pop("rows")
-    merged = [
-        shared | row | {"labels": shared.get("labels", {}) | row.get("labels", {})} for row in rows
+    head, rows = unpacked((folder / f"{name}.json").read_text())
+    return Record(name=name, rows=[Row(**row) for row in rows], **head)
+
+
+def packed(head: dict, rows: Sequence[dict]) -> str:
+    """JSON text of rows below what is said of all: fields that the rows share stand once.
+
+    Args:
+      head: JSON-serialisable, without the names `shared` and `rows`.
+      rows: fields of `Row`, and others.
+    """
+    labels = [row["labels"] for row in rows]
+    rows = [{k: v for k, v in row.items() if k != "labels" and v is not None} for row in rows]
+    (shared, rows), (shared_labels, labels) = _split(rows), _split(labels)
+    lines = [
+        json.dumps(row | ({"labels": own} if own else {}))
+        for row, own in zip(rows, labels, strict=True)
     ]
-    return Record(name=name, rows=[Row(**row) for row in merged], **found)
+    top = json.dumps(head | {"shared": shared | {"labels": shared_labels}}, indent=1)
+    return top.removesuffix("\n}") + ',\n "rows": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
+
+
+def unpacked(text: str) -> tuple[dict, list[dict]]:
+    """The head and the rows of a `packed` text."""
+    head = json.loads(text)
+    shared, rows = head.pop("shared"), head.pop("rows")
+    return head, [
+        shared | row | {"labels": shared["labels"] | row.get("labels", {})} for row in rows
+    ]
+
+
+def _split(rows: Sequence[dict]) -> tuple[dict, list[dict]]:
+    """What all rows have in common, and the rest of each row."""
+    shared = {k: v for k, v in rows[0].items() if all(k in row and row[k] == v for row in rows)}
+    return shared, [{k: v for k, v in row.items() if k not in shared} for row in rows]
+
+
+def rounded(rows: Sequence[dict]) -> list[dict]:
+    """Rows with the decimal places that are kept, in their fields and labels."""
+    return [
+        {k: _rounded(v) for k, v in row.items()}
+        | {"labels": {k: _rounded(v) for k, v in row["labels"].items()}}
+        for row in rows
+    ]
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, DIGITS) if isinstance(value, float) else value
 
 
 class Headline(NamedTuple):

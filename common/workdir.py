@@ -28,6 +28,8 @@ from tensorboardX.summary import scalar
 from common.data import numpy_files
 from common.errors import UserError
 
+COMMAND = "command.txt"  # of the run, without the workdir, for those who keep its results
+
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:

@@ -1,17 +1,29 @@
 r"""Keeps a finished run for the pages: its numbers, its config, and how it was made.
 
-  python -m docs.keep --run=runs/nli --name=lpl/nli --cores=2 --seconds=155 \
-    --figures=bbc_pairs_test --command="--config=configs/lpl/nli.py"
+  python -m docs.keep --run=runs/nli --name=lpl/nli --cores=2 --figures=bbc_pairs_test
 
-Writes docs/results/NAME.json (read by `common.records`), and the figures as
-docs/figures/NAME-FIGURE.png. Then `python -m docs.render` writes the pages that quote the run.
+writes docs/results/NAME.json (read by `common.records`), and the figures as
+docs/figures/NAME-FIGURE.png; then `python -m docs.render` writes the pages that quote the run.
+
+  python -m docs.keep --fingerprint --name=lpl/nli --run=runs/fingerprints
+
+makes the fingerprint of a record: the rows of its command in quick form (docs/fingerprints.py). The
+quick form leaves out the flags of values that `config.when_quick` sets; --quick_flags gives others.
+
+  python -m docs.keep --check --run=runs/quick --jobs=2
+
+makes the quick forms of all records again and prints a line for each record: valid, or which rows
+differ. It exits with 1 unless all are valid; with --allow_stale, unless all differences are known.
+--verified writes the commit into the fingerprints that hold. If a mend has changed numbers,
+--accept="why" takes the fresh rows as fingerprints and marks these records as stale.
 
   python -m docs.keep --all --run=runs/record --cores=1 --jobs=2
 
-makes every kept run again by its own command, in a folder below --run, and keeps its results, its
-figures and what it quotes; --jobs runs at a time, each on --cores cores of its own, and with --name
-only those whose names begin so. Runs whose record is already of the last commit that changed code
-are left out, and a killed run resumes: the same command goes on where it was stopped.
+checks too, then makes every record that is not valid again by its own command, in a folder below
+--run, and keeps its results, its figures and what it quotes; --jobs runs at a time, each on --cores
+cores of its own. A killed run resumes: the same command goes on where it was stopped.
+
+With --name, each of the last three takes only records whose names begin so.
 """
 
 import io
@@ -21,7 +33,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,49 +44,61 @@ from tqdm import tqdm
 from common import cli, records
 from common.errors import UserError
 from common.records import Record
-from common.workdir import write_atomically
-from docs import render
-from isthmus import PAPERS
+from common.workdir import COMMAND, write_atomically
+from docs import fingerprints, render
 
 ROOT = Path(__file__).parents[1]
-ALL = flags.DEFINE_bool("all", False, "Make all kept runs again and keep them.")
-RUN = flags.DEFINE_string("run", None, "Folder of the finished run; with --all, of all runs.")
-NAME = flags.DEFINE_string("name", None, "PAPER/NAME of the record; with --all, how names begin.")
-COMMAND = flags.DEFINE_string("command", None, "The run's flags without --workdir.")
+RUN = flags.DEFINE_string("run", None, "Folder of the finished run, or of all runs to be made.")
+NAME = flags.DEFINE_string("name", "", "PAPER/NAME of the record, or how names begin.")
 CORES = flags.DEFINE_integer("cores", None, "Processor cores that the run had, or each will have.")
-JOBS = flags.DEFINE_integer("jobs", 1, "Number of runs at a time with --all.")
-COMMIT = flags.DEFINE_string("commit", None, "Commit that made the run, if it is another one.")
 SECONDS = flags.DEFINE_float("seconds", None, "Duration, if the run was not interrupted.")
 FIGURES = flags.DEFINE_list("figures", [], "Figures to keep, without .png.")
 QUOTE = flags.DEFINE_string("quote", "", "First words of parts of table.md to quote verbatim.")
-DIGITS = 6  # decimal places of a kept number
-# What a run executes; a commit that changes nothing here changes no result.
-CODE = ("common", "configs", *PAPERS)
+FINGERPRINT = flags.DEFINE_bool("fingerprint", False, "Make the fingerprint of a record.")
+QUICK_FLAGS = flags.DEFINE_string("quick_flags", None, "Flags of the quick form after --config.")
+CHECK = flags.DEFINE_bool("check", False, "Compare fresh quick runs with the fingerprints.")
+ALLOW_STALE = flags.DEFINE_bool(
+    "allow_stale", False, "Let --check pass if known records are stale."
+)
+VERIFIED = flags.DEFINE_bool("verified", False, "Write the commit into fingerprints that hold.")
+ACCEPT = flags.DEFINE_string("accept", "", "Why records are stale, whose fresh rows are taken.")
+ALL = flags.DEFINE_bool("all", False, "Make all records that are not valid again and keep them.")
+JOBS = flags.DEFINE_integer("jobs", 1, "Number of runs at a time.")
+MAX_SHOWN = 3  # differences of a record
 
 
 def main(argv: list[str]) -> None:
-    """Reads the folder of a run and writes its record."""
+    """Does what the flags say with the folder of a run, or of many."""
     del argv
-    if ALL.value:
-        all_again(Path(RUN.value), CORES.value, JOBS.value, NAME.value or "")
-        return
-    for flag in (NAME, COMMAND):
-        if flag.value is None:
-            raise UserError(f"--{flag.name} is missing: give it, or --all for every kept run.")
-    command = f"python -m {NAME.value.split('/')[0]}.main {COMMAND.value}"
-    made = {"commit": COMMIT.value or _commit(), "cores": CORES.value, "seconds": SECONDS.value}
-    keep(Path(RUN.value), NAME.value, command, made, FIGURES.value, QUOTE.value)
+    folder, name = Path(RUN.value), NAME.value
+    if FINGERPRINT.value:
+        make_fingerprint(folder, name, QUICK_FLAGS.value, JOBS.value)
+    elif CHECK.value or ALL.value:
+        found = check(folder / "quick" if ALL.value else folder, JOBS.value, name)
+        passed = report(found, ALLOW_STALE.value)
+        if VERIFIED.value:
+            for record in (record for record, phrases in found.items() if not phrases):
+                known = fingerprints.read(record)
+                fingerprints.write(record, known._replace(verified=_commit()))
+        if ALL.value:
+            all_again(folder, CORES.value or 1, JOBS.value, found)
+        elif ACCEPT.value:
+            accept(found, folder, ACCEPT.value)
+        elif not passed:
+            sys.exit(1)
+    else:
+        if not name or not CORES.value:
+            raise UserError("Give --name=PAPER/NAME and --cores of the run, or --check, or --all.")
+        made = {"commit": _commit(), "cores": CORES.value, "seconds": SECONDS.value}
+        keep(folder, name, made, FIGURES.value, QUOTE.value)
 
 
-def keep(
-    run: Path, name: str, command: str, made: dict, figures: Sequence[str], quote: str
-) -> None:
+def keep(run: Path, name: str, made: dict, figures: Sequence[str], quote: str) -> None:
     """Writes the record of a finished run and its figures.
 
     Args:
       run: its folder.
       name: PAPER/NAME.
-      command: its command without --workdir.
       made: commit, cores and seconds of the run.
       figures: names of the figures to keep.
       quote: first words of the parts of table.md to quote; empty: none.
@@ -88,37 +112,119 @@ def keep(
         if not (run / f"{figure}.png").exists():
             raise UserError(f"There is no {run / figure}.png: give --figures of this run.")
     record = {
-        "command": command,
+        "command": (run / COMMAND).read_text().strip(),
         "finished": _modified(run / "results.json"),
         **made,
         "failed": failed(run),
         "quoted": quoted((run / "table.md").read_text(), quote) if quote else "",
         "config": json.loads((run / "config.json").read_text()),
     }
-    rows = json.loads((run / "results.json").read_text())
-    write_atomically(ROOT / "docs/results" / f"{name}.json", packed(record, rows).encode())
+    text = records.packed(record, fingerprints.rows_of(run))
+    write_atomically(render.RESULTS / f"{name}.json", text.encode())
     for figure in figures:
         path = ROOT / "docs/figures" / f"{name}-{figure}.png"
         write_atomically(path, compressed(run / f"{figure}.png"))
 
 
-def all_again(folder: Path, cores: int, jobs: int = 1, prefix: str = "") -> None:
-    """Makes every kept run that is of another commit again, and keeps it.
+def make_fingerprint(folder: Path, name: str, quick_flags: str | None, jobs: int) -> None:
+    """Makes quick runs of a record in all variants of rounding, and keeps its fingerprint.
+
+    Args:
+      folder: of the quick runs.
+      name: PAPER/NAME of the record.
+      quick_flags: flags after --config in the place of the record's; None: those of the record
+        that set no value of `config.when_quick`.
+      jobs: number of runs at a time.
+    """
+    record = records.read(render.RESULTS, name)
+    command = fingerprints.quick_command(record)
+    if quick_flags is not None:
+        command = shlex.join([*shlex.split(record.command)[:4], *shlex.split(quick_flags)])
+        command += " --config.quick"
+    fingerprints.write(name, fingerprints.make(record, command, _commit(), folder, jobs))
+
+
+def check(folder: Path, jobs: int, prefix: str = "") -> dict[str, list[str]]:
+    """What differs today from each record: its config, and the rows of its quick form.
+
+    Args:
+      folder: of the quick runs; those that it has are not made again.
+      jobs: number of runs at a time.
+      prefix: how the names of the records begin.
+
+    Returns:
+      Name of the record -> phrases; none if the record holds.
+    """
+    chosen = [records.read(render.RESULTS, n) for n in render.names() if n.startswith(prefix)]
+    kept = {record.name: fingerprints.read(record.name) for record in chosen}
+    commands = [known.command for known in kept.values() if known]
+    commands += [] if prefix else unrecorded()
+    fingerprints.run_all(commands, folder, "quick", jobs)
+    found = {}
+    for record in chosen:
+        phrases = [f"config.{value} has changed" for value in render.outdated(record)]
+        if known := kept[record.name]:
+            fresh = fingerprints.rows_of(fingerprints.workdir_of(folder, known.command))
+            phrases += fingerprints.differences(known.rows, fresh)
+        else:
+            phrases.append("it has no fingerprint: make one with --fingerprint")
+        found[record.name] = phrases
+    return found
+
+
+def unrecorded() -> list[str]:
+    """Commands of quick runs of the configs that no record has, which have to end without error."""
+    paths = [p for p in sorted(ROOT.glob("configs/*/*.py")) if "def get_config" in p.read_text()]
+    known = [records.read(render.RESULTS, name).command for name in render.names()]
+    files = [str(path.relative_to(ROOT)) for path in paths]
+    return [
+        f"python -m {Path(file).parent.name}.main --config={file} --config.quick"
+        for file in files
+        if not any(f"--config={file}" in shlex.split(command) for command in known)
+    ]
+
+
+def report(found: Mapping[str, Sequence[str]], allow_stale: bool) -> bool:
+    """Prints a line for each record, valid or not, and returns whether the check has passed."""
+    passed = True
+    for name, phrases in found.items():
+        known = fingerprints.read(name)
+        stale = known.stale if known else ""
+        passed &= not phrases and (allow_stale or not stale)
+        more = f"; and {len(phrases) - MAX_SHOWN} more" if len(phrases) > MAX_SHOWN else ""
+        print(f"{name}: " + ("; ".join(phrases[:MAX_SHOWN]) + more or stale or "valid"))
+    return passed
+
+
+def accept(found: Mapping[str, Sequence[str]], folder: Path, why: str) -> None:
+    """Takes the fresh rows of records that differ as fingerprints, and marks them as stale."""
+    for name in (name for name, phrases in found.items() if phrases):
+        known = fingerprints.read(name)
+        fresh = fingerprints.rows_of(fingerprints.workdir_of(folder, known.command))
+        bounds = {fingerprints.identity(row): row["tolerance"] for row in known.rows}
+        widest = max(bounds.values())
+        rows = [x | {"tolerance": bounds.get(fingerprints.identity(x), widest)} for x in fresh]
+        stale = f"stale since {_commit()}: {why}"
+        fingerprints.write(name, known._replace(rows=rows, verified=_commit(), stale=stale))
+
+
+def all_again(folder: Path, cores: int, jobs: int, found: Mapping[str, Sequence[str]]) -> None:
+    """Makes every record that does not hold again, and keeps it with a new fingerprint.
 
     Args:
       folder: of the runs; each has its own folder PAPER/NAME below it.
       cores: processor cores of each run.
       jobs: number of runs at a time.
-      prefix: how the names of the runs begin.
+      found: of `check`.
 
     Raises:
       CalledProcessError: a run has failed; the others are kept.
     """
-    commit, results = _commit(), ROOT / "docs/results"
-    chosen = [
-        records.read(results, name) for name in render.names(results) if name.startswith(prefix)
+    stale = [
+        records.read(render.RESULTS, name)
+        for name, phrases in found.items()
+        if phrases or fingerprints.read(name).stale
     ]
-    stale = [record for record in chosen if record.commit != commit]
     known = sorted(os.sched_getaffinity(0))
     parts = iter([known[job * cores : (job + 1) * cores] or known for job in range(jobs)])
 
@@ -127,15 +233,15 @@ def all_again(folder: Path, cores: int, jobs: int = 1, prefix: str = "") -> None
         os.sched_setaffinity(0, next(parts))
 
     def again(record: Record) -> None:
-        _again(record, folder / record.name, {"commit": commit, "cores": cores})
+        _again(record, folder, {"commit": _commit(), "cores": cores})
 
     with ThreadPoolExecutor(jobs, initializer=limit) as pool:
-        list(tqdm(pool.map(again, stale), total=len(stale), desc="kept runs", unit="run"))
+        list(tqdm(pool.map(again, stale), total=len(stale), desc="records", unit="run"))
 
 
-def _again(record: Record, run: Path, made: dict) -> None:
-    """Makes a kept run again in the folder `run`, with a log beside it, and keeps it."""
-    name = record.name
+def _again(record: Record, folder: Path, made: dict) -> None:
+    """Makes a record again in a folder of its own, with a log beside it, and keeps it."""
+    name, run = record.name, folder / record.name
     _, *words = shlex.split(record.command)
     command = [sys.executable, *words, f"--workdir={run}"]
     resumed, start = run.exists(), time.monotonic()
@@ -147,29 +253,12 @@ def _again(record: Record, run: Path, made: dict) -> None:
     images = (ROOT / "docs/figures").glob(f"{name}-*.png")
     figures = [path.stem.removeprefix(prefix) for path in images]
     quote = record.quoted.partition("\n")[0].lstrip("# ")
-    keep(run, name, record.command, made | {"seconds": seconds}, figures, quote)
-
-
-def packed(record: dict, rows: list[dict]) -> str:
-    """JSON text of a record: fields that all rows share stand once, then one line for each row."""
-    fields = [
-        {k: _rounded(v) for k, v in row.items() if k != "labels" and v is not None} for row in rows
-    ]
-    labels = [{k: _rounded(v) for k, v in row["labels"].items()} for row in rows]
-    shared, fields = _split(fields)
-    shared["labels"], labels = _split(labels)
-    lines = [
-        json.dumps(row | ({"labels": own} if own else {}))
-        for row, own in zip(fields, labels, strict=True)
-    ]
-    head = json.dumps(record | {"shared": shared}, indent=1).removesuffix("\n}")
-    return head + ',\n "rows": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
-
-
-def _split(rows: list[dict]) -> tuple[dict, list[dict]]:
-    """What all rows have in common, and the rest of each row."""
-    shared = {k: v for k, v in rows[0].items() if all(k in row and row[k] == v for row in rows)}
-    return shared, [{k: v for k, v in row.items() if k not in shared} for row in rows]
+    keep(run, name, made | {"seconds": seconds}, figures, quote)
+    if known := fingerprints.read(name):
+        again = records.read(render.RESULTS, name)
+        quick = folder / "fingerprints"
+        made_again = fingerprints.make(again, known.command, made["commit"], quick, 1)
+        fingerprints.write(name, made_again)
 
 
 def quoted(table: str, beginning: str) -> str:
@@ -203,10 +292,6 @@ def compressed(path: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _rounded(value):
-    return round(value, DIGITS) if isinstance(value, float) else value
-
-
 def _modified(path: Path) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(path.stat().st_mtime))
 
@@ -214,8 +299,10 @@ def _modified(path: Path) -> str:
 def _commit() -> str:
     """The last commit that changed code, and whether code differs from the checked-out one."""
     try:
-        changed = _git("status", "--porcelain", "--", *CODE)
-        return _git("log", "-1", "--format=%h", "--", *CODE) + (" and changes" if changed else "")
+        changed = _git("status", "--porcelain", "--", *fingerprints.CODE)
+        return _git("log", "-1", "--format=%h", "--", *fingerprints.CODE) + (
+            " and changes" if changed else ""
+        )
     except (OSError, subprocess.CalledProcessError):  # no git, or an exported tree
         return "no commit"
 
@@ -226,5 +313,5 @@ def _git(*words: str) -> str:
 
 
 if __name__ == "__main__":
-    flags.mark_flags_as_required(["run", "cores"])
+    flags.mark_flags_as_required(["run"])
     cli.run(main)

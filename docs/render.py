@@ -29,9 +29,11 @@ from ml_collections import config_flags
 
 from common import records
 from common.data.packages import PACKAGES
+from common.errors import UserError
 from common.records import Headline, Record
-from common.report import markdown, measured, plus_minus, select
+from common.report import Row, markdown, measured, plus_minus, select
 from common.settings import apply_quick
+from docs import fingerprints
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs/results"
@@ -39,9 +41,9 @@ BLOCK = re.compile(r"(<!-- results:(.+?) -->\n).*?(<!-- end -->)", flags=re.S)
 PAGES = ("README.md", "RESULTS.md", "benchmarks/README.md", "docs/results/*.md")
 
 
-def names(results: Path = RESULTS) -> list[str]:
-    """PAPER/RUN of all kept runs in a folder."""
-    return [str(p.relative_to(results).with_suffix("")) for p in sorted(results.glob("*/*.json"))]
+def names() -> list[str]:
+    """PAPER/RUN of all records."""
+    return [str(p.relative_to(RESULTS).with_suffix("")) for p in sorted(RESULTS.glob("*/*.json"))]
 
 
 def page_module(paper: str) -> ModuleType:
@@ -72,7 +74,10 @@ def content(name: str, page: Path) -> str:
         for path in sorted((ROOT / "docs/figures").glob(f"{run}-*.png"))
     ]
     titled = [f"**{title}**\n\n{text.strip()}" for title, text in tables.items()]
-    return "\n\n".join([*figures, *titled, *filter(None, [record.quoted]), record.provenance()])
+    fingerprint = fingerprints.read(run)
+    stale = f"This record is {fingerprint.stale}." if fingerprint and fingerprint.stale else ""
+    last = [text for text in (record.quoted, stale, record.provenance()) if text]
+    return "\n\n".join([*figures, *titled, *last])
 
 
 def fill(text: str, page: Path) -> str:
@@ -105,23 +110,30 @@ def headlines(paper: str = "") -> str:
     return markdown(header, lines)
 
 
-def _row(headline: Headline, wanted: dict):
-    (row,) = select(records.read(RESULTS, headline.record).rows, **wanted)
-    return row
+def _row(headline: Headline, wanted: dict) -> Row:
+    rows = select(records.read(RESULTS, headline.record).rows, **wanted)
+    if len(rows) != 1:
+        raise UserError(
+            f"The headline '{headline.measure}' selects {len(rows)} rows of {headline.record} by "
+            f"{wanted}: name the fields and labels of one, such as its method and data set."
+        )
+    return rows[0]
 
 
 def runs() -> str:
-    """How each kept run was made, and which values of its config have changed since."""
+    """How each record was made, and up to which commit the code computes the same."""
     lines = []
     for name in names():
-        record = records.read(RESULTS, name)
+        record, fingerprint = records.read(RESULTS, name), fingerprints.read(name)
         changed = outdated(record)
-        more = f" and {len(changed) - 2} more" if len(changed) > 2 else ""
-        seconds = f"{record.seconds:,.0f} s" if record.seconds else "-"
-        cells = [record.finished, record.commit, str(record.cores), seconds]
-        lines.append([f"`{name}`", *cells, ", ".join(changed[:2]) + more or "-"])
-    header = ("Run", "Finished (UTC)", "Commit", "Cores", "Time", "Config values changed since")
-    return markdown(header, lines)
+        verified = fingerprint.verified if fingerprint else "-"
+        state = (fingerprint and fingerprint.stale) or ", ".join(changed) or verified
+        times = [f"{s:,.0f} s" if s else "-" for s in (record.seconds, record.empty_cache_seconds)]
+        lines.append(
+            [f"`{name}`", record.finished, record.commit, state, str(record.cores), *times]
+        )
+    header = ("Record", "Finished (UTC)", "Commit", "Verified up to", "Cores", "Time")
+    return markdown((*header, "From an empty cache"), lines)
 
 
 def outdated(record: Record) -> list[str]:
@@ -183,7 +195,10 @@ OTHERS = {"runs": runs, "data": data, "speed": speed}
 
 def main() -> None:
     """Writes or checks."""
-    filled = pages()
+    try:
+        filled = pages()
+    except UserError as error:
+        sys.exit(str(error))
     wrong = [path for path, text in filled.items() if path.read_text() != text]
     if "--check" in sys.argv[1:]:
         for path in wrong:

@@ -62,9 +62,8 @@ def test_its_help_is_its_own(fork):
 
 def test_its_results_reach_the_documentation(fork):
     root, _ = fork
-    flags = "--config=configs/my_paper/main_table.py --config.quick"
     run(root, "python", "-m", "docs.render", "--check")  # nothing is missing before a run is kept
-    keep = ("--run=runs/mine", "--name=my_paper/main_table", "--cores=1", f"--command={flags}")
+    keep = ("--run=runs/mine", "--name=my_paper/main_table", "--cores=1")
     run(root, "python", "-m", "docs.keep", *keep)
     run(root, "python", "-m", "docs.render")
     (headline,) = re.findall(r".*`my_paper`.*accuracy.*", (root / "README.md").read_text())

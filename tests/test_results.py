@@ -1,9 +1,8 @@
-"""Kept runs (docs/keep.py, common/records.py) and the pages that are written from them."""
+"""Records (docs/keep.py), their fingerprints, and the pages that are written from them."""
 
 import dataclasses
 import json
 import re
-import shlex
 
 import numpy as np
 import pytest
@@ -11,8 +10,9 @@ from PIL import Image
 
 from common import records
 from common.errors import UserError
+from common.records import Headline
 from common.report import Row
-from docs import keep, render
+from docs import fingerprints, keep, render
 
 SHARED = {"experiment": "e", "dataset": "d", "metric": "mrr", "std": 0.0, "num_runs": 1}
 
@@ -47,7 +47,7 @@ def test_rows_are_read_as_they_were_kept(rows, tmp_path):
     head = {"command": "c", "finished": "2026-11-22 08:00", "commit": "a", "cores": 1}
     head |= {"seconds": None, "failed": [], "quoted": "", "config": {"a": [1]}}
     (tmp_path / "p").mkdir()
-    (tmp_path / "p/n.json").write_text(keep.packed(head, rows))
+    (tmp_path / "p/n.json").write_text(records.packed(head, rows))
     record = records.read(tmp_path, "p/n")
     assert [dataclasses.asdict(found) for found in record.rows] == rows
     assert {name: getattr(record, name) for name in head} == head
@@ -63,41 +63,136 @@ def test_parts_that_failed_are_named(tmp_path):
 RUN = """
 import json, pathlib, sys
 from PIL import Image
-run = pathlib.Path(sys.argv[1].removeprefix("--workdir="))
+*words, run = sys.argv[1:]
+run = pathlib.Path(run.removeprefix("--workdir="))
 (run / "parts").mkdir(parents=True)
-(run / "results.json").write_text(json.dumps([ROW | {"mean": 0.75}]))
+quick = "--config.quick" in words
+rows = [ROW | {"mean": value} for value in ([QUICK] if quick else [0.75])]
+(run / "results.json").write_text(json.dumps(rows))
 (run / "config.json").write_text("{}")
+(run / "command.txt").write_text("COMMAND")
 (run / "table.md").write_text("# Title\\n\\n## First\\n\\n| new |")
 Image.new("RGB", (8, 8)).save(run / "mrr.png")
 """
 
 
-def test_kept_runs_are_made_again_with_their_figures_and_quotes(tmp_path, monkeypatch):
-    monkeypatch.setattr(keep, "ROOT", tmp_path)
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Keeps the record p/n, whose run is a short program, and its fingerprint in tmp_path.
+
+    It is called with the value of the record's quick form, and returns the folder of the record.
+    """
+    for module in (keep, render, fingerprints):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(render, "RESULTS", tmp_path / "docs/results")
+    monkeypatch.setattr(render, "outdated", lambda record: [])
     monkeypatch.setattr(keep, "_commit", lambda: "new")
     for folder in ("results/p", "figures/p"):
         (tmp_path / "docs" / folder).mkdir(parents=True)
-    old = row(method="a", mean=0.25)
-    head = {"finished": "2026-11-22 08:00", "cores": 1, "seconds": 3.0, "failed": [], "config": {}}
-    head |= {"command": shlex.join(["python", "-c", RUN.replace("ROW", repr(old))])}
-    head |= {"quoted": "## First\n\n| old |"}
-    for name, commit in (("n", "old"), ("done", "new"), ("other", "old")):
-        text = keep.packed(head | {"commit": commit}, [old])
-        (tmp_path / f"docs/results/p/{name}.json").write_text(text)
     Image.new("RGB", (2, 2)).save(tmp_path / "docs/figures/p/n-mrr.png")
-    keep.all_again(tmp_path / "runs", cores=2, jobs=2, prefix="p/n")
-    found = records.read(tmp_path / "docs/results", "p/n")
-    assert found.rows[0].mean == 0.75 and found.commit == "new" and found.cores == 2
-    assert found.quoted == "## First\n\n| new |" and found.seconds is not None
+    old = row(method="a", mean=0.25)
+
+    def written(quick):
+        script = tmp_path / "script.py"
+        script.write_text(RUN.replace("ROW", repr(old)).replace("QUICK", str(quick)))
+        command = f"python {script} --config=p/c.py"
+        script.write_text(script.read_text().replace("COMMAND", command))
+        head = {"finished": "2026-11-22 08:00", "commit": "old", "cores": 1, "seconds": 3.0}
+        head |= {"failed": [], "config": {}, "command": command, "quoted": "## First\n\n| old |"}
+        (tmp_path / "docs/results/p/n.json").write_text(records.packed(head, [old]))
+        return tmp_path / "docs/results"
+
+    return written
+
+
+def test_a_record_that_no_longer_holds_is_made_again_with_its_figures_and_quotes(
+    kept, tmp_path, capsys
+):
+    results = kept(quick=0.5)
+    keep.make_fingerprint(tmp_path / "made", "p/n", None, jobs=2)
+    found = keep.check(tmp_path / "same", jobs=2)
+    assert found == {"p/n": []} and keep.report(found, allow_stale=False)
+    keep.all_again(tmp_path / "runs", 2, 2, found)
+    assert records.read(results, "p/n").commit == "old"  # it holds: nothing is made
+
+    kept(quick=0.6)
+    found = keep.check(tmp_path / "other", jobs=1)
+    assert not keep.report(found, allow_stale=True)
+    assert "a mrr (d): mean 0.5 -> 0.6, std 0 -> 0" in capsys.readouterr().out
+    keep.all_again(tmp_path / "runs", 2, 2, found)
+    again = records.read(results, "p/n")
+    assert again.rows[0].mean == 0.75 and again.commit == "new" and again.cores == 2
+    assert again.quoted == "## First\n\n| new |" and again.seconds is not None
     assert Image.open(tmp_path / "docs/figures/p/n-mrr.png").size == (8, 8)
-    assert {path.name for path in (tmp_path / "runs/p").iterdir()} == {"n", "n.log"}
+    assert keep.check(tmp_path / "third", jobs=1) == {"p/n": []}
+
+
+def test_a_change_of_numbers_that_is_meant_marks_the_record_as_stale(kept, tmp_path):
+    kept(quick=0.5)
+    keep.make_fingerprint(tmp_path / "made", "p/n", None, jobs=1)
+    kept(quick=0.6)
+    found = keep.check(tmp_path / "quick", jobs=1)
+    keep.accept(found, tmp_path / "quick", "ties count half")
+    found = keep.check(tmp_path / "quick", jobs=1)
+    assert found == {"p/n": []} and "stale since new: ties count half" in render.runs()
+    assert keep.report(found, allow_stale=True) and not keep.report(found, allow_stale=False)
+
+
+def test_quick_runs_of_other_code_are_not_compared(kept, tmp_path, monkeypatch):
+    kept(quick=0.5)
+    keep.make_fingerprint(tmp_path / "made", "p/n", None, jobs=1)
+    keep.check(tmp_path / "quick", jobs=1)
+    monkeypatch.setattr(fingerprints, "digest", lambda: "changed")
+    with pytest.raises(UserError, match="quick runs of other code: choose another --run"):
+        keep.check(tmp_path / "quick", jobs=1)
+
+
+def test_a_record_without_a_fingerprint_does_not_hold(kept, tmp_path):
+    kept(quick=0.5)
+    (phrases,) = keep.check(tmp_path / "quick", jobs=1).values()
+    assert phrases == ["it has no fingerprint: make one with --fingerprint"]
+
+
+A, B = row(method="a", mean=0.25), row(method="b", mean=0.5)
+
+
+@pytest.mark.parametrize(
+    "fresh, phrase",
+    [
+        ([A], "missing: b mrr (d)"),
+        ([A, B, row(method="c", mean=0.5)], "new: c mrr (d)"),
+        ([A, B, B], "3 rows instead of 2"),
+        ([A, B | {"labels": {"x": 1}}], "new: b mrr (d, x 1)"),
+        ([A, B | {"mean": 0.6}], "b mrr (d): mean 0.5 -> 0.6"),
+        ([A, B | {"std": 0.1}], "b mrr (d): mean 0.5 -> 0.5, std 0 -> 0.1"),
+        ([A, B | {"mean": float("nan")}], "b mrr (d): mean 0.5 -> nan"),
+        ([A | {"mean": 0.251}, B], "a mrr (d): mean 0.25 -> 0.251"),
+        ([A | {"num_runs": 2}, B], "new: a mrr (d)"),
+        ([B, A], None),
+        ([A | {"mean": 0.2501}, B | {"mean": 0.53}], None),
+    ],
+)
+def test_missing_new_and_other_rows_are_differences(fresh, phrase):
+    rounding = [A | {"mean": 0.25001}, B | {"mean": 0.49}]
+    known = fingerprints.with_tolerances([A, B], [rounding, [A, B]])
+    assert [x["tolerance"] for x in known] == pytest.approx([1e-4, 0.03])
+    phrases = fingerprints.differences(known, fresh)
+    assert any(p.startswith(phrase) for p in phrases) if phrase else not phrases
+
+
+def test_the_quick_form_of_a_command_leaves_out_what_quick_runs_make_smaller():
+    record = records.read(render.RESULTS, "wasserstein_embed/graphs_block")
+    assert fingerprints.quick_command(record) == (
+        "python -m wasserstein_embed.main --config=configs/wasserstein_embed/graphs.py "
+        "--config.graph=block --config.recipes=tuned --config.quick"
+    )
 
 
 def test_nothing_is_kept_without_the_named_figures(tmp_path, monkeypatch):
     monkeypatch.setattr(keep, "ROOT", tmp_path)
     (tmp_path / "results.json").touch()
     with pytest.raises(UserError, match=r"no .*mrr\.png: give --figures"):
-        keep.keep(tmp_path, "p/n", "", {}, ("mrr",), "")
+        keep.keep(tmp_path, "p/n", {}, ("mrr",), "")
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
 
 
@@ -124,6 +219,12 @@ def test_config_values_that_have_changed_since_a_run_are_named():
     for seeds in ("7", '"(7,)"'):
         again = record._replace(command=f"{record.command} --config.random_seeds={seeds}")
         assert set(render.outdated(again)) - set(before) == {"delta_gone"}
+
+
+def test_a_headline_that_selects_two_rows_is_named():
+    headline = Headline("accuracy of ours", "lpl/nli", {"metric": "accuracy"})
+    with pytest.raises(UserError, match=r"'accuracy of ours' selects \d+ rows of lpl/nli"):
+        render._row(headline, headline.row)
 
 
 def test_filling_a_page_twice_changes_nothing(tmp_path):
