@@ -9,7 +9,11 @@ import sys
 from pathlib import Path
 
 PAPERS = sorted(path.parent.name for path in Path(__file__).parent.glob("*/experiments.py"))
-MODULES = {"align": "anchor_opt.align", "apply": "anchor_opt.align", "encode": "common.encode"}
+MODULES = {
+    "align": "anchor_opt.align",
+    "apply": "anchor_opt.align",
+    "encode": "common.encoders.encode",
+}
 HELP = f"""Two embedding spaces and a few known pairs of items: how do the spaces correspond?
 
   isthmus align --source=A --target=B --pairs=PAIRS --out=FOLDER    finds the items that correspond

@@ -23,15 +23,16 @@ from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import bootstrap, hub, runner, search
-from anchor_opt.hub import Link, Pairs
-from anchor_opt.relative import Problem, Result, Run
-from common import report, space_pairs, train
-from common.data import paired_spaces
+from anchor_opt import runner
+from anchor_opt.methods import bootstrap, hub, search
+from anchor_opt.methods.hub import Link, Pairs
+from anchor_opt.problem import Problem, Result, Run
 from common.errors import UserError
 from common.linear import mapped, preprocess
-from common.report import Row, joined, pivot, select
-from common.workdir import Workdir
+from common.run import report, train
+from common.run.report import Row, joined, pivot, select
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces, space_pairs
 
 TITLES = {"round_trip": "Round trip"}
 NONE = np.zeros((0, 2), int)

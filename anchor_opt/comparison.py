@@ -19,20 +19,22 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import algorithm1, comparison_report, runner
-from anchor_opt.methods import METHODS
-from anchor_opt.relative import Problem, Run, relative, sample
+from anchor_opt import comparison_report, runner
+from anchor_opt.methods import METHODS, algorithm1
+from anchor_opt.problem import Problem, Run, sample
+from anchor_opt.relative import relative
 from anchor_opt.runner import Grid
-from common import ot, report, space_pairs
-from common.data import paired_spaces
-from common.data.paired_spaces import PairedSpaces
+from common import ot
 from common.errors import UserError
 from common.linear import preprocess, unit
 from common.metrics import linear_cka, mrr
-from common.report import Row, joined
 from common.retrieval import top_k
-from common.settings import with_value
-from common.workdir import Workdir
+from common.run import report
+from common.run.report import Row, joined
+from common.run.settings import with_value
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces, space_pairs
+from common.spaces.paired_spaces import PairedSpaces
 
 Drawn = Callable[[int], PairedSpaces]  # random seed -> both spaces, preprocessed
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from sklearn.isotonic import isotonic_regression
 
-from common.report import COLOURS, Row, markdown, measured, pivot, select, small_multiples
+from common.run.report import COLOURS, Row, markdown, measured, pivot, select, small_multiples
 
 LEGEND = {
     "seed": "known pairs alone (seed)",

@@ -13,7 +13,6 @@ from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from anchor_opt import (
-    bootstrap,
     bridge,
     comparison,
     halves,
@@ -25,17 +24,17 @@ from anchor_opt import (
     stitching_report,
     vision,
 )
-from anchor_opt.methods import METHODS
-from anchor_opt.relative import Problem, Run, sample
+from anchor_opt.methods import METHODS, bootstrap
+from anchor_opt.problem import Problem, Run, sample
 from anchor_opt.runner import ROLES, Grid, other
-from common import report, space_pairs
-from common.data import paired_spaces
-from common.data.paired_spaces import PairedSpaces
 from common.linear import preprocess
 from common.metrics import correspondence
-from common.report import Row, joined
-from common.settings import settings
-from common.workdir import Workdir
+from common.run import report
+from common.run.report import Row, joined
+from common.run.settings import settings
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces, space_pairs
+from common.spaces.paired_spaces import PairedSpaces
 
 Spaces = Mapping[str, Float[Array, "n d"]]  # role -> preprocessed rows
 

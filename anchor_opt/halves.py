@@ -18,14 +18,14 @@ from ml_collections import ConfigDict
 
 from anchor_opt import runner
 from anchor_opt.methods import METHODS
-from anchor_opt.relative import Problem, Result, Run
-from common import report, space_pairs
-from common.data import paired_spaces
+from anchor_opt.problem import Problem, Result, Run
 from common.linear import procrustes, unit
 from common.metrics import foscttm, precision_at_k
-from common.report import Row, joined, pivot, select
 from common.retrieval import top_k
-from common.workdir import Workdir
+from common.run import report
+from common.run.report import Row, joined, pivot, select
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces, space_pairs
 
 TRUTH = "orthogonal_truth"  # the reference's name in the tables
 NOTES = (

@@ -9,7 +9,7 @@ results.json, table.md, figures and the anchors that were found. A killed run re
 command is given again.
 """
 
-from common import cli
+from common.run import cli
 
 if __name__ == "__main__":
     cli.launch("anchor_opt.experiments")

@@ -18,12 +18,13 @@ from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from anchor_opt import align
-from common import alignment, remapping, report, space_pairs
-from common.data import paired_spaces
+from common import alignment, remapping
 from common.linear import unit
-from common.report import Row, joined, pivot, select
-from common.settings import settings
-from common.workdir import Workdir
+from common.run import report
+from common.run.report import Row, joined, pivot, select
+from common.run.settings import settings
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces, space_pairs
 
 MEASURES = {"recall_1": "Recall@1", "recall_10": "Recall@10", "rank_correlation": "Rank corr."}
 ESTIMATES = {

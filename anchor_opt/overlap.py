@@ -21,18 +21,19 @@ from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from anchor_opt import bootstrap, runner
-from anchor_opt.methods import METHODS, READ_TRUTH
-from anchor_opt.relative import Problem, Run, partly_shared, unit_relative
+from anchor_opt import runner
+from anchor_opt.methods import METHODS, READ_TRUTH, bootstrap
+from anchor_opt.methods.search import success_probability
+from anchor_opt.problem import Problem, Run, partly_shared
+from anchor_opt.relative import unit_relative
 from anchor_opt.runner import METHOD_TITLES, rates
-from anchor_opt.search import success_probability
-from common import report, space_pairs
-from common.data import paired_spaces
 from common.linear import preprocess
 from common.metrics import mrr
-from common.report import COLOURS, Row, joined, pivot, select, small_multiples
 from common.retrieval import top_k
-from common.workdir import Workdir
+from common.run import report
+from common.run.report import COLOURS, Row, joined, pivot, select, small_multiples
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces, space_pairs
 
 Spaces = tuple[Float[Array, "N d_source"], Float[Array, "N d_target"]]  # row i is the same item
 NOTES = (

@@ -10,8 +10,8 @@ from anchor_opt import (
     runner,
     stitching_report,
 )
-from common import space_pairs
-from common.records import Headline, Record
+from common.run.records import Headline, Record
+from common.spaces import space_pairs
 
 
 def _headline(

@@ -17,15 +17,15 @@ from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from anchor_opt import algorithm1, bootstrap, methods
-from anchor_opt.methods import METHODS, NEED_PAIRS
-from anchor_opt.relative import Problem, Result, Run
-from common import train
+from anchor_opt import methods
+from anchor_opt.methods import METHODS, NEED_PAIRS, algorithm1, bootstrap
+from anchor_opt.problem import Problem, Result, Run
 from common.errors import UserError
 from common.linear import mapped, procrustes, unit
-from common.report import Row, markdown, select
-from common.settings import settings
-from common.workdir import Workdir, read_arrays, write_arrays
+from common.run import train
+from common.run.report import Row, markdown, select
+from common.run.settings import settings
+from common.run.workdir import Workdir, read_arrays, write_arrays
 
 ROLES = ("source", "target")  # of the two spaces of an experiment
 METHOD_TITLES = {

@@ -14,17 +14,19 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from anchor_opt import head
 from anchor_opt.methods import METHODS
-from anchor_opt.relative import Problem, Run, partly_shared, sample, unit_relative
+from anchor_opt.models import head
+from anchor_opt.problem import Problem, Run, partly_shared, sample
+from anchor_opt.relative import unit_relative
 from anchor_opt.runner import ROLES, Grid, collect, keep_anchors, other
-from common import report, train
-from common.data import labelled_vectors, text_encoders
-from common.data.labelled_vectors import LabelledVectors
+from common.encoders import texts as text_encoders
 from common.errors import UserError
 from common.linear import preprocess
 from common.metrics import correspondence
-from common.workdir import Workdir
+from common.run import report, train
+from common.run.workdir import Workdir
+from common.spaces import labelled_vectors
+from common.spaces.labelled_vectors import LabelledVectors
 
 Spaces = dict[str, LabelledVectors]  # role -> preprocessed vectors
 

@@ -15,13 +15,16 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Float, Int
 
-from anchor_opt import vit
-from common import train
-from common.data import array_cache, image_features, images, vector_files
-from common.data.images import Images
-from common.data.paired_spaces import PairedSpaces
+from anchor_opt.models import vit
+from common.data import array_cache
+from common.data.readers import vector_files
+from common.data.sets import images
+from common.data.sets.images import Images
 from common.errors import UserError
-from common.workdir import Workdir
+from common.run import train
+from common.run.workdir import Workdir
+from common.spaces import image_features
+from common.spaces.paired_spaces import PairedSpaces
 
 CACHE_VERSION = 2  # raise it whenever the same settings give other encoders or encodings
 BATCH = 100  # images encoded at once

@@ -17,8 +17,9 @@ import numpy as np
 from absl import app, flags
 
 from anchor_opt import align
-from common.data import dictionary, french, vector_files, word_vectors
 from common.data.packages import cache_dir
+from common.data.readers import vector_files
+from common.data.sets import dictionary, french, word_vectors
 from common.linear import unit
 from common.retrieval import csls_top_k, mean_top_k
 

@@ -10,9 +10,9 @@ from scipy.optimize import linear_sum_assignment
 
 from benchmarks.harness import Benchmark, Case, Implementation, Work
 from common import ot
-from common.data import paired_spaces
 from common.data.packages import cache_dir
 from common.ot.assignment import EPSILON, potentials
+from common.spaces import paired_spaces
 from embed_match import compare
 
 

@@ -6,16 +6,17 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from anchor_opt import methods, search
-from anchor_opt.relative import Problem, Run, sample
+from anchor_opt import methods
+from anchor_opt.methods import search
+from anchor_opt.problem import Problem, Run, sample
 from benchmarks import self_learning
 from benchmarks.harness import Benchmark, Case, Implementation, Work
-from common.data import paired_spaces
 from common.data.packages import cache_dir
 from common.linear import preprocess, unit
 from common.metrics import mrr
 from common.retrieval import top_k
-from common.workdir import Workdir
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces
 
 CUTOFF = 4_000  # most frequent words of both spaces; ours then refines on all words
 RANDOM_SEED = 0

@@ -16,10 +16,11 @@ from scipy.stats import spearmanr
 
 from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
 from common import cbow
-from common.data import corpus, paired_spaces
 from common.data.packages import cache_dir
+from common.data.sets import corpus
 from common.linear import unit
 from common.retrieval import top_k
+from common.spaces import paired_spaces
 from configs.embed_match.match import get_config
 from embed_match import embeddings, experiments
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from anchor_opt import goat
+from anchor_opt.methods import goat
 from benchmarks.harness import Benchmark, Case, Implementation
 from benchmarks.unpaired import RANDOM_SEED, load, orthogonal, score, work
 from common.linear import procrustes

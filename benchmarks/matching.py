@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from anchor_opt import algorithm1
+from anchor_opt.methods import algorithm1
 from anchor_opt.relative import relative
 from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
-from common.data import paired_spaces
 from common.data.packages import cache_dir
 from common.linear import preprocess
+from common.spaces import paired_spaces
 
 EPSILON = 1e-4
 ANCHORS = 300

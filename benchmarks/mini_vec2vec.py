@@ -2,14 +2,14 @@
 
 Cluster centres by scikit-learn are matched by the 2-opt search of scipy, the best of several; the
 rest is torch. Written from the paper and from the steps of the notebook, as the peer of
-`anchor_opt.unpaired.mini_vec2vec`, which has the same values. The last step averages two maps, as
-in the notebook.
+`anchor_opt.methods.unpaired.mini_vec2vec`, which has the same values. The last step averages two
+maps, as in the notebook.
 """
 
 import numpy as np
 from jaxtyping import Float
 
-from anchor_opt.unpaired import MiniVec2Vec
+from anchor_opt.methods.unpaired import MiniVec2Vec
 from benchmarks.harness import cores
 
 

@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 
 from benchmarks import harness
 from benchmarks.harness import BENCHMARKS, Benchmark, Case
-from common import cli
 from common.errors import UserError
-from common.report import COLOURS, markdown, save_figure
-from common.workdir import write_atomically, write_json
+from common.run import cli
+from common.run.report import COLOURS, markdown, save_figure
+from common.run.workdir import write_atomically, write_json
 
 ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Benchmarks to run.")
 ROUNDS = flags.DEFINE_integer("rounds", 5, "Timed calls, unless the case sets their number.")

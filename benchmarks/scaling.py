@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 from absl import flags
 
-from common import cli
-from common.report import markdown
-from common.workdir import write_atomically, write_json
+from common.run import cli
+from common.run.report import markdown
+from common.run.workdir import write_atomically, write_json
 
 DEVICES = (1, 2, 4, 8)
 # A device needs a block of 128 rows: with fewer, two parts of a program use different devices.
@@ -47,7 +47,7 @@ from benchmarks.scaling import collectives
 from common import ot, retrieval
 from common.linear import unit
 from common.ot import streamed
-from common.settings import settings
+from common.run.settings import settings
 from configs.embed_match.trained import embeddings
 from configs.wasserstein_embed.graphs import get_config
 from embed_match import glove

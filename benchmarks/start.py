@@ -17,8 +17,8 @@ from absl import app, flags
 
 from benchmarks import harness
 from common.errors import UserError
-from common.report import markdown
-from common.workdir import write_json
+from common.run.report import markdown
+from common.run.workdir import write_json
 
 CONFIG = flags.DEFINE_string("run_config", "configs/anchor_opt/retrieval.py", "Config of the run.")
 PROGRAM = flags.DEFINE_string("program", "anchor_opt.main", "Module that runs it.")

@@ -8,14 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from anchor_opt import bootstrap, methods, search, unpaired
-from anchor_opt.relative import Problem, Run, partly_shared
+from anchor_opt import methods
+from anchor_opt.methods import bootstrap, search, unpaired
+from anchor_opt.problem import Problem, Run, partly_shared
 from benchmarks import mini_vec2vec
 from benchmarks.harness import Benchmark, Case, Implementation, Work
-from common.data import paired_spaces
 from common.data.packages import cache_dir
 from common.linear import both_mapped, polar, preprocess
-from common.workdir import Workdir
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces
 
 RANDOM_SEED = 0
 NEIGHBOURS = 10  # of CSLS, by which the maps are judged

@@ -31,9 +31,9 @@ from sklearn.decomposition import PCA
 
 from common.data.packages import cache_dir
 from common.linear import unit
-from common.report import pivot, summarise
-from common.settings import settings
-from common.workdir import write_json
+from common.run.report import pivot, summarise
+from common.run.settings import settings
+from common.run.workdir import write_json
 from configs.lpl import word_alignment
 from lpl import bilingual_data, translation
 from lpl.bilingual_data import BilingualData, Split

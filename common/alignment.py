@@ -18,7 +18,7 @@ from jaxtyping import Array, ArrayLike, Float, Int
 
 from common.errors import UserError, writing
 from common.linear import EPSILON, least_squares, procrustes, ridge, unit
-from common.workdir import read_arrays, write_arrays
+from common.run.workdir import read_arrays, write_arrays
 
 STEPS = ("unit", "center")
 NORMALISE = ("unit", "center", "unit")

@@ -22,10 +22,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from common.data.corpus import Corpus
+from common.data.sets.corpus import Corpus
 from common.parallel import all_parts, on_parts, sum_of_parts
-from common.train import Metrics, run
-from common.workdir import Workdir
+from common.run.train import Metrics, run
+from common.run.workdir import Workdir
 
 NOISE_POWER = 0.75  # negative samples are drawn from the word frequencies to this power
 
@@ -129,7 +129,7 @@ def init(settings: Settings, num_words: int, key: Array) -> Parameters:
 def step(
     state: Parameters, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[Parameters, Metrics]:
-    """Trains on one shard of the text; a step of `common.train.run`."""
+    """Trains on one shard of the text; a step of `common.run.train.run`."""
     texts = data.tokens[index % settings.shards].reshape(settings.copies, -1)
     keys = jax.random.split(jax.random.fold_in(data.key, index), settings.copies)
     train_copies = partial(_train_copies, settings)

@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from common import records
 from common.errors import UserError
-from common.records import Record
-from common.workdir import write_atomically
+from common.run import records
+from common.run.records import Record
+from common.run.workdir import write_atomically
 from isthmus import PAPERS
 from tests import xla_flags
 
@@ -57,7 +57,7 @@ class Fingerprint(NamedTuple):
       commit: commit that made the rows.
       verified: last commit that was found to give the same rows.
       stale: why the record is known not to hold, with the commit; empty if it holds.
-      rows: rows of the quick form, fields of `common.report.Row`, each with its `tolerance`.
+      rows: rows of the quick form, fields of `common.run.report.Row`, each with its `tolerance`.
     """
 
     command: str

@@ -2,7 +2,7 @@ r"""Keeps a finished run for the pages: its numbers, its config, and how it was 
 
   python -m docs.keep --run=runs/nli --name=lpl/nli --cores=2 --figures=bbc_pairs_test
 
-writes docs/results/NAME.json (read by `common.records`), and the figures as
+writes docs/results/NAME.json (read by `common.run.records`), and the figures as
 docs/figures/NAME-FIGURE.png; then `python -m docs.render` writes the pages that quote the run.
 
   python -m docs.keep --fingerprint --name=lpl/nli --run=runs/fingerprints
@@ -41,10 +41,10 @@ from absl import flags
 from PIL import Image
 from tqdm import tqdm
 
-from common import cli, records
 from common.errors import UserError
-from common.records import Record
-from common.workdir import COMMAND, write_atomically
+from common.run import cli, records
+from common.run.records import Record
+from common.run.workdir import COMMAND, write_atomically
 from docs import fingerprints, render
 
 ROOT = Path(__file__).parents[1]

@@ -27,12 +27,12 @@ from types import ModuleType
 from absl import flags
 from ml_collections import config_flags
 
-from common import records
 from common.data.packages import PACKAGES
 from common.errors import UserError
-from common.records import Headline, Record
-from common.report import Row, markdown, measured, plus_minus, select
-from common.settings import apply_quick
+from common.run import records
+from common.run.records import Headline, Record
+from common.run.report import Row, markdown, measured, plus_minus, select
+from common.run.settings import apply_quick
 from docs import fingerprints
 
 ROOT = Path(__file__).parents[1]

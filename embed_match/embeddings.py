@@ -11,12 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from common import cbow, train
-from common.data import array_cache, corpus, paired_spaces, reviews
-from common.data.corpus import Corpus
+from common import cbow
+from common.data import array_cache
+from common.data.sets import corpus, reviews
+from common.data.sets.corpus import Corpus
 from common.errors import UserError
 from common.linear import unit
-from common.workdir import Workdir
+from common.run import train
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces
 from embed_match import glove, lstm
 
 VERSION = 2  # of the trained embeddings: increase it when a change of the code changes them
@@ -55,7 +58,7 @@ def read(
     """Tokenises texts, once into the cache directory; the first half are the training texts.
 
     Args:
-      dataset: a name of `common.data.reviews`.
+      dataset: a name of `common.data.sets.reviews`.
       num_texts: number of texts, negative and positive ones in turn.
       num_words: size of the vocabulary, the most frequent words.
       models: to be trained on it; no window may reach from one text into the next.
@@ -84,7 +87,7 @@ def load(
     """Loads embeddings by name, training those that are not in the cache directory.
 
     Args:
-      names: keys of `models`, or pretrained spaces of `common.data.paired_spaces`.
+      names: keys of `models`, or pretrained spaces of `common.spaces.paired_spaces`.
       models: the embeddings that are trained on the text.
       text: the training text, whose vocabulary is embedded.
       work: the run's folder, for the checkpoints of a training.

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from ml_collections import ConfigDict
 
-from common.data import text_encoders
+from common.encoders import texts as text_encoders
 from common.errors import UserError
-from common.report import Row, finish, joined, select, summarise
-from common.settings import settings
-from common.workdir import Workdir
+from common.run.report import Row, finish, joined, select, summarise
+from common.run.settings import settings
+from common.run.workdir import Workdir
 from embed_match import compare, embeddings, report, tasks
 from embed_match.embeddings import Embedding, Model, Text
 

@@ -18,7 +18,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.parallel import num_parts, on_parts, sum_of_parts
-from common.train import Metrics, State
+from common.run.train import Metrics, State
 
 BLOCK_TOKENS = 1 << 20  # tokens that are counted at once
 

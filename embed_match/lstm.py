@@ -13,7 +13,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.parallel import value_and_gradient
-from common.train import Metrics, State
+from common.run.train import Metrics, State
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ def logits(parameters: nnx.State, words: Int[Array, "b l"]) -> Float[Array, " b"
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[State, Metrics]:
-    """`updates_per_step` updates by Adam on random batches; a step of `common.train.run`.
+    """`updates_per_step` updates by Adam on random batches; a step of `common.run.train.run`.
 
     Each batch is sharded over the devices.
     """

@@ -2,7 +2,7 @@
 
 from ml_collections import ConfigDict
 
-from common.records import Headline, Record
+from common.run.records import Headline, Record
 from embed_match import experiments
 
 MATCH = "embed_match/match"

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from common import report
-from common.report import Row, markdown, measured, pivot, plus_minus, select
+from common.run import report
+from common.run.report import Row, markdown, measured, pivot, plus_minus, select
 from embed_match.embeddings import Embedding, Model
 
 # The poster's Table 1, at a vocabulary of 5,000: pairs of embeddings after the optimal rotation.

@@ -10,7 +10,7 @@ import scipy.sparse
 from jaxtyping import Bool, Float, Int
 from sklearn.linear_model import LogisticRegression
 
-from common.data import bbc, corpus, reviews
+from common.data.sets import bbc, corpus, reviews
 from common.linear import unit
 from embed_match import compare
 from embed_match.embeddings import Embedding, Text

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from common.data import dictionary, paired_spaces
-from common.data.dictionary import Lookup
-from common.data.vector_files import Space
+from common.data.readers.vector_files import Space
+from common.data.sets import dictionary
+from common.data.sets.dictionary import Lookup
+from common.spaces import paired_spaces
 
 
 class BilingualData(NamedTuple):

@@ -12,10 +12,10 @@ import numpy as np
 from jaxtyping import Array
 from ml_collections import ConfigDict
 
-from common import report, train
 from common.errors import UserError
-from common.settings import settings
-from common.workdir import Workdir
+from common.run import report, train
+from common.run.settings import settings
+from common.run.workdir import Workdir
 from lpl import (
     bilingual_data,
     methods,

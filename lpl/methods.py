@@ -16,8 +16,8 @@ from jaxtyping import Array, Float, Int
 from common import linear
 from common.errors import UserError
 from common.retrieval import csls_dictionary
-from common.train import Metrics
-from common.workdir import Workdir
+from common.run.train import Metrics
+from common.run.workdir import Workdir
 from lpl import loss, training
 
 Common = tuple[Float[Array, "n r"], Float[Array, "m r"]]

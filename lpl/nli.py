@@ -16,7 +16,7 @@ import optax
 from flax import nnx
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from common.train import Metrics, State
+from common.run.train import Metrics, State
 from lpl import loss, training
 
 LABELS = ("entailment", "neutral", "contradiction")

@@ -22,8 +22,9 @@ import tensorflow_datasets as tfds
 from jaxtyping import Float, Int
 from tqdm import tqdm
 
-from common.data import bbc, reviews, text_encoders
 from common.data.builders import explain_damage, prepare
+from common.data.sets import bbc, reviews
+from common.encoders import texts as text_encoders
 from common.errors import UserError
 from common.linear import unit
 from lpl import synthetic_nli

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from common.report import Row, error_bars, markdown, pivot, select
+from common.run.report import Row, error_bars, markdown, pivot, select
 from lpl import loss
 from lpl.nli import LABELS
 from lpl.nli_data import SentencePairs

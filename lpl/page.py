@@ -1,6 +1,6 @@
 """What the documentation shows of this paper's kept runs (`python -m docs.render`)."""
 
-from common.records import Headline, Record
+from common.run.records import Headline, Record
 from lpl import nli_report, word_alignment_report
 
 TABLES = {"word_alignment": word_alignment_report.tables, "nli": nli_report.tables}

@@ -12,11 +12,11 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common import train
 from common.errors import UserError
 from common.parallel import value_and_gradient
-from common.train import Metrics, State
-from common.workdir import Workdir
+from common.run import train
+from common.run.train import Metrics, State
+from common.run.workdir import Workdir
 
 STEPS = 10  # of a training: losses are logged after each, a checkpoint is written after each half
 Parameters = Any
@@ -130,7 +130,7 @@ def run(
     part: str,
     runs: int = 1,
 ) -> State:
-    """Makes all updates by `common.train.run`, and logs the training pairs per second.
+    """Makes all updates by `common.run.train.run`, and logs the training pairs per second.
 
     `step` may be the one above, or train several runs at once; `state` is donated.
 

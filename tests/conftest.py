@@ -5,7 +5,7 @@ import os
 import hypothesis
 import pytest
 
-from common import train
+from common.run import train
 from tests import xla_flags
 
 hypothesis.settings.register_profile("any_speed", deadline=None)

@@ -10,9 +10,9 @@ import safetensors.numpy
 import tokenizers
 from flax import nnx
 
-from common import bert
-from common.data import paired_spaces
 from common.data.packages import cache_dir
+from common.encoders import bert
+from common.spaces import paired_spaces
 
 TINY_BERT = {
     "hidden_size": 8,

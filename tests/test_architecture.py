@@ -154,7 +154,7 @@ def experiment_modules(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_configs_are_seen_by_experiments_alone(name):
-    """Functions below the experiments take values, which `common.settings` makes of a config."""
+    """Functions below the experiments take values, which `settings` makes of a config."""
     below = {module for module in MODULES if package(module) == name} - experiment_modules(name)
     functions = {
         (module, node.name): {ast.unparse(a.annotation) if a.annotation else a.arg for a in found}
@@ -175,7 +175,7 @@ def test_nothing_is_unpickled():
     folders = (*PAPERS, "common", "configs", "docs", "benchmarks", "template")
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
         found = {"pickle", "dill", "joblib"} & {package(name) for name in imported(path)}
-        assert not found or path == MODULES["common.data.torch_file"], path
+        assert not found or path == MODULES["common.data.readers.torch_file"], path
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
                 assert isinstance(node.value, ast.Constant) and not node.value.value, path
@@ -185,4 +185,4 @@ def test_flags_are_defined_where_a_command_line_begins():
     for module, path in MODULES.items():
         calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
         if any(".DEFINE" in ast.unparse(call.func) for call in calls):
-            assert is_command_line(module) or module == "common.cli", module
+            assert is_command_line(module) or module == "common.run.cli", module

@@ -15,8 +15,8 @@ import jax, jax.numpy as jnp, numpy as np
 import common
 from anchor_opt import head, vit
 from common import cbow
-from common.data.corpus import Corpus
-from common.settings import settings
+from common.data.sets.corpus import Corpus
+from common.run.settings import settings
 from configs.lpl import nli as nli_config
 from embed_match import glove, lstm
 from lpl import loss, nli

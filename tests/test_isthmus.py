@@ -11,7 +11,7 @@ import pytest
 
 import isthmus
 from common import alignment
-from common.data import vector_files
+from common.data.readers import vector_files
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,7 +42,7 @@ def test_every_command_runs_its_module(monkeypatch):
     given = ["--apply=new.npy", *flags]
     assert called(monkeypatch, "apply", "new.npy", *flags) == ("anchor_opt.align", given)
     assert called(monkeypatch, "apply", "--help") == ("anchor_opt.align", ["--help"])
-    assert called(monkeypatch, "encode", "--input=t") == ("common.encode", ["--input=t"])
+    assert called(monkeypatch, "encode", "--input=t") == ("common.encoders.encode", ["--input=t"])
     assert called(monkeypatch, "run", "lpl", "--help") == ("lpl.main", ["--help"])
     for module in (*isthmus.MODULES.values(), *(f"{paper}.main" for paper in isthmus.PAPERS)):
         assert importlib.util.find_spec(module), module

@@ -7,7 +7,7 @@ import pytest
 from jax.nn import one_hot
 from scipy.special import logsumexp
 
-from anchor_opt import bootstrap
+from anchor_opt.methods import bootstrap
 from common import linear, ot, retrieval
 from lpl import loss
 

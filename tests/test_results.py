@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from common import records
 from common.errors import UserError
-from common.records import Headline
-from common.report import Row
+from common.run import records
+from common.run.records import Headline
+from common.run.report import Row
 from docs import fingerprints, keep, render
 
 SHARED = {"experiment": "e", "dataset": "d", "metric": "mrr", "std": 0.0, "num_runs": 1}

@@ -9,11 +9,12 @@ import numpy as np
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from common import cbow, report, train
+from common import cbow
 from common.errors import UserError
-from common.report import Row
-from common.settings import settings, sweep
-from common.workdir import Workdir, read_arrays, write_arrays
+from common.run import report, train
+from common.run.report import Row
+from common.run.settings import settings, sweep
+from common.run.workdir import Workdir, read_arrays, write_arrays
 from wasserstein_embed import (
     graphs,
     graphs_report,

@@ -10,9 +10,9 @@ from absl import logging
 from jaxtyping import Float
 from scipy.sparse import csgraph
 
-from common import train
 from common.errors import UserError
-from common.workdir import Workdir
+from common.run import train
+from common.run.workdir import Workdir
 from wasserstein_embed import cloud, metric_embed
 from wasserstein_embed.metric_embed import Data, Settings
 
@@ -88,7 +88,7 @@ def train_and_measure(
       data: pairs of all graphs.
       num_graphs: number of graphs.
       measure_iterations: Sinkhorn iterations of the measured distances, from a cold start.
-      checkpoint_every: steps of `common.train.run` between checkpoints.
+      checkpoint_every: steps of `common.run.train.run` between checkpoints.
       work: the run's folder.
       part: name of the training.
     """

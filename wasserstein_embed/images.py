@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Array, Int, UInt8
 from sklearn.neighbors import KNeighborsClassifier
 
-from common import train
-from common.data.images import MNIST_5K, Images, load
+from common.data.sets.images import MNIST_5K, Images, load
 from common.parallel import map_rows
-from common.workdir import Workdir, write_arrays
+from common.run import train
+from common.run.workdir import Workdir, write_arrays
 from wasserstein_embed import cloud, siamese
 from wasserstein_embed.cloud import Clouds, Distance
 
@@ -32,7 +32,7 @@ def read(dataset: str, train_split: str, test_split: str, cache: Path) -> Splits
     """Reads both splits.
 
     Args:
-      dataset: see `common.data.images.load`.
+      dataset: see `common.data.sets.images.load`.
       train_split: in TFDS's notation; empty for the default.
       test_split: likewise.
       cache: the data cache.

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from common.data.images import MNIST_5K, Images
-from common.report import COLOURS, Row, error_bars, pivot, select
+from common.data.sets.images import MNIST_5K, Images
+from common.run.report import COLOURS, Row, error_bars, pivot, select
 
 NAMES = {"sinkhorn": "Sinkhorn", "euclidean": "Euclidean", "cosine": "cosine"}
 REPORTED = {"paper_value": 0.9941, "paper_dataset": "MNIST 70k"}  # section 4.3 of the report

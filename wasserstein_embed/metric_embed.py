@@ -18,11 +18,11 @@ from jaxtyping import Array, Float, Int
 from common.errors import UserError
 from common.ot import safe_sqrt
 from common.parallel import mean_of_parts, on_parts
-from common.train import Metrics
+from common.run.train import Metrics
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance, WarmStart, euclidean
 
-UPDATES_PER_STEP = 10  # steps of Adam in one step of `common.train.run`, which logs one record
+UPDATES_PER_STEP = 10  # steps of Adam in one step of `common.run.train.run`, which logs one record
 MIN_SQUARE = 1e-12  # added to squared norms, whose root has no gradient at 0
 MAX_NORM = 1 - 1e-5  # in the Poincare ball; closer to the boundary float32 has no resolution
 
@@ -161,7 +161,7 @@ def init(settings: Settings, keys: Array, num_objects: int) -> State:
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[State, Metrics]:
-    """`UPDATES_PER_STEP` steps of Adam on the distortion, for `common.train.run`.
+    """`UPDATES_PER_STEP` steps of Adam on the distortion, for `common.run.train.run`.
 
     No distance involves two graphs, and Adam is invariant to a factor of the loss, so training
     several graphs together equals training each alone. The pairs and their potentials are sharded

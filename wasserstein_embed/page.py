@@ -1,6 +1,6 @@
 """What the documentation shows of the kept runs (`python -m docs.render`)."""
 
-from common.records import Headline, Record
+from common.run.records import Headline, Record
 from wasserstein_embed import graphs_report, images_report, words_report
 
 IMAGES = {"neighbours_by": "euclidean", "metric": "knn_accuracy"}

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 from common.errors import UserError
 from common.linear import unit
 from common.parallel import all_parts, value_and_gradient
-from common.train import State
+from common.run.train import State
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance
 

@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from common.parallel import value_and_gradient
-from common.train import Metrics, State
+from common.run.train import Metrics, State
 from wasserstein_embed import cloud
 
 NEGATIVE_POWER = 0.75  # exponent of word frequencies in negative sampling (Mikolov et al. 2013)
@@ -30,11 +30,11 @@ class Settings:
     hidden_size: int  # h
     window: int  # number of words to either side that are context
     batch_size: int  # positive pairs of an update, and as many negative pairs
-    updates_per_step: int  # of a step of `common.train.run`; each has another batch
+    updates_per_step: int  # of a step of `common.run.train.run`; each has another batch
     margin: float  # distance beyond which negative pairs have no loss
     epsilon: float  # regularisation (lambda in the paper), in the unit of the distance
     iterations: int  # of Sinkhorn
-    steps: int  # of `common.train.run`
+    steps: int  # of `common.run.train.run`
     learning_rate: float  # of Adam; decays linearly to zero
 
     @property
@@ -144,7 +144,7 @@ def batch_loss(
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[State, Metrics]:
-    """`updates_per_step` updates of Adam, for `common.train.run`; metrics are means over them.
+    """`updates_per_step` updates of Adam, for `common.run.train.run`; metrics are means over them.
 
     Each batch is sharded over the devices.
     """

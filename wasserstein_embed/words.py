@@ -11,12 +11,13 @@ from jaxtyping import Float, Int
 from scipy.ndimage import maximum_filter
 from scipy.stats import spearmanr
 
-from common import cbow, train
-from common.data import bbc, corpus, reviews, word_similarity
-from common.data.corpus import Corpus
+from common import cbow
+from common.data.sets import bbc, corpus, reviews, word_similarity
+from common.data.sets.corpus import Corpus
 from common.errors import UserError
 from common.linear import unit
-from common.workdir import Workdir
+from common.run import train
+from common.run.workdir import Workdir
 from wasserstein_embed import word_embed
 from wasserstein_embed.word_embed import Data, Settings
 
@@ -65,7 +66,7 @@ def read(
     """Reads texts, shuffles them, and encodes them with their most frequent words.
 
     Args:
-      sources: `bbc` or names of `common.data.reviews`.
+      sources: `bbc` or names of `common.data.sets.reviews`.
       cache: the data cache.
       num_texts: number of texts at most; 0 for all.
       num_words: size of the vocabulary.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from common.report import COLOURS, Row, pivot
+from common.run.report import COLOURS, Row, pivot
 
 SETS = {
     "simlex999": "SimLex-999",

@@ -17,14 +17,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
-from anchor_opt import hub, methods, search
-from anchor_opt.relative import Problem, Run, unit_relative
+from anchor_opt import methods
+from anchor_opt.methods import hub, search
+from anchor_opt.problem import Problem, Run
+from anchor_opt.relative import unit_relative
 from common import alignment, remapping
 from common.alignment import Aligner
 from common.errors import UserError
 from common.linear import both_mapped
 from common.retrieval import Dictionary, confidence, csls_dictionary, csls_top_k, mean_top_k
-from common.workdir import Workdir
+from common.run.workdir import Workdir
 
 MIN_ROWS = 20  # fewer rows say too little about a geometry, and give no wrong pairs to compare with
 SEARCH_ROWS = 20_000

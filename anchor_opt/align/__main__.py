@@ -37,10 +37,11 @@ from tqdm import tqdm
 from anchor_opt import align
 from anchor_opt.align import files, report
 from anchor_opt.align.files import Space
-from common import alignment, cli
+from common import alignment
 from common.errors import UserError
-from common.report import save_figure
-from common.workdir import Workdir, write_atomically
+from common.run import cli
+from common.run.report import save_figure
+from common.run.workdir import Workdir, write_atomically
 
 flags.DEFINE_multi_string("source", [], "File of vectors that are mapped; may be repeated.")
 flags.DEFINE_string("target", None, "File of vectors that they are mapped onto.")

@@ -15,10 +15,10 @@ from tqdm import tqdm
 
 from anchor_opt.align import Alignment
 from common.alignment import Aligner
-from common.data import vector_files
+from common.data.readers import vector_files
 from common.errors import UserError, writing
 from common.retrieval import Dictionary
-from common.workdir import replacing, write_arrays, write_atomically
+from common.run.workdir import replacing, write_arrays, write_atomically
 
 Block = tuple[Sequence[str], Float[np.ndarray, "n d"]]  # words and vectors
 
@@ -37,7 +37,7 @@ class Space(NamedTuple):
 
 
 def read_space(path: Path, num_rows: int | None = None) -> Space:
-    """Reads a file by `common.data.vector_files.read`; its name up to a dot is that of the space.
+    """Reads a file by `vector_files.read`; its name up to a dot is that of the space.
 
     Raises:
       UserError: the file can't be read, or a word has a tab or line end, which would break a table.

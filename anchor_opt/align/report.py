@@ -14,11 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from anchor_opt import hub
 from anchor_opt.align import Alignment, ChangedModel, HeldOut
 from anchor_opt.align.files import Space
-from common import remapping, report
+from anchor_opt.methods import hub
+from common import remapping
 from common.linear import unit
+from common.run import report
 
 NUM_SHOWN = 12  # pairs listed in the report
 NUM_NEIGHBOURS = 3  # listed of each of these pairs' source rows

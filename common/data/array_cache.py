@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from common.data.packages import CACHE_VARIABLE
 from common.errors import UserError
-from common.workdir import read_arrays, write_arrays
+from common.run.workdir import read_arrays, write_arrays
 
 Arrays = dict[str, np.ndarray]
 Items = TypeVar("Items", bound=Sequence[str] | np.ndarray)

@@ -18,8 +18,8 @@ def get_config() -> ConfigDict:
     config = retrieval.get_config()
     config.experiment = "ablation"
 
-    # SOURCE:TARGET, names of common/data/paired_spaces.py or paths of files of vectors; the anchors
-    # of the target are sought
+    # SOURCE:TARGET, names of common/spaces/paired_spaces.py or paths of files of vectors; the
+    # anchors of the target are sought
     config.pairs = (
         "minilm:minilm_input",  # two layers of one model
         "glove:word2vec",

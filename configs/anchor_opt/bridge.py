@@ -10,7 +10,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt import search, starts
+from anchor_opt.methods import search, starts
 
 
 def get_config() -> ConfigDict:

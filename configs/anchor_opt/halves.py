@@ -12,7 +12,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt import disjoint, starts, unpaired
+from anchor_opt.methods import disjoint, starts, unpaired
 
 
 def get_config() -> ConfigDict:

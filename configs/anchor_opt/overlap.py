@@ -12,7 +12,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt import unpaired
+from anchor_opt.methods import unpaired
 from configs.anchor_opt import retrieval
 
 
@@ -33,7 +33,7 @@ def get_config() -> ConfigDict:
     config.shared = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)  # fraction of them that are the same items
     config.known_pairs = ()  # numbers of them, instead of num_pairs, with all items shared
     config.noisy_space = "word2vec"  # of which noisy copies are made
-    config.noise = (0.8, 1.2, 1.6)  # see common.space_pairs.noisy_isometry
+    config.noise = (0.8, 1.2, 1.6)  # see common.spaces.space_pairs.noisy_isometry
     config.optimise = ("target",)
     config.methods = ("gt", "seed", "algorithm1", "bootstrap", "lstsq_truth")
     config.random_seeds = (0, 1, 2)

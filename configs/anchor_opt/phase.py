@@ -17,7 +17,7 @@ def get_config() -> ConfigDict:
     """Values of the retrieval experiment except for those here."""
     config = retrieval.get_config()
     config.experiment = "phase"
-    config.isometries_of = "minilm"  # a space of common/data/paired_spaces.py or a file of vectors
+    config.isometries_of = "minilm"  # of common/spaces/paired_spaces.py, or a file of vectors
     # Standard deviation of the noise, in each direction in units of the space's own
     config.noise = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6)
     config.pairs = spaces.get_config().pairs  # SOURCE:TARGET; the target's anchors are sought

@@ -13,7 +13,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt import search, starts
+from anchor_opt.methods import search, starts
 
 # Values below of one pair of spaces of words, which experiments on pairs of any kind do not have.
 OF_ONE_PAIR = (

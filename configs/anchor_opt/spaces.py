@@ -16,7 +16,7 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.experiment = "spaces"  # the function of anchor_opt/experiments.py
 
-    # SOURCE:TARGET, names of common/data/paired_spaces.py or paths of files of vectors
+    # SOURCE:TARGET, names of common/spaces/paired_spaces.py or paths of files of vectors
     config.pairs = (
         "glove:glove100",  # two dimensions of one method on one corpus
         "glove100:word2vec",  # two methods, two corpora

@@ -28,7 +28,7 @@ def get_config() -> ConfigDict:
     config.train_split = "train"  # on which the encoders below are trained
     config.test_split = "test[:2000]"  # the images that are retrieved, of 10,000
 
-    # SOURCE:TARGET: names of pretrained encoders (common/data/image_features.py), of those below
+    # SOURCE:TARGET: names of pretrained encoders (common/spaces/image_features.py), of those below
     # (paper: ViT-base, ViT-small), or paths of files of features, an array [images, d] each
     config.pairs = (
         "efficientnet_lite0:efficientnet_lite2",

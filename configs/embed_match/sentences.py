@@ -14,7 +14,7 @@ def get_config() -> ConfigDict:
     config.experiment = "sentences"  # the function in embed_match/experiments.py
     config.datasets = ("bbc", "imdb")  # headlines in five classes; reviews in two
     config.num_texts = 2_000  # of each, which one core encodes in minutes; half are training texts
-    config.encoders = ("minilm", "wordllama")  # names or a folder (common/data/text_encoders.py)
+    config.encoders = ("minilm", "wordllama")  # names or a folder (common/encoders/texts.py)
     config.max_pieces = 128  # word pieces of a text, special ones included; the rest is cut off
     config.inverse_penalty = 1.0  # C of LogisticRegression: its default, no other tried
     config.random_seeds = (0, 1, 2, 3, 4)  # of the subsets of training and test texts

@@ -14,11 +14,11 @@ def embeddings() -> ConfigDict:
     config = ConfigDict()
 
     # Text
-    config.dataset = "imdb"  # poster; or rotten_tomatoes (common/data/reviews.py)
+    config.dataset = "imdb"  # poster; or rotten_tomatoes (common/data/sets/reviews.py)
     config.num_texts = 25_000  # the first of the dataset, negative and positive in turn
     config.num_words = 5_000  # size of the vocabulary, the most frequent words (poster)
 
-    # Embeddings. Any other name is a space of common/data/paired_spaces.py: glove (as in the
+    # Embeddings. Any other name is a space of common/spaces/paired_spaces.py: glove (as in the
     # poster, here with 50 dimensions), glove100, word2vec, minilm, minilm_input. The values of a
     # model override those of its kind below.
     config.models = ConfigDict()

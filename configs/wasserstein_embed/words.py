@@ -14,7 +14,7 @@ def get_config() -> ConfigDict:
     config.experiment = "words"  # a name of wasserstein_embed/experiments.py
 
     # Data
-    # Of texts, 6.5 million words: imdb and rotten_tomatoes, of common/data/reviews.py, and bbc.
+    # Of texts, 6.5 million words: imdb, rotten_tomatoes (common/data/sets/reviews.py) and bbc
     config.sources = ("imdb", "rotten_tomatoes", "bbc")
     config.num_texts = 0  # texts in random order, 0 for all; a twentieth of them is held out
     config.num_words = 8_000  # the most frequent; reference

@@ -7,9 +7,9 @@ import numpy as np
 from ml_collections import ConfigDict
 from sklearn.datasets import load_digits
 
-from common import report
-from common.settings import settings
-from common.workdir import Workdir
+from common.run import report
+from common.run.settings import settings
+from common.run.workdir import Workdir
 from my_paper import method
 
 PAPER = 0.90  # Table 1 of the (made-up) paper, on its own digits

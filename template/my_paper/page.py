@@ -1,6 +1,6 @@
 """What the documentation shows of this paper's kept runs (`python -m docs.render`)."""
 
-from common.records import Headline, Record
+from common.run.records import Headline, Record
 from my_paper.experiments import table
 
 # Lines of the README's table, once `python -m docs.keep --name=my_paper/main_table` has kept a run.

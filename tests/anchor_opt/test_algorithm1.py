@@ -9,7 +9,8 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
-from anchor_opt import algorithm1, runner
+from anchor_opt import runner
+from anchor_opt.methods import algorithm1
 from anchor_opt.relative import relative
 from common import ot
 from common.errors import UserError

@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from absl.testing import flagsaver
 
-from anchor_opt import align, methods, search, starts
+from anchor_opt import align, methods
 from anchor_opt.align import __main__ as command
 from anchor_opt.align import files as align_files
 from anchor_opt.align import report
-from common import alignment, cli
-from common.data import vector_files
+from anchor_opt.methods import search, starts
+from common import alignment
+from common.data.readers import vector_files
 from common.linear import unit
+from common.run import cli
 from tests.samples import rotated_spaces
 
 NUM_PAIRS = 30  # each of two folds has 15, as many as the search from wrong pairs

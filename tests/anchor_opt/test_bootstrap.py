@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from anchor_opt import bootstrap
+from anchor_opt.methods import bootstrap
 from common.linear import preprocess, unit
 
 LOOP = bootstrap.Loop(patience=5)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from anchor_opt import bridge
 from common.data.packages import cache_dir
 from common.errors import UserError
-from common.settings import apply_quick
-from common.workdir import Workdir
+from common.run.settings import apply_quick
+from common.run.workdir import Workdir
 from configs.anchor_opt.bridge import get_config
 from tests.samples import rotated_words
 

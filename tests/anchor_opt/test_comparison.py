@@ -10,14 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import algorithm1, comparison, comparison_report, runner
-from anchor_opt.relative import sample
+from anchor_opt import comparison, comparison_report, runner
+from anchor_opt.methods import algorithm1
+from anchor_opt.problem import sample
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import preprocess
-from common.report import Row, select
-from common.settings import apply_quick
-from common.workdir import Workdir
+from common.run.report import Row, select
+from common.run.settings import apply_quick
+from common.run.workdir import Workdir
 from configs.anchor_opt import ablation, phase
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ import pytest
 from anchor_opt import align
 from common.errors import UserError
 from common.linear import unit
-from common.workdir import Workdir
+from common.run.workdir import Workdir
 from tests.samples import rotated_spaces
 
 

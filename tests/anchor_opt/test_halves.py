@@ -3,12 +3,13 @@ import json
 import jax.numpy as jnp
 import numpy as np
 
-from anchor_opt import bootstrap, disjoint, halves, methods, starts
-from anchor_opt.relative import Problem, Run
+from anchor_opt import halves, methods
+from anchor_opt.methods import bootstrap, disjoint, starts
+from anchor_opt.problem import Problem, Run
 from common.data.packages import cache_dir
 from common.linear import unit
-from common.settings import apply_quick
-from common.workdir import Workdir
+from common.run.settings import apply_quick
+from common.run.workdir import Workdir
 from configs.anchor_opt.halves import get_config
 
 RNG = np.random.default_rng(0)

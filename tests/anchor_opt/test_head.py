@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from anchor_opt import head
-from common.data.labelled_vectors import LabelledVectors
-from common.workdir import Workdir
+from anchor_opt.models import head
+from common.run.workdir import Workdir
+from common.spaces.labelled_vectors import LabelledVectors
 
 epoch = jax.jit(head.epoch, static_argnames="settings")
 

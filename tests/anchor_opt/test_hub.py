@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import orthogonal_procrustes
 
-from anchor_opt import hub
+from anchor_opt.methods import hub
 from common.linear import unit
 
 N = 60

@@ -13,8 +13,8 @@ import pytest
 from anchor_opt.experiments import retrieval
 from common.data.packages import cache_dir
 from common.errors import UserError
-from common.report import Row, select
-from common.workdir import Workdir
+from common.run.report import Row, select
+from common.run.workdir import Workdir
 from configs.anchor_opt.retrieval import get_config
 
 ROOT = Path(__file__).parents[2]

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import disjoint, goat, runner, search, unpaired
-from anchor_opt.methods import METHODS
-from anchor_opt.relative import Run, sample, unit_relative
+from anchor_opt import runner
+from anchor_opt.methods import METHODS, disjoint, goat, search, unpaired
+from anchor_opt.problem import Run, sample
+from anchor_opt.relative import unit_relative
 from common.linear import preprocess
-from common.workdir import Workdir
+from common.run.workdir import Workdir
 from configs.anchor_opt.retrieval import get_config
 
 CHANGES = {

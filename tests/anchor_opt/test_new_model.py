@@ -3,8 +3,8 @@ import json
 from anchor_opt import new_model
 from common import alignment
 from common.data.packages import cache_dir
-from common.settings import apply_quick
-from common.workdir import Workdir
+from common.run.settings import apply_quick
+from common.run.workdir import Workdir
 from configs.anchor_opt.new_model import get_config
 
 

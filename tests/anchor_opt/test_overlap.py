@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchor_opt import overlap, runner
-from anchor_opt.bootstrap import csls_matches
 from anchor_opt.methods import METHODS
-from anchor_opt.relative import Run, partly_shared
+from anchor_opt.methods.bootstrap import csls_matches
+from anchor_opt.problem import Run, partly_shared
 from common.data.packages import cache_dir
 from common.linear import preprocess
-from common.report import Row, select
-from common.settings import apply_quick
-from common.workdir import Workdir
+from common.run.report import Row, select
+from common.run.settings import apply_quick
+from common.run.workdir import Workdir
 from configs.anchor_opt.overlap import get_config
 from tests.samples import rotated_words
 

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
-from anchor_opt.relative import Problem, relative, sample, unit_relative
+from anchor_opt.problem import Problem, sample
+from anchor_opt.relative import relative, unit_relative
 from common.errors import UserError
 from common.linear import unit
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from anchor_opt import starts
+from anchor_opt.methods import starts
 from common.linear import preprocess, unit
 from tests.anchor_opt.test_bootstrap import rotated_spaces
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from anchor_opt import experiments, runner, stitching, stitching_report
-from common.data.labelled_vectors import LabelledVectors
 from common.data.packages import cache_dir
 from common.errors import UserError
-from common.report import Row, select
-from common.settings import settings
-from common.workdir import Workdir
+from common.run.report import Row, select
+from common.run.settings import settings
+from common.run.workdir import Workdir
+from common.spaces.labelled_vectors import LabelledVectors
 from configs.anchor_opt import stitching as stitching_config
 
 SMALL = {

@@ -2,7 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import goat, unpaired
+from anchor_opt.methods import goat, unpaired
 from common.linear import preprocess
 from tests.anchor_opt.test_starts import skewed_spaces
 

@@ -5,14 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from anchor_opt import vision, vit
+from anchor_opt import vision
 from anchor_opt.experiments import across_images
-from common import train
-from common.data import image_features, images
+from anchor_opt.models import vit
 from common.data.packages import cache_dir
+from common.data.sets import images
 from common.errors import UserError
-from common.settings import settings
-from common.workdir import Workdir
+from common.run import train
+from common.run.settings import settings
+from common.run.workdir import Workdir
+from common.spaces import image_features
 from configs.anchor_opt.vision import get_config
 
 VITS = ("vit_wide", "vit_narrow")

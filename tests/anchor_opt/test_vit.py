@@ -6,9 +6,9 @@ import numpy as np
 import scipy.special
 from flax import nnx
 
-from anchor_opt import vit
-from common import train
-from common.workdir import Workdir
+from anchor_opt.models import vit
+from common.run import train
+from common.run.workdir import Workdir
 
 SHAPE = vit.Shape(image=(8, 8, 1), patch=4, width=16, depth=1, heads=4, classes=3)
 

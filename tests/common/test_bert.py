@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from common import bert
-from common.data import minilm
 from common.data.packages import cache_dir
+from common.encoders import bert, minilm
 from common.errors import UserError
 
 REFERENCE = Path(__file__).parents[1] / "fixtures" / "minilm_reference.npz"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from common import cbow
-from common.data.corpus import Corpus
+from common.data.sets.corpus import Corpus
 from tests import topics
 
 PASSES = {"segments": 3, "segment_length": 4, "epochs": 20, "shards": 2}

@@ -14,8 +14,8 @@ import pytest
 from absl.testing import flagsaver
 
 import common
-from common import cli
 from common.errors import UserError
+from common.run import cli
 
 MAIN = '''"""The experiment of this test."""
 import jax

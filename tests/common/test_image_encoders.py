@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from common import image_encoders
-from common.data import image_features
 from common.data.packages import cache_dir
-from common.image_encoders import DepthwiseConv, EfficientNetLite, ResNet50
+from common.encoders import images as image_encoders
+from common.encoders.images import DepthwiseConv, EfficientNetLite, ResNet50
+from common.spaces import image_features
 
 REFERENCE = Path(__file__).parents[1] / "fixtures" / "image_encoders_reference.npz"
 LITE0 = partial(EfficientNetLite, width=1.0, depth=1.0)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from common import records
+from common.run import records
 
 CONTENT = {
     "config": {"steps": 3},

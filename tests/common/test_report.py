@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from common import report
-from common.report import Row
-from common.workdir import Workdir
+from common.run import report
+from common.run.report import Row
+from common.run.workdir import Workdir
 
 
 def row(**values):

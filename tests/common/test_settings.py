@@ -4,7 +4,7 @@ import pytest
 from ml_collections import ConfigDict
 
 from common.errors import UserError
-from common.settings import apply_quick, settings, sweep
+from common.run.settings import apply_quick, settings, sweep
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

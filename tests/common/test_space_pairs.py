@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anchor_opt import experiments
-from common import space_pairs
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import preprocess
 from common.metrics import linear_cka
-from common.workdir import Workdir
+from common.run.workdir import Workdir
+from common.spaces import space_pairs
 from configs.anchor_opt import spaces
 
 

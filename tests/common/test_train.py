@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common import train
 from common.errors import UserError
-from common.workdir import Workdir
+from common.run import train
+from common.run.workdir import Workdir
 
 pytestmark = pytest.mark.usefixtures("all_checkpoints")
 

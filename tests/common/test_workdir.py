@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from common.errors import UserError
-from common.workdir import Workdir
+from common.run.workdir import Workdir
 
 
 def test_a_finished_part_is_not_computed_again(tmp_path):

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from common.data import paired_spaces
-from common.data.corpus import Corpus
 from common.data.packages import cache_dir
-from common.data.vector_files import Space
+from common.data.readers.vector_files import Space
+from common.data.sets.corpus import Corpus
 from common.errors import UserError
-from common.workdir import Workdir
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces
 from embed_match import embeddings
 
 WORDS = ["film", "of", "nosuchword", "music"]

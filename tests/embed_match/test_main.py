@@ -6,11 +6,13 @@ import json
 import numpy as np
 import pytest
 
-from common import settings
-from common.data import bbc, paired_spaces, reviews, text_encoders
 from common.data.packages import cache_dir
+from common.data.sets import bbc, reviews
+from common.encoders import texts as text_encoders
 from common.errors import UserError
-from common.workdir import Workdir
+from common.run import settings
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces
 from configs.embed_match import correlate, ensemble, match, sentences
 from embed_match.experiments import EXPERIMENTS
 

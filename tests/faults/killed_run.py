@@ -14,8 +14,8 @@ import sys
 import jax
 import jax.numpy as jnp
 
-from common import train
-from common.workdir import Workdir, write_json
+from common.run import train
+from common.run.workdir import Workdir, write_json
 
 # Point -> audit event, and pattern of the path that the operation is about to change.
 POINTS = {

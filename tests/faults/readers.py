@@ -23,22 +23,13 @@ import pyarrow.parquet
 import safetensors.numpy
 import tensorflow_datasets as tfds
 
-from common import alignment, train
-from common.data import (
-    array_cache,
-    builders,
-    finnish,
-    freedict,
-    images,
-    labelled_vectors,
-    packages,
-    text_files,
-    torch_file,
-    vector_files,
-    word_frequency,
-    word_vectors,
-)
-from common.workdir import Workdir, read_arrays, write_arrays
+from common import alignment
+from common.data import array_cache, builders, packages
+from common.data.readers import text_files, torch_file, vector_files
+from common.data.sets import finnish, freedict, images, word_frequency, word_vectors
+from common.run import train
+from common.run.workdir import Workdir, read_arrays, write_arrays
+from common.spaces import labelled_vectors
 from tests.faults.killed_run import step
 from tests.samples import bert_files
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common import train
 from common.data import array_cache, builders
-from common.workdir import Workdir, read_arrays, write_arrays
+from common.run import train
+from common.run.workdir import Workdir, read_arrays, write_arrays
 from tests.faults.killed_run import step
 from tests.faults.readers import TinyRows
 

@@ -17,10 +17,10 @@ from absl import logging as absl_logging
 from absl.testing import flagsaver
 
 from anchor_opt.align import files
-from common import cli, train
 from common.data import array_cache, builders
 from common.errors import UserError
-from common.workdir import Workdir, read_arrays, replacing, write_arrays, write_json
+from common.run import cli, train
+from common.run.workdir import Workdir, read_arrays, replacing, write_arrays, write_json
 from tests.faults.killed_run import step
 from tests.faults.readers import TinyRows
 

@@ -13,7 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from common.data import vector_files
+from common.data.readers import vector_files
 from common.errors import UserError
 from tests.faults.fuzz import check, damaged, prepared, without_network
 from tests.faults.readers import packed, write

@@ -3,7 +3,7 @@
 import pytest
 
 from common.data.packages import cache_dir
-from common.workdir import Workdir
+from common.run.workdir import Workdir
 from lpl.experiments import EXPERIMENTS
 
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from common import report
-from common.data import text_encoders
+from common.encoders import texts as text_encoders
 from common.errors import UserError
+from common.run import report
 from configs.lpl.nli import get_config
 from lpl import nli, nli_report
 

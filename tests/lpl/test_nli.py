@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common.settings import settings
+from common.run.settings import settings
 from configs.lpl.nli import get_config
 from lpl import loss, nli, training
 

@@ -3,8 +3,9 @@ import pytest
 import tensorflow_datasets as tfds
 import tensorflow_datasets.text.multi_nli  # not listed without TensorFlow
 
-from common.data import bbc, text_encoders
 from common.data.packages import cache_dir
+from common.data.sets import bbc
+from common.encoders import texts as text_encoders
 from common.errors import UserError
 from lpl import nli_data, synthetic_nli
 

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common.settings import settings as typed
+from common.run.settings import settings as typed
 from configs.lpl.word_alignment import get_config
 from lpl import loss, methods, training
 

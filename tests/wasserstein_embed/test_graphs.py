@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from common.workdir import Workdir
+from common.run.workdir import Workdir
 from configs.wasserstein_embed.graphs import get_config
 from wasserstein_embed import graphs
 from wasserstein_embed.experiments import graph_embeddings

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from common.data.images import Images
 from common.data.packages import cache_dir
+from common.data.sets.images import Images
 from common.errors import UserError
-from common.workdir import Workdir
+from common.run.workdir import Workdir
 from configs.wasserstein_embed.images import get_config
 from configs.wasserstein_embed.sweep_points import get_config as sweep_config
 from wasserstein_embed import images

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common.data import reviews
 from common.data.packages import cache_dir
+from common.data.sets import reviews
 from common.errors import UserError
-from common.settings import settings
-from common.workdir import Workdir
+from common.run.settings import settings
+from common.run.workdir import Workdir
 from configs.wasserstein_embed.words import get_config
 from wasserstein_embed import word_embed, words
 from wasserstein_embed.experiments import word_embeddings

@@ -1,7 +1,7 @@
 import numpy as np
 
-from common.data import bbc
 from common.data.packages import cache_dir
+from common.data.sets import bbc
 
 
 def test_articles_are_those_of_the_package():

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from common.data import bbc, builders, images, reviews, word_vectors
+from common.data import builders
 from common.data.packages import cache_dir
+from common.data.sets import bbc, images, reviews, word_vectors
 from common.errors import UserError
 
 SETS = {

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from common.data import corpus
+from common.data.sets import corpus
 from common.errors import UserError
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from common.data import dictionary
 from common.data.packages import cache_dir
+from common.data.sets import dictionary
 from common.errors import UserError
 
 SENSES_A = [("s1", "bank"), ("s2", "bank"), ("s2", "shore"), ("s3", "cash"), ("s9", "lone")]

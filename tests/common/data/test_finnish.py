@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.data import finnish, paired_spaces
 from common.data.packages import PACKAGES, cache_dir, fetch, read_member
+from common.data.sets import finnish
 from common.errors import UserError
+from common.spaces import paired_spaces
 
 REFERENCE = Path(__file__).parents[2] / "fixtures" / "floret_reference.npz"
 KNOWN = {  # items, first items, start of the SHA-256 of all items, sum of all vectors

@@ -3,8 +3,8 @@ from collections import Counter
 
 import pytest
 
-from common.data import dictionary, freedict
 from common.data.packages import cache_dir
+from common.data.sets import dictionary, freedict
 
 DOG = """dog //dɒɡ// /[dɔɡ]/ <n>
 1. koira 2.

@@ -1,7 +1,7 @@
 import numpy as np
 
-from common.data import french
 from common.data.packages import cache_dir
+from common.data.sets import french
 
 
 def test_murmur_hash_agrees_with_published_values():

@@ -4,7 +4,7 @@ import struct
 import numpy as np
 import pytest
 
-from common.data import images
+from common.data.sets import images
 from common.errors import UserError
 
 OVERFLOWING = struct.pack(">3I", 1_620_712, 878_418, 38_871_733)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from common.data import image_features, images, paired_spaces
 from common.data.packages import cache_dir
+from common.data.sets import images
 from common.errors import UserError
+from common.spaces import image_features, paired_spaces
 
 RNG = np.random.default_rng(0)
 PICTURES = RNG.integers(0, 256, (5, 6, 4, 3), dtype=np.uint8)

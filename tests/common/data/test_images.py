@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
-from common.data import images
 from common.data.packages import PACKAGES, cache_dir, read_member
+from common.data.sets import images
 from common.errors import UserError
 
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from common.data import labelled_vectors
 from common.data.packages import cache_dir
 from common.errors import UserError
+from common.spaces import labelled_vectors
 
 OPTIONS = {
     "texts": "rotten_tomatoes",

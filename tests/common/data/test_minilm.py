@@ -3,9 +3,11 @@ import hashlib
 import numpy as np
 import pytest
 
-from common.data import minilm, paired_spaces, word_frequency
 from common.data.packages import cache_dir
-from common.data.word_frequency import is_word
+from common.data.sets import word_frequency
+from common.data.sets.word_frequency import is_word
+from common.encoders import minilm
+from common.spaces import paired_spaces
 
 
 def test_words_are_in_the_order_of_wordfreq():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy_format
 
-from common.data import numpy_files
+from common.data.readers import numpy_files
 
 TERABYTE = 10**12
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from common.data import paired_spaces
 from common.data.packages import cache_dir
 from common.errors import UserError
+from common.spaces import paired_spaces
 
 
 def write(path, words, d, seed):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from common.data import reviews
 from common.data.packages import cache_dir
+from common.data.sets import reviews
 from common.errors import UserError
 
 

@@ -5,10 +5,11 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from common import bert
-from common.data import paired_spaces, sentences, text_encoders
 from common.data.packages import cache_dir
+from common.encoders import bert
+from common.encoders import texts as text_encoders
 from common.errors import UserError
+from common.spaces import paired_spaces, sentences
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import pytest
 import safetensors.numpy
 from flax import nnx
 
-from common import bert
-from common.data import minilm, text_encoders, word_vectors
 from common.data.packages import cache_dir
+from common.data.sets import word_vectors
+from common.encoders import bert, minilm
+from common.encoders import texts as text_encoders
 from common.errors import UserError
 
 REFERENCE = Path(__file__).parents[2] / "fixtures" / "wordllama_reference.npz"

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from tqdm import tqdm
 
-from common import bert
-from common.data import array_cache, text_encoders, text_files, vector_files
+from common.data import array_cache
+from common.data.readers import text_files, vector_files
+from common.encoders import bert
+from common.encoders import texts as text_encoders
 from common.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -167,7 +169,13 @@ def test_lines_may_end_with_crlf_and_the_file_may_begin_with_a_byte_order_mark(t
 def test_the_command_line(tmp_path, folder):
     source, output = tmp_path / "texts.txt", tmp_path / "x.npz"
     source.write_text("land sea")
-    line = [sys.executable, "-m", "common.encode", f"--model={folder}", f"--input={source}"]
+    line = [
+        sys.executable,
+        "-m",
+        "common.encoders.encode",
+        f"--model={folder}",
+        f"--input={source}",
+    ]
     line.append(f"--output={output}")
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.data import torch_file
+from common.data.readers import torch_file
 from common.errors import UserError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -109,7 +109,7 @@ def test_pickles_written_by_hand_are_read():
         ("torch", "nn.Module"),
         ("torch._utils", "_rebuild_parameter"),
         ("collections", "defaultdict"),
-        ("common.data.torch_file", "read"),
+        ("common.data.readers.torch_file", "read"),
     ],
 )
 @pytest.mark.parametrize("layout", LAYOUTS)

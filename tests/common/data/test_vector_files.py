@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from common.data import vector_files
+from common.data.readers import vector_files
 from common.errors import UserError
 
 # The formats allow any character but space, tab and line end.

@@ -3,8 +3,8 @@ import hashlib
 import msgpack
 import pytest
 
-from common.data import word_frequency
 from common.data.packages import cache_dir
+from common.data.sets import word_frequency
 from common.errors import UserError
 
 KNOWN = {  # number of words, first words, start of the SHA-256 of all words, one a line

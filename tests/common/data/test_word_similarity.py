@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from common import metrics
-from common.data import word_similarity, word_vectors
 from common.data.packages import cache_dir
+from common.data.sets import word_similarity, word_vectors
 from common.errors import UserError
 from common.linear import unit
 

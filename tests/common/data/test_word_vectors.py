@@ -3,11 +3,13 @@ import hashlib
 import numpy as np
 import pytest
 
-from common.data import array_cache, paired_spaces, word_vectors
+from common.data import array_cache
 from common.data.packages import PACKAGES, cache_dir
-from common.data.vector_files import Space
-from common.data.word_frequency import is_word
+from common.data.readers.vector_files import Space
+from common.data.sets import word_vectors
+from common.data.sets.word_frequency import is_word
 from common.errors import UserError
+from common.spaces import paired_spaces
 
 # Number of words, first and last words, SHA-256 of the words (one a line) and of the vectors.
 KNOWN = {

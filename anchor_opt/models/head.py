@@ -1,0 +1,207 @@
+"""The classifier that zero-shot stitching trains on one space and tests on another.
+
+Published form (code of Moschella et al. 2023): LayerNorm; twice Linear, SiLU and a normalisation of
+each feature over the batch; Linear and ReLU. The feature normalisation computes its mean and
+variance on the batch in training and on the whole test set in testing, so the prediction for a text
+depends on the other texts (transductive). The inductive form has a LayerNorm in its place.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+from jaxtyping import Array, Float, Int
+from sklearn.metrics import f1_score, mean_absolute_error
+
+from common.errors import UserError
+from common.parallel import all_parts, value_and_gradient
+from common.run import train
+from common.run.workdir import Workdir
+from common.spaces.labelled_vectors import LabelledVectors
+
+EPSILON = 1e-5  # added to each variance, as in PyTorch
+FORMS = ("published", "inductive")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """Values of config.head in configs/anchor_opt/stitching.py."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float  # of Adam
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Static settings of a head: its form, its sizes and its training."""
+
+    form: str  # one of `FORMS`
+    width: int  # of the relative vectors and of the hidden layers
+    num_classes: int
+    training: Training
+
+
+class Data(NamedTuple):
+    """The training set."""
+
+    relative: Float[Array, "n k"]  # unit rows
+    labels: Int[Array, " n"]
+    key: jax.Array  # determines the order of the batches
+
+
+class State(NamedTuple):
+    """Parameters of the head and state of the optimiser."""
+
+    parameters: nnx.State
+    optimiser: optax.OptState
+
+
+def feature_norm(x: Float[Array, "b f"]) -> Float[Array, "b f"]:
+    """Each feature normalised to mean 0 and variance 1 over the batch, without running averages.
+
+    The batch is that of all devices, of which x may be a part.
+    """
+    batch = all_parts(x)
+    return (x - batch.mean(axis=0)) / jnp.sqrt(batch.var(axis=0) + EPSILON)
+
+
+class Head(nnx.Module):
+    """Maps unit relative vectors to non-negative scores of the classes.
+
+    The initial parameters are uniform within 1 / sqrt(inputs), as in PyTorch.
+    """
+
+    def __init__(self, settings: Settings, rngs: nnx.Rngs):
+        width = settings.width
+        norm = partial(nnx.LayerNorm, width, epsilon=EPSILON, rngs=rngs)
+        bound = width**-0.5
+
+        def uniform(key, shape, dtype):
+            return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+        linear = partial(nnx.Linear, width, kernel_init=uniform, bias_init=uniform)
+        self.input_norm = norm()
+        self.first, self.second = (linear(width, rngs=rngs) for _ in range(2))
+        self.out = linear(settings.num_classes, rngs=rngs)
+        if settings.form == "published":
+            self.first_norm = self.second_norm = feature_norm
+        else:
+            self.first_norm, self.second_norm = norm(), norm()
+
+    def __call__(self, x: Float[Array, "b k"]) -> Float[Array, "b c"]:
+        x = self.first_norm(jax.nn.silu(self.first(self.input_norm(x))))
+        x = self.second_norm(jax.nn.silu(self.second(x)))
+        return jax.nn.relu(self.out(x))
+
+
+@partial(jax.jit, static_argnames="settings")
+def init(settings: Settings, random_seed: int) -> State:
+    """The state before the first epoch."""
+    parameters = nnx.state(Head(settings, nnx.Rngs(jax.random.key(random_seed))))
+    return State(parameters, optax.adam(settings.training.learning_rate).init(parameters))
+
+
+def with_parameters(settings: Settings, parameters: nnx.State) -> Head:
+    """The head with the given settings and parameters."""
+    graph = nnx.graphdef(nnx.eval_shape(lambda: Head(settings, nnx.Rngs(0))))
+    return nnx.merge(graph, parameters)
+
+
+def epoch(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
+    """One pass over the training set in random batches; an incomplete last batch is skipped.
+
+    Each batch is sharded over the devices.
+    """
+    num_rows = len(data.labels)
+    size = min(settings.training.batch_size, num_rows)
+    adam = optax.adam(settings.training.learning_rate)
+    order = jax.random.permutation(jax.random.fold_in(data.key, index), num_rows)
+    batches = order[: num_rows // size * size].reshape(-1, size)
+
+    def loss(parameters, batch):
+        scores = with_parameters(settings, parameters)(batch[0])
+        return optax.softmax_cross_entropy_with_integer_labels(scores, batch[1]).mean(), ()
+
+    def update(state, rows):
+        batch = data.relative[rows], data.labels[rows]
+        (value, _), gradient = value_and_gradient(loss, state.parameters, batch)
+        updates, optimiser = adam.update(gradient, state.optimiser)
+        return State(optax.apply_updates(state.parameters, updates), optimiser), value
+
+    state, losses = jax.lax.scan(update, state, batches)
+    return state, {"loss": losses.mean()}
+
+
+@partial(jax.jit, static_argnames="settings")
+def predict(
+    parameters: nnx.State, relative: Float[Array, "n k"], settings: Settings
+) -> Int[Array, " n"]:
+    """The class with the largest score of each row; all rows form one batch."""
+    return with_parameters(settings, parameters)(relative).argmax(axis=1)
+
+
+def train_and_test(
+    spaces: Mapping[str, LabelledVectors],
+    parts: Mapping[str, str],
+    training: Training,
+    *,
+    forms: Sequence[str],
+    num_classes: int,
+    random_seed: int,
+    work: Workdir,
+) -> list[dict]:
+    """Trains a head of each form on each space and tests it on every space of its dimension.
+
+    Args:
+      spaces: name -> unit training and test vectors of the same texts, with their class indices.
+      parts: name -> part of the run in which the heads of that space are checkpointed.
+      training: of each head.
+      forms: some of `FORMS`.
+      num_classes: c.
+      random_seed: determines the initial parameters and the batches.
+      work: the run's folder.
+
+    Returns:
+      Measurements for `report.summarise`: `source` is the encoder, on whose test vectors the head
+      is tested, `target` the decoder, on whose training vectors it was trained; `metric` is `f1`,
+      weighted by class size, or `mae`, the mean absolute error of the class index.
+
+    Raises:
+      UserError: an unknown form.
+    """
+    measurements = []
+    key = jax.random.key(random_seed)
+    for form, (decoder, trained) in itertools.product(forms, spaces.items()):
+        if form not in FORMS:
+            raise UserError(f"There is no head '{form}': choose one of {', '.join(FORMS)}.")
+        width = trained.train.shape[1]
+        settings = Settings(form=form, width=width, num_classes=num_classes, training=training)
+        state = train.run(
+            epoch,
+            init(settings, random_seed),
+            Data(jnp.asarray(trained.train), jnp.asarray(trained.train_labels), key),
+            settings,
+            num_steps=training.epochs,
+            chunk=training.epochs,
+            work=work,
+            part=f"{parts[decoder]}/{form}",
+        )
+        for encoder, tested in spaces.items():
+            if tested.test.shape[1] != width:
+                continue
+            predicted = np.asarray(predict(state.parameters, jnp.asarray(tested.test), settings))
+            values = {
+                "f1": f1_score(tested.test_labels, predicted, average="weighted"),
+                "mae": mean_absolute_error(tested.test_labels, predicted),
+            }
+            shared = {"source": encoder, "target": decoder, "labels": {"head": form}}
+            measurements += [shared | {"metric": m, "value": float(v)} for m, v in values.items()]
+    return measurements

@@ -1,0 +1,232 @@
+"""The problem that is solved: finding parallel anchors.
+
+The anchors of a source space are given, those of a target space are sought, and a few pairs of
+parallel anchors are known.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from anchor_opt.relative import unit_relative
+from common.errors import UserError
+from common.linear import both_mapped
+from common.run import train
+from common.run.workdir import Workdir
+
+
+class Problem(NamedTuple):
+    """Find the anchors of the target space that are parallel to those of the source space.
+
+    Attributes:
+      source: [n, d_source] preprocessed vectors of the space whose anchors are given.
+      target: [m, d_target] those of the space whose anchors are sought, rows shuffled.
+      anchors: [k] rows of `source` that are its anchors; the first p are in known pairs.
+      target_pairs: [p] rows of `target` that are paired with the first p anchors.
+      truth: [n] row of `target` that is the same item as each row of `source`. It is read by the
+        methods `gt` and `lstsq_truth` and by the evaluation; -1 for an item that `target` lacks,
+        which no anchor is. None if unknown; the spaces may then be of different sizes.
+      ranks: [n] and [m] ranks of the rows of `source` and of `target`, each by the frequencies of
+        its own space, the smallest rank for the most frequent row. None if they have no frequency.
+    """
+
+    source: Float[Array, "n d_source"]
+    target: Float[Array, "m d_target"]
+    anchors: Int[np.ndarray, " k"]
+    target_pairs: Int[np.ndarray, " p"]
+    truth: Int[np.ndarray, " n"] | None = None
+    ranks: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]] | None = None
+
+    @property
+    def source_pairs(self) -> Int[np.ndarray, " p"]:
+        """Rows of `source` that are in known pairs."""
+        return self.anchors[: len(self.target_pairs)]
+
+    @property
+    def source_anchors(self) -> Float[Array, "k d_source"]:
+        """The given anchors."""
+        return jnp.take(self.source, self.anchors, axis=0)
+
+    def most_frequent(self, count: int) -> tuple[Int[np.ndarray, " f"], Int[np.ndarray, " g"]]:
+        """The known pairs and then the most frequent other rows of each space.
+
+        Each space is ranked by `ranks`, its own, so that the two selections may differ in some
+        items. Without ranks the first rows are taken.
+
+        Args:
+          count: rows of each space, cut to the rows there are; all known pairs are returned even if
+            there are more of them.
+
+        Returns:
+          Rows of `source` and rows of `target`; after the known pairs in ascending order.
+        """
+
+        def rows(pairs, rank):
+            others = np.setdiff1d(np.argsort(rank, kind="stable"), pairs, assume_unique=True)
+            return np.concatenate([pairs, np.sort(others[: max(count - len(pairs), 0)])])
+
+        ranks = self.ranks or (np.arange(len(self.source)), np.arange(len(self.target)))
+        return rows(self.source_pairs, ranks[0]), rows(self.target_pairs, ranks[1])
+
+    def relative(
+        self, anchors: Float[Array, "k d_target"]
+    ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
+        """`unit_relative` rows of both spaces over the first k anchors, row i the same item."""
+        rows = self.anchors[: len(anchors)]
+        return _both_relative(self.source, self.target, rows, anchors, self.truth)
+
+
+class Run(NamedTuple):
+    """What a method is run with.
+
+    Attributes:
+      settings: `methods.Settings`, the values of every method.
+      work: the run's folder.
+      part: name of this part of the run, under which logs and checkpoints are kept.
+      random_seed: of the methods' random draws.
+      progress: whether to show progress bars.
+    """
+
+    settings: Any
+    work: Workdir
+    part: str
+    random_seed: int
+    progress: bool = True
+
+    def train(self, step, state, data, settings, *, stage: str = "", **options) -> Any:
+        """`common.run.train.run` in this run's folder, under the name PART or PART/STAGE."""
+        part = f"{self.part}/{stage}" if stage else self.part
+        options |= {"work": self.work, "part": part, "progress": self.progress}
+        return train.run(step, state, data, settings, **options)
+
+
+class Result(NamedTuple):
+    """What a method has found.
+
+    Attributes:
+      anchors: [k, d_target], parallel to the source space's first k anchors.
+      maps: of the rows of source and target into the method's own common coordinates, up to the
+        length of rows; None if it has none.
+      notes: what the method reports about itself; it does not read the true pairing for it.
+    """
+
+    anchors: Float[Array, "k d_target"]
+    maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]] | None = None
+    notes: dict = {}  # noqa: RUF012  # never written to
+
+    def coordinates(
+        self, source: Float[Array, "n d_source"], target: Float[Array, "m d_target"]
+    ) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
+        """Unit rows of both spaces in the method's common coordinates."""
+        return both_mapped((source, target), self.maps)
+
+
+@jax.jit
+def _both_relative(source, target, rows, anchors, truth) -> tuple[Array, Array]:
+    return unit_relative(source, source[rows]), unit_relative(target[truth], anchors)
+
+
+def sample(
+    source: Float[Array, "n d_source"],
+    target: Float[Array, "n d_target"],
+    *,
+    num_anchors: int,
+    num_pairs: int,
+    random_seed: int,
+    wrong_pair_fraction: float = 0.0,
+    ranks: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]] | None = None,
+) -> Problem:
+    """Draws anchors and known pairs uniformly and shuffles the target space (paper, A.2).
+
+    Row i of `source` and of `target` is the same item; the shuffle hides this from the methods. The
+    anchors depend on the random seed and the number of rows alone, so that both directions use the
+    same items.
+
+    Args:
+      source: preprocessed vectors of the space whose anchors are given.
+      target: those of the other space, the same items in the same order.
+      num_anchors: k.
+      num_pairs: p.
+      random_seed: of the draw.
+      wrong_pair_fraction: fraction of the known pairs, rounded, whose target row is replaced by
+        another one at random.
+      ranks: of the rows of `source` and of `target`, see `Problem`.
+
+    Raises:
+      UserError: there are more anchors than rows or more pairs than anchors.
+    """
+    num_rows = source.shape[0]
+    _check_sizes(num_pairs, num_anchors, num_rows)
+    rng = np.random.default_rng(random_seed)
+    anchors = rng.permutation(num_rows)[:num_anchors]
+    order = rng.permutation(num_rows)  # row i of the shuffled space is item order[i]
+    truth = np.argsort(order)
+    pairs = truth[anchors[:num_pairs]]
+    others = rng.permutation(np.setdiff1d(np.arange(num_rows), pairs))
+    wrong = rng.permutation(num_pairs)[: round(wrong_pair_fraction * num_pairs)]
+    pairs[wrong] = others[: len(wrong)]
+    return Problem(
+        source=source,
+        target=jnp.take(target, order, axis=0),
+        anchors=anchors,
+        target_pairs=pairs,
+        truth=truth,
+        ranks=ranks and (ranks[0], ranks[1][order]),
+    )
+
+
+def partly_shared(
+    source: Float[Array, "N d_source"],
+    target: Float[Array, "N d_target"],
+    *,
+    num_rows: int,
+    shared: float,
+    num_anchors: int,
+    num_pairs: int,
+    random_seed: int,
+) -> Problem:
+    """Draws rows of two spaces, of which a fraction are the same items.
+
+    Args:
+      source: rows.
+      target: rows; row i of both is the same item.
+      num_rows: number of rows n that are drawn of each space.
+      shared: fraction of them, rounded, that are the same items; the anchors are among these, which
+        are therefore at least k.
+      num_anchors: k.
+      num_pairs: p.
+      random_seed: of the draw.
+
+    Returns:
+      A problem without ranks. `truth` is -1 for items that the target lacks.
+
+    Raises:
+      UserError: there are more anchors than rows or more pairs than anchors.
+    """
+    _check_sizes(num_pairs, num_anchors, num_rows)
+    rng = np.random.default_rng(random_seed)
+    both = max(round(shared * num_rows), num_anchors)
+    items = rng.permutation(len(source))[: 2 * num_rows - both]
+    order, target_order = rng.permutation(num_rows), rng.permutation(num_rows)
+    place = np.argsort(target_order)  # the row of the target that holds each of its items
+    truth = np.where(order < both, place[order], -1)
+    anchors = rng.permutation(np.flatnonzero(truth >= 0))[:num_anchors]
+    target_items = np.concatenate([items[:both], items[num_rows:]])
+    return Problem(
+        source=source[items[order]],
+        target=target[target_items[target_order]],
+        anchors=anchors,
+        target_pairs=truth[anchors[:num_pairs]],
+        truth=truth,
+    )
+
+
+def _check_sizes(num_pairs: int, num_anchors: int, num_rows: int) -> None:
+    if not 0 <= num_pairs <= num_anchors <= num_rows:
+        raise UserError(
+            f"num_pairs={num_pairs}, num_anchors={num_anchors} and {num_rows} rows do not fit: "
+            "choose num_pairs <= num_anchors <= number of rows."
+        )

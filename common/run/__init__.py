@@ -1,0 +1,1 @@
+"""What a run needs: its command line, values, folder, training loop, results and records."""

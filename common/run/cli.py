@@ -1,0 +1,176 @@
+"""The command line of every paper: flags, one-sentence errors, and the call of the experiment."""
+
+import errno
+import logging as py_logging
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jax
+from absl import app, flags, logging
+from ml_collections import ConfigDict, config_flags
+
+from common.data.packages import cache_dir
+from common.errors import UserError
+from common.run import settings
+from common.run.workdir import COMMAND, Workdir, write_atomically
+
+# (config, run folder, data cache) -> the table that is printed.
+Experiment = Callable[[ConfigDict, Workdir, Path], str]
+# Errors of a full or write-protected disk; readers of files raise a UserError instead.
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+# Libraries that log each of their steps at the level INFO, at which runs log their progress.
+VERBOSE = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record|asyncio)[/\\]")
+
+
+def launch(module: str) -> None:
+    """Runs the experiment that `config.experiment` names, and prints its table.
+
+    It defines the flags `--config`, `--workdir` and `--distributed`, so it can be called once, by a
+    `main.py`. `--help` prints the docstring of that module and these flags.
+
+    Args:
+      module: name of the package's module of experiments, which has the table `EXPERIMENTS` of type
+        `Mapping[str, Experiment]`. It is imported once the flags are parsed, because its libraries
+        take several seconds that `--help` and the errors of flags do not need.
+    """
+    config_flag = config_flags.DEFINE_config_file(
+        "config", None, "File of configs/ with every value of the experiment.", lock_config=True
+    )
+    workdir = flags.DEFINE_string("workdir", None, "Folder of the run, made if it is missing.")
+    distributed = flags.DEFINE_bool(
+        "distributed", False, "Join the other hosts (jax.distributed) before using a device."
+    )
+    flags.mark_flags_as_required(["config", "workdir"])
+    for name in ("config", "workdir", "distributed"):  # shown by --help, not only by --helpfull
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+
+    def main(argv: list[str]) -> None:
+        del argv
+        folder = workdir.value
+        if distributed.value:
+            jax.distributed.initialize()
+            if host := jax.process_index():
+                folder += f"-host{host}"
+            # Hosts that skipped different parts would wait for each other forever.
+            if jax.process_count() > 1 and any(Path(folder).glob("parts/*")):
+                raise UserError(
+                    f"The workdir {folder} has parts of another run, and a run on several hosts "
+                    "cannot be resumed: choose another --workdir."
+                )
+        experiments = import_module(module).EXPERIMENTS
+        config = settings.apply_quick(config_flag.value, flags.FLAGS["config"].override_values)
+        if config.experiment not in experiments:
+            raise UserError(
+                f"There is no experiment '{config.experiment}': choose one of "
+                f"{', '.join(experiments)}."
+            )
+        work = Workdir(folder, config.to_dict())
+        write_atomically(work.path / COMMAND, f"{_command(module)}\n".encode())
+        print(experiments[config.experiment](config, work, cache_dir()))
+
+    run(main)
+
+
+def _command(module: str) -> str:
+    """The command of this process without --workdir, each flag in one word."""
+    words: list[str] = []
+    for word in sys.argv[1:]:
+        if word.startswith("-"):
+            words.append(f"--{word.lstrip('-')}")
+        else:  # the value of the flag before it
+            words[-1] += f"={word}"
+    kept = [word for word in words if not word.startswith("--workdir=")]
+    return shlex.join(["python", "-m", f"{module.partition('.')[0]}.main", *kept])
+
+
+def run(main: Callable[[list[str]], None]) -> None:
+    """Calls `absl.app.run`; an error that the user can correct is one sentence and exit code 2."""
+
+    def guarded(argv: list[str]) -> None:
+        logging.set_verbosity(logging.INFO)
+        logging.use_absl_handler()
+        logging.get_absl_handler().addFilter(_worth_showing)
+        sys.unraisablehook = _show_unraisable
+        _keep_compiled_programs()
+        try:
+            main(argv)
+        except UserError as error:
+            _exit(str(error))
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            place = f" {error.filename}" if error.filename else ""
+            _exit(
+                f"Cannot write{place} ({error.strerror}): make room or choose a writable folder, "
+                "then run the same command again; finished parts are kept."
+            )
+        except KeyboardInterrupt:
+            _exit("Interrupted: run the same command again to resume.")
+
+    app.run(guarded, flags_parser=_parse)
+
+
+def _keep_compiled_programs() -> None:
+    """Stores compiled programs in the cache folder, so that a second run starts at once.
+
+    The variables of JAX, such as JAX_COMPILATION_CACHE_DIR, come first. JAX names each program by
+    its code, its own version and the processor.
+    """
+    defaults = {
+        "jax_compilation_cache_dir": str(cache_dir() / "programs"),
+        "jax_persistent_cache_min_compile_time_secs": 0,  # short programs too
+    }
+    for name, value in defaults.items():
+        if not os.environ.get(name.upper()):
+            jax.config.update(name, value)
+
+
+def _worth_showing(record: py_logging.LogRecord) -> bool:
+    """Drops the steps of verbose libraries, and tracebacks that their threads log before raising.
+
+    Orbax logs the traceback of a failed write in its thread; the error is raised again where the
+    checkpoint is waited for, and is reported there.
+    """
+    steps = record.levelno <= py_logging.INFO or record.exc_info
+    return not (steps and VERBOSE.search(record.pathname))
+
+
+def _show_unraisable(unraisable: Any) -> None:
+    """As Python does, except for arrays of a checkpoint that end after another one has failed.
+
+    The failure is raised, and closes the event loop, to which the threads of the others then report
+    in vain, each by a traceback.
+    """
+    if str(unraisable.exc_value) != "Event loop is closed":
+        sys.__unraisablehook__(unraisable)
+
+
+def _parse(argv: list[str]) -> list[str]:
+    """Parses the flags; the errors of a config file or of an override become one sentence."""
+    try:
+        rest = app.parse_flags_with_usage(argv)
+        if "config" in flags.FLAGS:  # the error of a missing file is raised at the first access
+            getattr(flags.FLAGS.config, "experiment", None)
+    except OSError:
+        given = " ".join(word for word in argv if word.lstrip("-").startswith("config="))
+        _exit(f"There is no such file: {given}; give --config=configs/PAPER/EXPERIMENT.py.")
+    except (AttributeError, KeyError) as error:  # ml_collections: no such key in a locked config
+        names = re.findall(r"\w+", str(error.args[0]).replace("\\n", " "))
+        hint = f": did you mean '{names[names.index('mean') + 1]}'?" if "mean" in names else "."
+        _exit(f"The config has no value '{names[0]}'{hint}")
+    except (TypeError, ValueError, SyntaxError) as error:
+        _exit(f"{' '.join(str(error).split()).rstrip('.')}; see --help.")
+    if len(rest) > 1:
+        _exit(f"'{rest[1]}' is not a flag: values are given as --config.name=value.")
+    return rest
+
+
+def _exit(sentence: str) -> None:
+    print(" ".join(str(UserError(sentence)).split()), file=sys.stderr)
+    sys.exit(2)

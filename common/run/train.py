@@ -1,0 +1,224 @@
+"""The training loop: compiled chunks of steps, a progress bar, a log, and checkpoints."""
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Hashable
+from contextlib import ExitStack
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import orbax.checkpoint as ocp
+from absl import logging
+from jax import lax
+from jaxtyping import Array, Float, UInt8
+from tqdm import tqdm
+
+from common.data.array_cache import digest
+from common.errors import UserError
+from common.run.workdir import Workdir
+
+REASON = re.compile(r": ([^:]+) \[os_error_code")  # in the error messages of tensorstore
+Step = Callable[[Any, Any, Any, Any], tuple[Any, dict]]
+Metrics = dict[str, Float[Array, ""]]
+FINITE = "finite"  # a metric that `run` adds and does not log
+# Least time between checkpoints. One takes about .1 s, more than all steps of a small training.
+SAVE_SECONDS = 1.0
+
+
+class State(NamedTuple):
+    """Trained parameters, and the state of their optimiser."""
+
+    parameters: Any
+    optimiser: optax.OptState
+
+    @classmethod
+    def init(cls, parameters: Any, optimiser: optax.GradientTransformation) -> "State":
+        """The state before the first update."""
+        return cls(parameters, optimiser.init(parameters))
+
+    def update(self, gradient: Any, optimiser: optax.GradientTransformation) -> "State":
+        """The state after an update with this gradient."""
+        change, new = optimiser.update(gradient, self.optimiser, self.parameters)
+        return State(optax.apply_updates(self.parameters, change), new)
+
+
+def run(
+    step: Step,
+    state: Any,
+    data: Any,
+    settings: Hashable,
+    *,
+    num_steps: int,
+    chunk: int,
+    work: Workdir,
+    part: str,
+    evaluate: Callable[[Any], dict] | None = None,
+    done: Callable[[Any], bool] | None = None,
+    progress: bool = True,
+) -> Any:
+    """Runs `step` up to `num_steps` times and returns the last state.
+
+    `chunk` steps are compiled into one program. After each chunk the metrics are logged and the
+    state is evaluated, and checkpointed if the last checkpoint is a second old. A part that was
+    killed, or has finished, is resumed from its last complete checkpoint to the same numbers.
+
+    Args:
+      step: `(state, index, data, settings) -> (state, {name: scalar})`, compatible with jit. A
+        module-level function, so that parts that differ in `data` only share one compilation.
+      state: tree of arrays; donated.
+      data: tree of arrays that the steps read.
+      settings: hashable, static under jit.
+      num_steps: maximal number of steps.
+      chunk: steps between evaluations, and between checkpoints at least.
+      work: the run's folder.
+      part: name of the part, under which its records and checkpoints are stored.
+      evaluate: `state -> {name: scalar}`, called before the first and after each chunk.
+      done: `state -> bool`, called before each chunk. It must depend on the state alone, so that a
+        resumed part ends at the same step.
+      progress: whether to show a progress bar.
+
+    Raises:
+      UserError: a checkpoint cannot be written, or a float of the state or of the metrics is NaN
+        or infinite after a step; that chunk is not checkpointed.
+    """
+    chunk = max(1, min(chunk, num_steps))
+    folder = (work.path / "checkpoints" / part).absolute()
+    with ExitStack() as opened:
+        manager = cache(lambda: opened.enter_context(_manager(folder)))  # opened when needed
+        start, state = _restore(manager(), state) if folder.exists() else (0, state)
+        checkpoint, saved = start, time.monotonic()
+        work.forget(part, start if start else -1)
+        if not start and evaluate:
+            work.log(part, {0: _floats(evaluate(state))})
+        shown = {"desc": part, "unit": "step", "leave": False, "disable": not progress}
+        with tqdm(total=num_steps, initial=start, **shown) as bar:
+            while start < num_steps and not (done and done(state)):
+                length = min(chunk, num_steps - start)
+                state, metrics = _chunk(state, start, length, data, step, settings, chunk)
+                metrics = jax.device_get(metrics)  # one transfer for all
+                finite = metrics.pop(FINITE)[:length]
+                num_finite = int(np.append(finite.all(axis=1), False).argmin())  # leading steps
+                logged = {
+                    start + i + 1: {k: float(v[i]) for k, v in metrics.items()}
+                    for i in range(num_finite)
+                }
+                if num_finite < length:
+                    work.log(part, logged)
+                    names = [name for name, _ in _named_floats(metrics, state)]
+                    lost = ", ".join(names[i] for i in np.flatnonzero(~finite[num_finite])[:3])
+                    raise UserError(
+                        f"The training of {part} diverged: step {start + num_finite + 1} made "
+                        f"{lost} NaN or infinite; lower its learning rate or correct its data "
+                        f"(last checkpoint: {checkpoint or 'none'})."
+                    )
+                start += length
+                last = logged[start] | (_floats(evaluate(state)) if evaluate else {})
+                work.log(part, logged | {start: last})
+                # Hosts that resumed from different steps would wait for each other forever.
+                if time.monotonic() - saved >= SAVE_SECONDS and jax.process_count() == 1:
+                    _save(manager(), start, state)
+                    checkpoint, saved = start, time.monotonic()
+                bar.update(length)
+                bar.set_postfix({k: f"{v:.4g}" for k, v in last.items()})
+    work.close_log(part)
+    return state
+
+
+def forget_checkpoints(work: Workdir, part: str) -> None:
+    """Deletes the checkpoints of a part whose result is stored."""
+    shutil.rmtree(work.path / "checkpoints" / part, ignore_errors=True)
+
+
+@partial(jax.jit, static_argnames=("step", "settings", "size"), donate_argnames="state")
+def _chunk(state, start, length, data, step, settings, size):
+    """Runs `length` steps; returns metrics of `size` steps, of which the first `length` are set.
+
+    `length` is traced, so that a shorter last chunk needs no compilation of its own.
+    """
+
+    def body(i, carry):
+        state, metrics = carry
+        state, values = _checked_step(step, state, start + i, data, settings)
+        return state, {name: metrics[name].at[i].set(value) for name, value in values.items()}
+
+    shapes = jax.eval_shape(
+        lambda state: _checked_step(step, state, start, data, settings)[1], state
+    )
+    metrics = {name: jnp.zeros((size, *x.shape), x.dtype) for name, x in shapes.items()}
+    return lax.fori_loop(0, length, body, (state, metrics))
+
+
+def _checked_step(step, state, index, data, settings):
+    """A step with a further metric: which of its arrays are finite."""
+    state, metrics = step(state, index, data, settings)
+    finite = [jnp.isfinite(array).all() for _, array in _named_floats(metrics, state)]
+    return state, metrics | {FINITE: jnp.stack(finite)}
+
+
+def _named_floats(metrics: dict, state: Any) -> list[tuple[str, Any]]:
+    """Floats of a step by name; of the gradients, moments in the optimiser's state show NaN."""
+    leaves = jax.tree_util.tree_leaves_with_path((metrics, {"state": state}))
+    return [
+        (jax.tree_util.keystr(path[1:], simple=True, separator="."), leaf)
+        for path, leaf in leaves
+        if jnp.issubdtype(leaf.dtype, jnp.inexact)
+    ]
+
+
+def _manager(folder: Path) -> ocp.CheckpointManager:
+    # Synchronous, so that the error of a full disk is raised by the save and at once.
+    options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
+    # Without an explicit handler the manager infers one from the folder, which may be damaged.
+    handler = ocp.StandardCheckpointHandler()
+    return ocp.CheckpointManager(folder, options=options, item_handlers=handler)
+
+
+def _save(manager: ocp.CheckpointManager, step: int, state: Any) -> None:
+    """Saves the state with its hash, because the storage format does not detect flipped bits."""
+    try:
+        tree = {"state": state, "sha256": _digest(state)}
+        manager.save(step, args=ocp.args.StandardSave(tree))
+    except (OSError, ValueError) as error:
+        found = REASON.search(str(error))
+        reason = error.strerror if isinstance(error, OSError) else found and found[1]
+        if not reason:
+            raise
+        raise UserError(
+            f"Cannot write the checkpoint {manager.directory / str(step)} ({reason}): make room "
+            "and run the same command again to resume."
+        ) from error
+
+
+def _restore(manager: ocp.CheckpointManager, state: Any) -> tuple[int, Any]:
+    """The last intact checkpoint, or step 0 and the given state; deletes damaged checkpoints."""
+    form = {"state": state, "sha256": np.zeros(32, np.uint8)}
+    for step in sorted(manager.all_steps(), reverse=True):
+        try:
+            found = manager.restore(step, args=ocp.args.StandardRestore(form))
+            if not np.array_equal(found["sha256"], _digest(found["state"])):
+                raise ValueError("wrong hash")
+            return step, found["state"]
+        except (MemoryError, jax.errors.JaxRuntimeError):  # the device may be out of memory
+            raise
+        except Exception as error:  # orbax raises many kinds of error for damaged files
+            path, reason = manager.directory / str(step), type(error).__name__
+            logging.warning(
+                "The checkpoint %s is damaged (%s): using the one before.", path, reason
+            )
+            manager.delete(step)
+    return 0, state
+
+
+def _digest(state: Any) -> UInt8[np.ndarray, "32"]:
+    leaves = [np.asarray(leaf) for leaf in jax.device_get(jax.tree.leaves(state))]
+    return np.frombuffer(bytes.fromhex(digest(*leaves)), np.uint8)
+
+
+def _floats(values: dict) -> dict[str, float]:
+    return {name: float(value) for name, value in jax.device_get(values).items()}

@@ -1,0 +1,238 @@
+"""The folder of a run: its config, lock, log, and the finished parts that a resumed run skips.
+
+A run consists of named parts, for instance one random run of one method. The result of a finished
+part is a JSON file, written atomically. A run that was killed is started again by the same command:
+it skips finished parts and resumes the unfinished one from its last checkpoint (train.py).
+"""
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import time
+import uuid
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from absl import logging
+from jaxtyping import ArrayLike, Shaped
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.summary import scalar
+
+from common.data.readers import numpy_files
+from common.errors import UserError
+
+COMMAND = "command.txt"  # of the run, without the workdir, for those who keep its results
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that replaces `path` atomically when the block ends without an error.
+
+    Of two processes that write the same file, the later one wins.
+
+    Raises:
+      OSError: the file cannot be written.
+    """
+    half = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.half")
+    try:
+        with naming(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with half.open("wb") as file:
+                yield file
+            os.replace(half, path)
+    finally:
+        half.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Adds the path to an OSError; the errors of a full disk do not have it."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file by `replacing`."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes indented JSON by `replacing`."""
+    write_atomically(path, (json.dumps(value, indent=1) + "\n").encode())
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Shaped[ArrayLike, "..."]]) -> None:
+    """Writes arrays to an .npz by `replacing`.
+
+    The format has a checksum of each array, but not of its directory, where a flipped bit can hide
+    an array. So a checksum of the whole file is stored as the archive's comment.
+    """
+    buffer = io.BytesIO()
+    np.savez(buffer, **{name: np.asarray(array) for name, array in arrays.items()})
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.comment = b"%08x" % 0
+    with buffer.getbuffer() as content:
+        content[-8:] = b"%08x" % zlib.crc32(content[:-8])
+        write_atomically(path, content)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Reads the arrays of an .npz from any source; checks the checksum of `write_arrays`.
+
+    Raises:
+      UserError: the file does not exist, is damaged or is not an .npz of plain arrays.
+    """
+    try:
+        content = path.read_bytes()
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            if file.comment and int(content[-8:], 16) != zlib.crc32(content[:-8]):
+                raise ValueError("wrong checksum")
+        return numpy_files.npz(path)
+    except Exception as error:  # zipfile raises many kinds of error for damaged files
+        reason = f"missing or damaged ({type(error).__name__})"
+        raise UserError(f"The file {path} is {reason}: delete it and run again.") from error
+
+
+class Workdir:
+    """The folder of a run, used by one process at a time.
+
+    Args:
+      path: the folder; created if it does not exist.
+      config: all values of the run, JSON-serialisable; stored as config.json.
+      flag: the command-line flag of the folder, quoted in error messages.
+
+    Raises:
+      UserError: the folder cannot be written, is used by another process, or has a run with another
+        config.
+    """
+
+    def __init__(self, path: Path | str, config: dict, flag: str = "--workdir"):
+        self.path = Path(path)
+        self._log_path = self.path / "metrics.jsonl"
+        self._writers: dict[str, EventsWriter] = {}
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = open(self.path / ".lock", "w")  # noqa: SIM115  # open during the whole run
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            other = f"Another process is running in the workdir {self.path}"
+            raise UserError(f"{other}: wait for it or choose another {flag}.") from error
+        except OSError as error:
+            what = f"Cannot write or lock files in the workdir {self.path} ({error.strerror})"
+            raise UserError(f"{what}: choose another {flag}.") from error
+        for half in self.path.rglob("*.????????.half"):  # of a killed process
+            half.unlink()
+        config = json.loads(json.dumps(config))
+        config_path = self.path / "config.json"
+        if config_path.exists():
+            try:
+                changes = _differences(json.loads(config_path.read_text()), config)
+            except (ValueError, AttributeError) as error:
+                message = f"The file {config_path} is damaged: delete it and run again."
+                raise UserError(message) from error
+            if changes:
+                what = f"a run with another config ({'; '.join(changes[:3])})"
+                raise UserError(
+                    f"The workdir {self.path} has {what}: choose another {flag} or delete it."
+                )
+            logging.info("Resuming the run in %s", self.path)
+        write_json(config_path, config)
+
+    def part(self, name: str, compute: Callable[[], Any], arrays: str | None = None) -> Any:
+        """Returns the stored result of a part, or computes and stores it.
+
+        A result whose checksum is wrong is computed again.
+
+        Args:
+          name: name of the part.
+          compute: returns the result, JSON-serialisable.
+          arrays: an .npz in the run's folder that `compute` may write; its checksum is checked too.
+        """
+        path = self.path / "parts" / f"{name}.json"
+        if path.exists():
+            try:
+                stored = json.loads(path.read_text())
+                if stored["crc32"] != _checksum(stored["result"]):
+                    raise ValueError("wrong checksum")
+                if arrays and (self.path / arrays).exists():
+                    read_arrays(self.path / arrays)
+                return stored["result"]
+            except (ValueError, KeyError, TypeError):
+                logging.warning("The part %s is damaged and is computed again.", path)
+        result = json.loads(json.dumps(compute()))  # as it will be read: lists, names as keys
+        write_json(path, {"crc32": _checksum(result), "result": result})
+        return result
+
+    def log(self, part: str, records: Mapping[int, Mapping[str, float]]) -> None:
+        """Appends step -> values to metrics.jsonl and to the part's TensorBoard events."""
+        lines = [
+            json.dumps({"part": part, "step": step, **values}) for step, values in records.items()
+        ]
+        with naming(self.path):
+            with self._log_path.open("a") as file:
+                file.writelines(f"{line}\n" for line in lines)
+            # EventsWriter writes in this thread. The thread of SummaryWriter ends on a full disk,
+            # and then the queue to it blocks forever.
+            if part not in self._writers:
+                folder = self.path / "tensorboard" / part
+                folder.mkdir(parents=True, exist_ok=True)
+                self._writers[part] = EventsWriter(str(folder / "events"))
+                session = SessionLog(status=SessionLog.START)  # hides later steps of a killed run
+                self._event(part, min(records, default=0), session_log=session)
+            for step, values in records.items():
+                for name, value in values.items():
+                    self._event(part, step, summary=scalar(name, value))
+            self._writers[part].flush()  # waits for the disk, so once for all records
+
+    def _event(self, part: str, step: int, **content) -> None:
+        self._writers[part].write_event(Event(step=step, wall_time=time.time(), **content))
+
+    def records(self) -> list[dict]:
+        """All records of metrics.jsonl but for damaged lines, which a kill can leave."""
+        if not self._log_path.exists():
+            return []
+        records = []
+        for line in self._log_path.read_text(errors="replace").splitlines():
+            try:
+                record = json.loads(line)
+                records.append(record | {"part": record["part"], "step": record["step"]})
+            except (ValueError, KeyError, TypeError):
+                logging.warning("Omitting a damaged line of %s", self._log_path)
+        return records
+
+    def forget(self, part: str, after: int) -> None:
+        """Deletes the part's records of later steps than its checkpoint, which will be repeated."""
+        records = [r for r in self.records() if r["part"] != part or r["step"] <= after]
+        content = "".join(json.dumps(record) + "\n" for record in records)
+        write_atomically(self._log_path, content.encode())
+
+    def close_log(self, part: str) -> None:
+        """Closes the TensorBoard events of a part."""
+        if part in self._writers:
+            self._writers.pop(part).close()
+
+
+def _checksum(value: Any) -> int:
+    return zlib.crc32(json.dumps(value).encode())
+
+
+def _differences(old: Mapping, new: Mapping, prefix: str = "") -> list[str]:
+    """A phrase for each value that differs."""
+    found = []
+    for key in sorted(old.keys() | new.keys()):
+        before, now = old.get(key), new.get(key)
+        if isinstance(before, dict) and isinstance(now, dict):
+            found += _differences(before, now, f"{prefix}{key}.")
+        elif before != now:
+            found.append(f"{prefix}{key} was {before}, is now {now}")
+    return found

@@ -1,0 +1,1 @@
+"""Embedding spaces: what encoders and word vectors make of data sets, and pairs of them."""

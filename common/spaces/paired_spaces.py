@@ -1,0 +1,139 @@
+"""Embedding spaces by name or path, and two of them with the same items in the same order.
+
+`SPACES` is the one place where a space gets its name. The items of a space are words, sentences or
+images; two spaces are paired by equality of their items' names.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from common.data.readers import vector_files
+from common.data.readers.vector_files import Space
+from common.data.sets import finnish, french, word_vectors
+from common.encoders import minilm
+from common.errors import UserError
+from common.spaces import image_features, sentences
+
+ENCODED = {
+    **{name: partial(sentences.load, name) for name in sentences.SPACES},
+    **{name: partial(image_features.load, name) for name in image_features.ENCODERS},
+}  # name -> function of the cache directory and of the number of items to encode, the first ones
+SPACES: dict[str, Callable[[Path], Space]] = {
+    **{name: partial(word_vectors.load, name) for name in word_vectors.DIMENSIONS},
+    **{name: partial(minilm.load, name) for name in minilm.NAMES},
+    french.NAME: french.load,
+    **{name: partial(finnish.load, name) for name in (finnish.NAME, finnish.BY_ENGLISH)},
+    **ENCODED,
+}  # name -> function of the cache directory
+
+
+class PairedSpaces(NamedTuple):
+    """Row i of both spaces is item i of `names`, a word for instance.
+
+    Attributes:
+      names: of the items.
+      source: their vectors in the source space.
+      target: their vectors in the target space.
+      ranks: the position of each item in the source's and in the target's own list, which is in
+        order of frequency; None if the items have no frequency.
+    """
+
+    names: list[str]
+    source: Float[np.ndarray, "n d_source"]
+    target: Float[np.ndarray, "n d_target"]
+    ranks: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]] | None = None
+
+    def take(self, items: slice | Int[np.ndarray, " m"]) -> "PairedSpaces":
+        """Some of the items."""
+        names = np.asarray(self.names)[items].tolist()
+        ranks = self.ranks and tuple(rank[items] for rank in self.ranks)
+        return PairedSpaces(names, self.source[items], self.target[items], ranks)
+
+
+def load(
+    source: str,
+    target: str,
+    *,
+    num_words: int | None,
+    cache: Path,
+    source_words: str = "",
+    target_words: str = "",
+    drop_first: int = 0,
+    min_letters: int = 1,
+    max_rows: int = 200_000,
+) -> PairedSpaces:
+    """Loads two spaces and selects the items that both have, in the source's order.
+
+    Args:
+      source: see `load_space`.
+      target: see `load_space`.
+      num_words: number of words to select; None selects all.
+      cache: the cache directory.
+      source_words: path of the word list of the source, if it is an array without words.
+      target_words: path of the word list of the target.
+      drop_first: number of shared words to leave out at the beginning, before `num_words`.
+      min_letters: minimum length of a word; above 1, words must be alphabetic as well.
+      max_rows: see `load_space`.
+
+    Raises:
+      UserError: as `load_space`, or fewer shared words than `num_words`.
+    """
+    # Row i is the same sentence in all spaces of sentences, and the same image in those of images.
+    if num_words and {source, target} <= ENCODED.keys():
+        max_rows = min(max_rows, drop_first + num_words)
+    spaces = [
+        load_space(name, cache, word_list=word_list, max_rows=max_rows)
+        for name, word_list in ((source, source_words), (target, target_words))
+    ]
+    shared, rows = shared_items(spaces)
+    if min_letters > 1:
+        shared = [word for word in shared if len(word) >= min_letters and word.isalpha()]
+    shared = shared[drop_first:][:num_words]
+    if num_words and len(shared) < num_words:
+        raise UserError(
+            f"'{source}' and '{target}' share {len(shared)} words that satisfy drop_first and "
+            f"min_letters, fewer than num_words={num_words}: ask for at most that many."
+        )
+    places = tuple(np.array([row[word] for word in shared], int) for row in rows)
+    vectors = [space.vectors[place] for space, place in zip(spaces, places, strict=True)]
+    ranks = None if {source, target} & ENCODED.keys() else places
+    return PairedSpaces(names=shared, source=vectors[0], target=vectors[1], ranks=ranks)
+
+
+def shared_items(spaces: Sequence[Space]) -> tuple[list[str], list[dict[str, int]]]:
+    """The names that all spaces have, in the order of the first one, and the row of each name."""
+    rows = [{word: row for row, word in enumerate(space.words)} for space in spaces]
+    return [word for word in spaces[0].words if all(word in found for found in rows)], rows
+
+
+def load_space(
+    name: str, cache: Path, *, word_list: str = "", max_rows: int | None = None
+) -> Space:
+    """Loads one space.
+
+    Args:
+      name: a key of `SPACES`, or the path of a file that `vector_files.read` reads.
+      cache: the cache directory.
+      word_list: path of the words of an array without words; else empty.
+      max_rows: number of rows to read from a file, or of sentences or images to encode; None: all.
+        Spaces of words are read whole.
+
+    Raises:
+      UserError: an unknown name, or a file that cannot be read.
+    """
+    if name in ENCODED:
+        return ENCODED[name](cache, max_rows)
+    if name in SPACES:
+        return SPACES[name](cache)
+    if not Path(name).exists():
+        raise UserError(
+            f"'{name}' is neither a file of vectors nor one of {', '.join(SPACES)}: correct the "
+            "name or the path."
+        )
+    words_path = Path(word_list) if word_list else None
+    return vector_files.read(Path(name), words_path, max_rows, progress=True)

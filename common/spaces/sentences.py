@@ -1,0 +1,150 @@
+"""131,072 English sentences of reviews and news, in two independent spaces of sentence vectors.
+
+`minilm_sentences` is the unit sentence vector of all-MiniLM-L6-v2 (384 numbers), a transformer;
+`wordllama_sentences` the mean of a sentence's WordLlama token vectors (256 numbers), without regard
+to their order. Both cut a sentence after 64 of MiniLM's word pieces, which happens to 1 in 1,500.
+
+The sentences are those of IMDB, Rotten Tomatoes and BBC news that have 4 to 40 words. Of sentences
+that differ in case only, which MiniLM cannot tell apart, the first is kept. They are in the order
+of their SHA-256, so that the first n are a random sample. Row i is the same sentence in both
+spaces.
+"""
+
+import hashlib
+import itertools
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow_datasets as tfds
+from jaxtyping import Float, Int
+from tqdm import tqdm
+
+from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
+from common.data.packages import PACKAGES, Package
+from common.data.readers.vector_files import Space
+from common.data.sets import bbc, reviews
+from common.encoders import texts as text_encoders
+from common.errors import UserError
+
+SPACES = {"minilm_sentences": "minilm", "wordllama_sentences": "wordllama"}  # name -> encoder
+DATASETS = (*reviews.SOURCES, "bbc")
+NUM_SENTENCES = 1 << 17  # of 326,000: MiniLM encodes some 100 a second on one core
+MIN_WORDS, MAX_WORDS = 4, 40
+MAX_PIECES = 64  # word pieces of a sentence that are encoded, special ones included
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+# A full stop after one of these, or after a single capital letter, does not end a sentence.
+ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "St", "Prof", "Jr", "Sr", "vs", "e.g", "i.e")
+NO_END = "".join(rf"(?<!\b{re.escape(word)}\.)" for word in ABBREVIATIONS)
+END = re.compile(rf"""[.!?…]{NO_END}(?<!\b[A-Z]\.)[.!?…]*+["'”’)\]]*+(?=\s)""")
+
+
+class Sentences(NamedTuple):
+    """Sentences, and indices of `DATASETS`: where each was found first."""
+
+    texts: list[str]
+    datasets: Int[np.ndarray, " n"]
+
+
+class ReviewAndNewsSentences(PackageBuilder):
+    """The sentences and their sets."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _source(self) -> tuple[Package, dict]:
+        return PACKAGES["reviews"], {"sentence": TEXTS, "dataset": array_column((), np.int32)}
+
+    def _table(self) -> Table:
+        articles = bbc.load(self._cache)
+        documents = [reviews.load(name, self._cache).texts for name in reviews.SOURCES]
+        documents.append([*articles.headlines, *articles.bodies])
+        first: dict[str, tuple[str, int]] = {}
+        for dataset, texts in enumerate(documents):
+            bar = tqdm(texts, desc=f"splitting {DATASETS[dataset]} into sentences", unit="text")
+            for sentence in (sentence for text in bar for sentence in split(text)):
+                if MIN_WORDS <= len(WORD.findall(sentence)) <= MAX_WORDS:
+                    first.setdefault(sentence.casefold(), (sentence, dataset))
+        order = sorted(first, key=lambda text: hashlib.sha256(text.encode()).digest())
+        sentences, datasets = zip(*(first[text] for text in order[:NUM_SENTENCES]), strict=True)
+        return {"sentence": list(sentences), "dataset": np.array(datasets, np.int32)}
+
+
+def split(text: str) -> list[str]:
+    """Splits a text into sentences.
+
+    A sentence ends with its line, and where white space follows `.`, `!`, `?` or `…`, repeated or
+    not, and the quotes and brackets that close with it. A full stop after an abbreviation of
+    `ABBREVIATIONS` or after a single capital letter ends none.
+
+    Returns:
+      Sentences without white space around them or runs of it in them, none empty. Without white
+      space, they are the text.
+    """
+    sentences = []
+    for line in text.splitlines():
+        ends = [0, *(match.end() for match in END.finditer(line)), len(line)]
+        sentences += [" ".join(line[i:j].split()) for i, j in itertools.pairwise(ends)]
+    return [sentence for sentence in sentences if sentence]
+
+
+def load_texts(cache: Path) -> Sentences:
+    """Returns the sentences, built on first use; raises as `builders.read_table`."""
+    table = read_table(ReviewAndNewsSentences(cache=cache), cache)
+    return Sentences(table["sentence"], table["dataset"])
+
+
+def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
+    """Returns the first sentences with their vectors in one space.
+
+    Vectors are computed on first use, by shards, and no further than asked for: a later call with a
+    larger `max_rows`, or after a run that was killed, goes on from there.
+
+    Args:
+      name: one of `SPACES`.
+      cache: the cache directory.
+      max_rows: number of sentences; None: all.
+
+    Raises:
+      UserError: an unknown name, a failed download, or a cache that cannot be written.
+    """
+    if name not in SPACES:
+        raise UserError(
+            f"No space of sentences is called '{name}': choose one of {', '.join(SPACES)}."
+        )
+    texts = load_texts(cache).texts
+    num_rows = len(texts[:max_rows])
+    return Space(texts[:num_rows], _encode(SPACES[name], texts, num_rows, cache))
+
+
+def of_reviews(
+    encoder: str, num_sentences: int, cache: Path, smoothing: float
+) -> Float[np.ndarray, "n d"]:
+    """Returns the vectors that an encoder gives to the first sentences of reviews.
+
+    Args:
+      encoder: one of `text_encoders.ENCODERS`.
+      num_sentences: n; sentences of news are left out.
+      cache: the cache directory.
+      smoothing: see `text_encoders.encode`.
+
+    Raises:
+      UserError: there are fewer sentences, a failed download, or a cache that cannot be written.
+    """
+    texts, datasets = load_texts(cache)
+    rows = np.flatnonzero(datasets != DATASETS.index("bbc"))
+    if num_sentences > len(rows):
+        raise UserError(
+            f"{num_sentences:,} sentences of reviews are too many: there are {len(rows):,}."
+        )
+    chosen = rows[:num_sentences]
+    return _encode(encoder, texts, chosen[-1] + 1, cache, smoothing=smoothing)[chosen]
+
+
+def _encode(
+    encoder: str, texts: list[str], num_rows: int, cache: Path, **options
+) -> Float[np.ndarray, "n d"]:
+    """The first sentences; whole shards, so that those of a smaller number serve a larger one."""
+    rounded = -(-num_rows // text_encoders.SHARD_TEXTS) * text_encoders.SHARD_TEXTS
+    options |= {"max_pieces": MAX_PIECES}
+    return text_encoders.encode(encoder, texts[:rounded], cache, **options)[:num_rows]
