@@ -8,7 +8,7 @@ import runpy
 import sys
 from pathlib import Path
 
-PAPERS = sorted(path.parent.name for path in Path(__file__).parent.glob("*/experiments.py"))
+PAPERS = sorted(path.parent.name for path in Path(__file__).parent.glob("*/main.py"))
 MODULES = {
     "align": "anchor_opt.align",
     "apply": "anchor_opt.align",

@@ -29,8 +29,8 @@ from anchor_opt.methods.hub import Link, Pairs
 from anchor_opt.problem import Problem, Result, Run
 from common.errors import UserError
 from common.linear import mapped, preprocess
-from common.run import report, train
-from common.run.report import Row, joined, pivot, select
+from common.run import results, train
+from common.run.results import Row, joined, pivot, select
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 
@@ -64,11 +64,11 @@ def bridge(config: ConfigDict, work: Workdir, cache: Path) -> str:
                 measured += [row | fields for row in result["rows"]]
                 if result["notes"]["failed"]:
                     failed.append(f"{space_pairs.file_name(*link)}-run{random_seed}-{method}")
-    rows = report.summarise(
+    rows = results.summarise(
         measured, experiment=config.experiment, num_items=config.num_rows, num_pairs=0
     )
     text = joined(tables(rows) | runner.failures(failed))
-    return report.finish(work, rows, f"{text}\n\n{NOTES}")
+    return results.finish(work, rows, f"{text}\n\n{NOTES}")
 
 
 def load(names: Sequence[str], num_rows: int, cache: Path) -> dict[str, Float[Array, "n d"]]:

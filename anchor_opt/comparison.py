@@ -29,8 +29,8 @@ from common.errors import UserError
 from common.linear import preprocess, unit
 from common.metrics import linear_cka, mrr
 from common.retrieval import top_k
-from common.run import report
-from common.run.report import Row, joined
+from common.run import results
+from common.run.results import Row, joined
 from common.run.settings import with_value
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
@@ -76,7 +76,7 @@ def ablation(config: ConfigDict, work: Workdir, cache: Path) -> str:
             rows += found
             failed += [part for part in broken if part not in failed]
     text = joined(comparison_report.ablation_tables(rows) | runner.failures(failed))
-    return report.finish(work, rows, text, {"ablation": comparison_report.ablation_figure(rows)})
+    return results.finish(work, rows, text, {"ablation": comparison_report.ablation_figure(rows)})
 
 
 class _Point(NamedTuple):
@@ -152,9 +152,9 @@ def phase(config: ConfigDict, work: Workdir, cache: Path) -> str:
             compute = partial(_first_matches, grid, drawn, random_seed)
             measured += work.part(f"{prefix}run{random_seed}-first_match", compute)
         shared |= {"dataset": f"{source} -> {target}", "source": source, "target": target}
-        rows += found + report.summarise(measured, **shared)
+        rows += found + results.summarise(measured, **shared)
     text = joined(comparison_report.phase_tables(rows) | runner.failures(failed))
-    return report.finish(work, rows, text, {"phase": comparison_report.phase_figure(rows)})
+    return results.finish(work, rows, text, {"phase": comparison_report.phase_figure(rows)})
 
 
 def _normalised(data: PairedSpaces, num_words: int, normalise: Callable) -> PairedSpaces:
@@ -201,7 +201,7 @@ def _mrr(
     names = {"dataset": f"{grid.source} -> {grid.target}", "source": grid.source}
     names |= {"target": grid.target, "anchors": "continuous"}
     rows = [one | {"labels": labels} for one in measured]
-    return report.summarise(rows, **names, **shared), failed
+    return results.summarise(rows, **names, **shared), failed
 
 
 def _first_matches(grid: Grid, drawn: Drawn, random_seed: int) -> list[dict]:

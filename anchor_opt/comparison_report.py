@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from sklearn.isotonic import isotonic_regression
 
-from common.run.report import COLOURS, Row, markdown, measured, pivot, select, small_multiples
+from common.run.figures import COLOURS, small_multiples
+from common.run.results import Row, markdown, measured, pivot, select
 
 LEGEND = {
     "seed": "known pairs alone (seed)",

@@ -29,8 +29,8 @@ from anchor_opt.problem import Problem, Run, sample
 from anchor_opt.runner import ROLES, Grid, other
 from common.linear import preprocess
 from common.metrics import correspondence
-from common.run import report
-from common.run.report import Row, joined
+from common.run import results
+from common.run.results import Row, joined
 from common.run.settings import settings
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
@@ -84,7 +84,7 @@ def stitch(config: ConfigDict, work: Workdir, cache: Path) -> str:
         failed += broken
     tables = stitching_report.tables(rows, num_anchors=config.num_anchors, failed=failed)
     text = f"{joined(tables)}\n\n{stitching_report.NOTES}"
-    return report.finish(work, rows, text, stitching_report.figures(rows))
+    return results.finish(work, rows, text, stitching_report.figures(rows))
 
 
 def describe_spaces(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -107,12 +107,12 @@ def describe_spaces(config: ConfigDict, work: Workdir, cache: Path) -> str:
         found = work.part(f"{source}-{target}".replace("/", "_"), compute)
         shared = found["fields"] | {"source": source, "target": target}
         shared["labels"] = {"pair": number} | shared["labels"]
-        rows += report.summarise(
+        rows += results.summarise(
             found["rows"], experiment=config.experiment, dataset=f"{source} -> {target}", **shared
         )
     notes = space_pairs.NOTES.format(num_anchors=config.num_anchors, k=config.k)
     text = f"{space_pairs.table(rows)}\n\n{notes}"
-    return report.finish(work, rows, text, {"cka": space_pairs.figure(rows)})
+    return results.finish(work, rows, text, {"cka": space_pairs.figure(rows)})
 
 
 def _words(config: ConfigDict, num_words: int, cache: Path) -> PairedSpaces:
@@ -151,7 +151,7 @@ def _report(
     """Writes the results, with notes that say what the data are; returns the main tables."""
     across = retrieval_report.tables(rows, num_anchors=num_anchors, failed=failed)
     end = "\n\n" + " ".join([retrieval_report.NOTES, *notes])
-    report.finish(work, rows, joined(across | retrieval_report.tables_within(rows)) + end, figures)
+    results.finish(work, rows, joined(across | retrieval_report.tables_within(rows)) + end, figures)
     return joined(across) + end
 
 
@@ -169,7 +169,7 @@ def _measured(
     """
     spaces = {role: preprocess(getattr(data, role)) for role in ROLES}
     measured, failed = _collect(grid, work, spaces, data, prefix)
-    rows = report.summarise(
+    rows = results.summarise(
         measured,
         dataset=f"{grid.source} -> {grid.target}",
         num_items=len(data.names),

@@ -22,8 +22,8 @@ from anchor_opt.problem import Problem, Result, Run
 from common.linear import procrustes, unit
 from common.metrics import foscttm, precision_at_k
 from common.retrieval import top_k
-from common.run import report
-from common.run.report import Row, joined, pivot, select
+from common.run import results
+from common.run.results import Row, joined, pivot, select
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 
@@ -60,7 +60,7 @@ def halves(config: ConfigDict, work: Workdir, cache: Path) -> str:
         rows += found
         failed += broken
     text = joined(tables(rows) | runner.failures(failed))
-    return report.finish(work, rows, f"{text}\n\n{NOTES}")
+    return results.finish(work, rows, f"{text}\n\n{NOTES}")
 
 
 def _pair(config: ConfigDict, work: Workdir, cache: Path, pair: str) -> tuple[list[Row], list[str]]:
@@ -94,7 +94,7 @@ def _pair(config: ConfigDict, work: Workdir, cache: Path, pair: str) -> tuple[li
         known = work.part(f"{prefix}run{seed}-{TRUTH}", partial(reference, seed))
         found += [row | {"method": TRUTH, "random_seed": seed} for row in known]
     fields = {"dataset": " -> ".join(names), "num_items": config.num_rows, "num_pairs": 0}
-    return report.summarise(found, experiment=config.experiment, **fields), failed
+    return results.summarise(found, experiment=config.experiment, **fields), failed
 
 
 def split(

@@ -20,8 +20,8 @@ from tqdm import tqdm
 from anchor_opt import align
 from common import alignment, remapping
 from common.linear import unit
-from common.run import report
-from common.run.report import Row, joined, pivot, select
+from common.run import results
+from common.run.results import Row, joined, pivot, select
 from common.run.settings import settings
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
@@ -71,8 +71,8 @@ def new_model(config: ConfigDict, work: Workdir, cache: Path) -> str:
                 part = work.part(f"{prefix}-run{seed}-{count}-pairs", compute)
                 found += [row | {"random_seed": seed, "num_pairs": count} for row in part["rows"]]
             fields = {"dataset": dataset, "num_items": config.num_rows}
-            rows += report.summarise(found, experiment=config.experiment, **fields)
-    return report.finish(work, rows, f"{joined(tables(rows))}\n\n{NOTES}")
+            rows += results.summarise(found, experiment=config.experiment, **fields)
+    return results.finish(work, rows, f"{joined(tables(rows))}\n\n{NOTES}")
 
 
 def _measured(

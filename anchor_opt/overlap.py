@@ -30,8 +30,9 @@ from anchor_opt.runner import METHOD_TITLES, rates
 from common.linear import preprocess
 from common.metrics import mrr
 from common.retrieval import top_k
-from common.run import report
-from common.run.report import COLOURS, Row, joined, pivot, select, small_multiples
+from common.run import results
+from common.run.figures import COLOURS, small_multiples
+from common.run.results import Row, joined, pivot, select
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 
@@ -63,7 +64,7 @@ def overlap(config: ConfigDict, work: Workdir, cache: Path) -> str:
         fields = {"dataset": " -> ".join(names), "sweep_over": over, "sweep_value": value}
         searches.extend(row | fields for row in found)
         fields |= {"num_items": config.num_rows, "num_pairs": num_pairs}
-        rows.extend(report.summarise(found, experiment=config.experiment, **fields))
+        rows.extend(results.summarise(found, experiment=config.experiment, **fields))
         failed.extend(broken)
 
     for pair in config.pairs:
@@ -84,7 +85,7 @@ def overlap(config: ConfigDict, work: Workdir, cache: Path) -> str:
     if any(row["metric"] == "gain" for row in searches):
         figures["detector"] = detector_figure(searches, config.bootstrap.min_gain)
     text = f"{joined(tables(rows) | runner.failures(failed))}\n\n{NOTES}"
-    return report.finish(work, rows, text, figures)
+    return results.finish(work, rows, text, figures)
 
 
 def measure(problem: Problem, role: str, run: Run, method: str) -> dict:

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from anchor_opt import runner
 from anchor_opt.runner import NEIGHBOURS, Grid, failures, other, rates
 from common.linear import unit
-from common.run.report import Row, curves, pivot, scatter_grid, select
+from common.run.figures import curves, scatter_grid
+from common.run.results import Row, pivot, select
 from common.run.workdir import Workdir
 
 LINES = {"method": "Method", "anchors": "Anchors"}

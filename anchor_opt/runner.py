@@ -23,7 +23,7 @@ from anchor_opt.problem import Problem, Result, Run
 from common.errors import UserError
 from common.linear import mapped, procrustes, unit
 from common.run import train
-from common.run.report import Row, markdown, select
+from common.run.results import Row, markdown, select
 from common.run.settings import settings
 from common.run.workdir import Workdir, read_arrays, write_arrays
 

@@ -23,7 +23,7 @@ from common.encoders import texts as text_encoders
 from common.errors import UserError
 from common.linear import preprocess
 from common.metrics import correspondence
-from common.run import report, train
+from common.run import results, train
 from common.run.workdir import Workdir
 from common.spaces import labelled_vectors
 from common.spaces.labelled_vectors import LabelledVectors
@@ -48,7 +48,7 @@ class Settings:
 
 def run(
     grid: Grid, settings: Settings, work: Workdir, cache: Path, prefix: str = ""
-) -> tuple[Spaces, list[report.Row], list[str]]:
+) -> tuple[Spaces, list[results.Row], list[str]]:
     """Stitches two encoders' spaces: every method, decoder, encoder and head.
 
     Returns the spaces, rows with roles in the place of names, and the parts that failed; `prefix`
@@ -110,7 +110,7 @@ def run(
     if all(space.unlabelled is not None for space in spaces.values()):
         pools = {"num_unlabelled": settings.num_unlabelled, "shared": in_common}
     proxy = any(grid.name(role) in text_encoders.ENCODERS for role in ROLES)
-    rows = report.summarise(
+    rows = results.summarise(
         measured + found,
         experiment="stitching",
         dataset=settings.texts if proxy else f"{grid.source}, {grid.target}",

@@ -15,7 +15,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from anchor_opt.runner import METHOD_TITLES, PUBLISHED_METHOD, Grid, failures, other
-from common.run.report import TITLES, Row, markdown, pivot, plus_minus, select, small_multiples
+from common.run.figures import small_multiples
+from common.run.results import TITLES, Row, markdown, pivot, plus_minus, select
 from common.spaces.labelled_vectors import LabelledVectors
 
 # Table 6, the same in both arXiv versions; Table 2 is its part between the languages. The data are

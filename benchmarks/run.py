@@ -18,7 +18,8 @@ from benchmarks import harness
 from benchmarks.harness import BENCHMARKS, Benchmark, Case
 from common.errors import UserError
 from common.run import cli
-from common.run.report import COLOURS, markdown, save_figure
+from common.run.figures import COLOURS, save_figure
+from common.run.results import markdown
 from common.run.workdir import write_atomically, write_json
 
 ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Benchmarks to run.")

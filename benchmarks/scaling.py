@@ -25,7 +25,7 @@ import numpy as np
 from absl import flags
 
 from common.run import cli
-from common.run.report import markdown
+from common.run.results import markdown
 from common.run.workdir import write_atomically, write_json
 
 DEVICES = (1, 2, 4, 8)

@@ -17,7 +17,7 @@ from absl import app, flags
 
 from benchmarks import harness
 from common.errors import UserError
-from common.run.report import markdown
+from common.run.results import markdown
 from common.run.workdir import write_json
 
 CONFIG = flags.DEFINE_string("run_config", "configs/anchor_opt/retrieval.py", "Config of the run.")

@@ -31,7 +31,7 @@ from sklearn.decomposition import PCA
 
 from common.data.packages import cache_dir
 from common.linear import unit
-from common.run.report import pivot, summarise
+from common.run.results import pivot, summarise
 from common.run.settings import settings
 from common.run.workdir import write_json
 from configs.lpl import word_alignment

@@ -57,7 +57,7 @@ class Fingerprint(NamedTuple):
       commit: commit that made the rows.
       verified: last commit that was found to give the same rows.
       stale: why the record is known not to hold, with the commit; empty if it holds.
-      rows: rows of the quick form, fields of `common.run.report.Row`, each with its `tolerance`.
+      rows: rows of the quick form, fields of `common.run.results.Row`, each with its `tolerance`.
     """
 
     command: str

@@ -31,7 +31,7 @@ from common.data.packages import PACKAGES
 from common.errors import UserError
 from common.run import records
 from common.run.records import Headline, Record
-from common.run.report import Row, markdown, measured, plus_minus, select
+from common.run.results import Row, markdown, measured, plus_minus, select
 from common.run.settings import apply_quick
 from docs import fingerprints
 

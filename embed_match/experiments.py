@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from common.encoders import texts as text_encoders
 from common.errors import UserError
-from common.run.report import Row, finish, joined, select, summarise
+from common.run.results import Row, finish, joined, select, summarise
 from common.run.settings import settings
 from common.run.workdir import Workdir
 from embed_match import compare, embeddings, report, tasks

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from common.run import report
-from common.run.report import Row, markdown, measured, pivot, plus_minus, select
+from common.run import figures, results
+from common.run.results import Row, markdown, measured, pivot, plus_minus, select
 from embed_match.embeddings import Embedding, Model
 
 # The poster's Table 1, at a vocabulary of 5,000: pairs of embeddings after the optimal rotation.
@@ -168,7 +168,7 @@ def match_figure(rows: Sequence[Row]) -> Figure:
     panels = {
         "mean l2 distance": {"l2": select(rows, metric="l2")},
         "matching accuracy": {
-            (report.TITLES | TITLES)[metric]: select(rows, metric=metric) for metric in METRICS[1:]
+            (results.TITLES | TITLES)[metric]: select(rows, metric=metric) for metric in METRICS[1:]
         },
     }
     return _pair_bars(panels, "After the optimal rotation (black marks: the poster's numbers)")
@@ -191,7 +191,7 @@ def curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
     figure = Figure(figsize=(15, 4.5), layout="constrained")
     axes = figure.subplots(1, 3)
     for axis, metric in zip(axes, METRICS[1:], strict=True):
-        for one, colour in zip(labels, report.COLOURS, strict=False):
+        for one, colour in zip(labels, figures.COLOURS, strict=False):
             points = [
                 (row.mean, other.mean)
                 for row, other in zip(pairs, select(rows, metric=metric), strict=True)
@@ -202,7 +202,7 @@ def curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
                 if set(pair) <= set(kinds) and label(*pair) == one:
                     x, y = published[0], published[METRICS.index(metric)]
                     axis.scatter(x, y, s=160, color=colour, marker="*", edgecolors="black")
-        axis.set(xlabel="mean l2 distance after rotation", ylabel=(report.TITLES | TITLES)[metric])
+        axis.set(xlabel="mean l2 distance after rotation", ylabel=(results.TITLES | TITLES)[metric])
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].scatter([], [], s=160, c="white", marker="*", edgecolors="black", label="the poster's")
     axes[0].legend(frameon=False, fontsize="small")
@@ -226,7 +226,7 @@ def _pair_bars(panels: Mapping[str, Mapping[str, Sequence[Row]]], title: str) ->
     }
     rows, *_ = next(iter(panels.values())).values()
     pairs = [f"{row.source}-{row.target}" for row in rows]
-    figure = report.bars(bars, pairs, title)
+    figure = figures.bars(bars, pairs, title)
     figure.set_size_inches(max(6, 0.8 * len(pairs)) * len(panels), 4)
     for axis, methods in zip(figure.axes, panels.values(), strict=True):
         width = 0.8 / len(methods)
@@ -254,7 +254,7 @@ def correlate_figure(rows: Sequence[Row], trained: Sequence[str]) -> Figure:
             pretrained = sum(name not in trained for name in (pair.source, pair.target))
             difference = abs(accuracy[pair.source] - accuracy[pair.target])
             points[pretrained].append((pair.mean, difference))
-        for found, colour, label in zip(points, report.COLOURS, GROUPS, strict=False):
+        for found, colour, label in zip(points, figures.COLOURS, GROUPS, strict=False):
             axis.scatter(*np.reshape(found, (-1, 2)).T, s=24, color=colour, label=label)
         axis.set(xlabel="mean l2 distance after rotation", ylabel="difference in accuracy")
         axis.set_title(f"{row.dataset}: Spearman {row.mean:.2f} (95% interval {_interval(row)})")

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from ml_collections import ConfigDict
 
 from common.errors import UserError
-from common.run import report, train
+from common.run import results, train
 from common.run.settings import settings
 from common.run.workdir import Workdir
 from lpl import (
@@ -105,9 +105,9 @@ def word_alignment(config: ConfigDict, work: Workdir, cache: Path) -> str:
                     measured.append(described | run | one | paper)
     labels = {"split": values.split}
     measured += word_alignment_report.gains(measured)
-    rows = report.summarise(measured, experiment=config.experiment, labels=labels)
+    rows = results.summarise(measured, experiment=config.experiment, labels=labels)
     table = word_alignment_report.table(rows, coverage, nearest)
-    return report.finish(work, rows, table, word_alignment_report.figures(rows))
+    return results.finish(work, rows, table, word_alignment_report.figures(rows))
 
 
 def _spaces(values: WordAlignment) -> Iterable[tuple[str, str, str, str, int]]:
@@ -214,9 +214,9 @@ def inference(config: ConfigDict, work: Workdir, cache: Path) -> str:
                 measured.append(shared | one | paper)
     measured += nli_report.gains(measured)
     shared = {"source": values.encoder, "target": values.encoder, "labels": {"split": values.split}}
-    rows = report.summarise(measured, experiment=config.experiment, **shared)
+    rows = results.summarise(measured, experiment=config.experiment, **shared)
     table = nli_report.table(rows, nearest)
-    return report.finish(work, rows, table, nli_report.figures(rows))
+    return results.finish(work, rows, table, nli_report.figures(rows))
 
 
 def _encoded(

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from common.run.report import Row, error_bars, markdown, pivot, select
+from common.run.figures import error_bars
+from common.run.results import Row, markdown, pivot, select
 from lpl import loss
 from lpl.nli import LABELS
 from lpl.nli_data import SentencePairs

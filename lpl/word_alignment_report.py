@@ -10,7 +10,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from common.run.report import Row, error_bars, markdown, pivot, plus_minus, select
+from common.run.figures import error_bars
+from common.run.results import Row, markdown, pivot, plus_minus, select
 from lpl.bilingual_data import BilingualData
 
 # P@1 in percent on the dictionaries of Dinu et al. (2014), by method and retrieval. All methods but

@@ -1,6 +1,6 @@
 """Rules of the source tree, read from the sources alone. They hold for every paper, new ones too.
 
-A paper is a folder with an experiments.py; nothing here lists them.
+A paper is a folder with a main.py; nothing here lists them.
 """
 
 import ast
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAPERS = sorted(path.parent.name for path in ROOT.glob("*/experiments.py"))
+PAPERS = sorted(path.parent.name for path in ROOT.glob("*/main.py"))
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for package in (*PAPERS, "common")

@@ -11,7 +11,7 @@ from PIL import Image
 from common.errors import UserError
 from common.run import records
 from common.run.records import Headline
-from common.run.report import Row
+from common.run.results import Row
 from docs import fingerprints, keep, render
 
 SHARED = {"experiment": "e", "dataset": "d", "metric": "mrr", "std": 0.0, "num_runs": 1}

@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from common import cbow
 from common.errors import UserError
-from common.run import report, train
-from common.run.report import Row
+from common.run import results, train
+from common.run.results import Row
 from common.run.settings import settings, sweep
 from common.run.workdir import Workdir, read_arrays, write_arrays
 from wasserstein_embed import (
@@ -57,7 +57,7 @@ def graph_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
         for random_seed, value in enumerate(work.part(part, compute)):
             measured.append(shared | {"random_seed": random_seed, "value": value})
         train.forget_checkpoints(work, part)
-    rows = report.summarise(
+    rows = results.summarise(
         measured,
         experiment=config.experiment,
         dataset=f"{config.graph}, {config.num_nodes} nodes",
@@ -65,7 +65,7 @@ def graph_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
         num_items=config.num_nodes,
     )
     text = _document("Shortest paths of graphs", graphs_report, rows)
-    return report.finish(work, rows, text, {"distortion": graphs_report.figure(rows)})
+    return results.finish(work, rows, text, {"distortion": graphs_report.figure(rows)})
 
 
 def _graph_trainings(config: ConfigDict) -> Iterator[tuple[str, str, metric_embed.Settings]]:
@@ -97,7 +97,7 @@ def image_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
         "nine": images_report.nine_figure(clouds, splits.test, config.figure_class),
     }
     text = _document("Images as clouds", images_report, rows)
-    return report.finish(work, rows, text, figures)
+    return results.finish(work, rows, text, figures)
 
 
 def image_sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -109,7 +109,7 @@ def image_sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
         swept = {"sweep_over": config.sweep_over, "sweep_value": value}
         rows += _image_rows(point, work, splits, f"{value}-", **swept)
     text = _document(f"Images as clouds over {config.sweep_over}", images_report, rows)
-    return report.finish(work, rows, text, {"sweep": images_report.sweep_figure(rows)})
+    return results.finish(work, rows, text, {"sweep": images_report.sweep_figure(rows)})
 
 
 def _image_rows(
@@ -142,7 +142,7 @@ def _image_rows(
             paper = images_report.REPORTED if euclidean and reported and not cosine else {}
             measured.append(one | paper | {"method": method, "random_seed": random_seed})
         train.forget_checkpoints(work, part)
-    return report.summarise(
+    return results.summarise(
         measured,
         experiment=config.experiment,
         dataset=config.dataset,
@@ -200,11 +200,11 @@ def word_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
             fields = {"method": values.name, "dim": config.num_points * dimension, "labels": labels}
             measured.append(fields | {"random_seed": random_seed, "value": value})
         nearest = [(query, ", ".join(near)) for query, near in result["neighbours"].items()]
-        neighbours[f"Nearest words, {part}"] = report.markdown(("Word", "Nearest first"), nearest)
+        neighbours[f"Nearest words, {part}"] = results.markdown(("Word", "Nearest first"), nearest)
         if result["densities"]:
             figures[f"words-{part}"] = words_report.densities_figure(result["densities"], part)
     figures["held_out"] = words_report.held_out_figure(work.records(), parts)
-    rows = report.summarise(
+    rows = results.summarise(
         measured,
         experiment=config.experiment,
         dataset=", ".join(config.sources),
@@ -213,7 +213,7 @@ def word_embeddings(config: ConfigDict, work: Workdir, cache: Path) -> str:
         proxy=True,
     )
     text = _document("Words as clouds", words_report, rows, neighbours)
-    return report.finish(work, rows, text, figures)
+    return results.finish(work, rows, text, figures)
 
 
 def _check(kind: str, given: Sequence[str], known: Sequence[str]) -> None:

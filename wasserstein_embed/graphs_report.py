@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from common.run.report import Row, error_bars, pivot, select
+from common.run.figures import error_bars
+from common.run.results import Row, pivot, select
 
 REFERENCE_SIZES = (2, 5, 10, 20, 30, 40)
 REFERENCE = {

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
 from common.data.sets.images import MNIST_5K, Images
-from common.run.report import COLOURS, Row, error_bars, pivot, select
+from common.run.figures import COLOURS, error_bars
+from common.run.results import Row, pivot, select
 
 NAMES = {"sinkhorn": "Sinkhorn", "euclidean": "Euclidean", "cosine": "cosine"}
 REPORTED = {"paper_value": 0.9941, "paper_dataset": "MNIST 70k"}  # section 4.3 of the report

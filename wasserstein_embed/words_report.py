@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from common.run.report import COLOURS, Row, pivot
+from common.run.figures import COLOURS
+from common.run.results import Row, pivot
 
 SETS = {
     "simlex999": "SimLex-999",

@@ -40,7 +40,7 @@ from anchor_opt.align.files import Space
 from common import alignment
 from common.errors import UserError
 from common.run import cli
-from common.run.report import save_figure
+from common.run.figures import save_figure
 from common.run.workdir import Workdir, write_atomically
 
 flags.DEFINE_multi_string("source", [], "File of vectors that are mapped; may be repeated.")

@@ -19,7 +19,8 @@ from anchor_opt.align.files import Space
 from anchor_opt.methods import hub
 from common import remapping
 from common.linear import unit
-from common.run import report
+from common.run import results
+from common.run.figures import COLOURS
 
 NUM_SHOWN = 12  # pairs listed in the report
 NUM_NEIGHBOURS = 3  # listed of each of these pairs' source rows
@@ -147,13 +148,13 @@ def section(
     parts = [
         f"\n## {source.name}",
         *(f"**Warning.** {sentence}" for sentence in warnings(source, found, checked)),
-        report.markdown((source.name, f"mapped onto {target.name}"), facts),
+        results.markdown((source.name, f"mapped onto {target.name}"), facts),
         "\n".join(f"![{name}](<{source.name}/{name}.png>)" for name in names),
         "Some pairs, from the highest confidence to the median:",
-        report.markdown(("source", "target", "confidence"), pairs),
+        results.markdown(("source", "target", "confidence"), pairs),
         f"The neighbours of these rows by cosine: before, in {source.name}, and after the map, in "
         f"{target.name}:",
-        report.markdown(("source", "before", "after"), _neighbours(source, target, found, shown)),
+        results.markdown(("source", "before", "after"), _neighbours(source, target, found, shown)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -181,13 +182,13 @@ def hub_section(target: Space, left_out: Sequence[str], joined: hub.Hub | None) 
     ]
     headers = "error alone", "error of the hub"
     return f"""{title}{failed if left_out else ""}{HUB}
-{report.markdown(("spaces", "matches", *headers), links)}
+{results.markdown(("spaces", "matches", *headers), links)}
 
 Error of a cycle: 1 minus the mean cosine of a row with itself, after it was mapped through the
 other spaces and back; a space of fewer dimensions on the way cannot hold all of it. Lost: the
 fraction of matches along the cycle that do not lead back to the same row.
 
-{report.markdown(("cycle", *headers, "lost alone", "lost in the hub"), cycles)}
+{results.markdown(("cycle", *headers, "lost alone", "lost in the hub"), cycles)}
 """
 
 
@@ -200,9 +201,9 @@ def store_section(
     else:
         basis = f"held-out pairs of the {len(found.anchors)} that were found, not on known ones"
     names = {"recall_1": "recall@1", "recall_10": "recall@10", "rank_correlation": "rank corr."}
-    facts = [(names[name], report.plus_minus(*one)) for name, one in changed.kept.items()]
+    facts = [(names[name], results.plus_minus(*one)) for name, one in changed.kept.items()]
     facts += [
-        (f"recall@10 with {count} pairs", report.plus_minus(*one))
+        (f"recall@10 with {count} pairs", results.plus_minus(*one))
         for count, one in changed.curve.items()
     ]
     maps = ", ".join(f"{one.method} {one.kept:.3f}" for one in changed.choice.candidates)
@@ -216,14 +217,14 @@ Of the vectors nearest to a query of the new model in the re-embedded store of {
 vectors, recall@k is the fraction of the first k that the mapped store has among its first k. It is
 estimated on {basis}, and extrapolated to the size of the store; ± is about two standard errors.
 
-{report.markdown((source.name, "kept"), facts)}
+{results.markdown((source.name, "kept"), facts)}
 """
 
 
 def verdict(changed: ChangedModel, failed: bool, wanted_recall: float) -> str:
     """One sentence: whether the store is to be mapped or embedded again."""
     kept = changed.kept["recall_10"]
-    share = f"{report.plus_minus(*kept)} of the ten nearest vectors"
+    share = f"{results.plus_minus(*kept)} of the ten nearest vectors"
     if failed or kept.uncertainty > remapping.Settings().tolerance:
         reason = "the search has failed" if failed else f"{share} is too uncertain"
         return (
@@ -333,14 +334,14 @@ def figures(
     cosines.legend(frameon=False)
 
     confidence = axis("confidence", xlabel="confidence", ylabel="pairs", title="Mutual pairs")
-    confidence.hist(found.confidence, bins=np.linspace(0, 1, 41), color=report.COLOURS[0])
+    confidence.hist(found.confidence, bins=np.linspace(0, 1, 41), color=COLOURS[0])
 
     if checked is not None:
         held_out = axis("held_out", title=f"{len(checked.ranks)} held-out pairs", ylim=(0, 1.05))
         held_out.set(xlabel="confidence of at least", ylabel="fraction that is right (precision)")
         order = np.argsort(-checked.confidence, kind="stable")
         right = np.cumsum(checked.ranks[order] == 0) / np.arange(1, len(order) + 1)
-        held_out.plot(checked.confidence[order], right, marker="o", ms=3, color=report.COLOURS[0])
+        held_out.plot(checked.confidence[order], right, marker="o", ms=3, color=COLOURS[0])
 
     some = rows[:NUM_DRAWN], partners[:NUM_DRAWN]
     if min(len(rows), keys.shape[1]) >= 2:
@@ -350,9 +351,7 @@ def figures(
         points = np.stack([pca.transform(mapped[some[0]]), pca.transform(keys[some[1]])])
         lines = points.transpose(2, 0, 1)  # a line for each pair
         scatter.plot(*lines, color="0.8", lw=0.6, zorder=0)
-        for name, xy, colour in zip(
-            (source.name, target.name), points, report.COLOURS, strict=False
-        ):
+        for name, xy, colour in zip((source.name, target.name), points, COLOURS, strict=False):
             scatter.scatter(*xy.T, s=8, color=colour, label=name)
         scatter.legend(frameon=False)
     return drawn

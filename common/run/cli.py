@@ -3,6 +3,7 @@
 import errno
 import logging as py_logging
 import os
+import pkgutil
 import re
 import shlex
 import sys
@@ -28,16 +29,16 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES
 VERBOSE = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record|asyncio)[/\\]")
 
 
-def launch(module: str) -> None:
+def launch(experiments: str) -> None:
     """Runs the experiment that `config.experiment` names, and prints its table.
 
     It defines the flags `--config`, `--workdir` and `--distributed`, so it can be called once, by a
     `main.py`. `--help` prints the docstring of that module and these flags.
 
     Args:
-      module: name of the package's module of experiments, which has the table `EXPERIMENTS` of type
-        `Mapping[str, Experiment]`. It is imported once the flags are parsed, because its libraries
-        take several seconds that `--help` and the errors of flags do not need.
+      experiments: package of the paper's experiments, each of which is a module with a function
+        `run` of type `Experiment`. Only the one that is run is imported, once the flags are parsed,
+        because its libraries take seconds that `--help` and the errors of flags do not need.
     """
     config_flag = config_flags.DEFINE_config_file(
         "config", None, "File of configs/ with every value of the experiment.", lock_config=True
@@ -63,21 +64,28 @@ def launch(module: str) -> None:
                     f"The workdir {folder} has parts of another run, and a run on several hosts "
                     "cannot be resumed: choose another --workdir."
                 )
-        experiments = import_module(module).EXPERIMENTS
         config = settings.apply_quick(config_flag.value, flags.FLAGS["config"].override_values)
-        if config.experiment not in experiments:
-            raise UserError(
-                f"There is no experiment '{config.experiment}': choose one of "
-                f"{', '.join(experiments)}."
-            )
+        run_experiment = experiment(experiments, config.experiment)
         work = Workdir(folder, config.to_dict())
-        write_atomically(work.path / COMMAND, f"{_command(module)}\n".encode())
-        print(experiments[config.experiment](config, work, cache_dir()))
+        write_atomically(work.path / COMMAND, f"{_command(experiments)}\n".encode())
+        print(run_experiment(config, work, cache_dir()))
 
     run(main)
 
 
-def _command(module: str) -> str:
+def experiment(package: str, name: str) -> Experiment:
+    """The function `run` of the module of a package of experiments.
+
+    Raises:
+      UserError: the package has no module of this name.
+    """
+    names = sorted(module.name for module in pkgutil.iter_modules(import_module(package).__path__))
+    if name not in names:
+        raise UserError(f"There is no experiment '{name}': choose one of {', '.join(names)}.")
+    return import_module(f"{package}.{name}").run
+
+
+def _command(experiments: str) -> str:
     """The command of this process without --workdir, each flag in one word."""
     words: list[str] = []
     for word in sys.argv[1:]:
@@ -86,7 +94,7 @@ def _command(module: str) -> str:
         else:  # the value of the flag before it
             words[-1] += f"={word}"
     kept = [word for word in words if not word.startswith("--workdir=")]
-    return shlex.join(["python", "-m", f"{module.partition('.')[0]}.main", *kept])
+    return shlex.join(["python", "-m", f"{experiments.partition('.')[0]}.main", *kept])
 
 
 def run(main: Callable[[list[str]], None]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common.run.report import Row
+from common.run.results import Row
 
 DIGITS = 6  # decimal places of a kept number
 

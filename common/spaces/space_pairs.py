@@ -15,7 +15,8 @@ from common.errors import UserError
 from common.linear import least_squares, preprocess, procrustes, unit, whitening
 from common.metrics import correspondence, linear_cka, mrr, precision_at_k
 from common.retrieval import top_k
-from common.run.report import COLOURS, Row, markdown, measured, select
+from common.run.figures import COLOURS
+from common.run.results import Row, markdown, measured, select
 
 COLUMNS = {  # (method, metric) -> title of the column
     ("truth", "linear_cka"): "CKA",

@@ -1,7 +1,7 @@
 """What the documentation shows of this paper's kept runs (`python -m docs.render`)."""
 
 from common.run.records import Headline, Record
-from my_paper.experiments import table
+from my_paper.experiments.main_table import table
 
 # Lines of the README's table, once `python -m docs.keep --name=my_paper/main_table` has kept a run.
 HEADLINES = (Headline("accuracy on digits", "my_paper/main_table", {"metric": "accuracy"}),)

@@ -16,7 +16,7 @@ from anchor_opt.problem import sample
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import preprocess
-from common.run.report import Row, select
+from common.run.results import Row, select
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
 from configs.anchor_opt import ablation, phase

@@ -13,7 +13,7 @@ import pytest
 from anchor_opt.experiments import retrieval
 from common.data.packages import cache_dir
 from common.errors import UserError
-from common.run.report import Row, select
+from common.run.results import Row, select
 from common.run.workdir import Workdir
 from configs.anchor_opt.retrieval import get_config
 

@@ -12,7 +12,7 @@ from anchor_opt.methods.bootstrap import csls_matches
 from anchor_opt.problem import Run, partly_shared
 from common.data.packages import cache_dir
 from common.linear import preprocess
-from common.run.report import Row, select
+from common.run.results import Row, select
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
 from configs.anchor_opt.overlap import get_config

@@ -3,7 +3,7 @@
 import pytest
 
 from anchor_opt.retrieval_report import IMAGES, WORDS, tables, tables_within
-from common.run.report import Row
+from common.run.results import Row
 
 
 @pytest.mark.parametrize(

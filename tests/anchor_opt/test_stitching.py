@@ -8,7 +8,7 @@ import pytest
 from anchor_opt import experiments, runner, stitching, stitching_report
 from common.data.packages import cache_dir
 from common.errors import UserError
-from common.run.report import Row, select
+from common.run.results import Row, select
 from common.run.settings import settings
 from common.run.workdir import Workdir
 from common.spaces.labelled_vectors import LabelledVectors

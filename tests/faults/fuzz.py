@@ -29,7 +29,7 @@ from unittest import mock
 from absl import logging
 
 from common.errors import UserError
-from common.run.report import markdown
+from common.run.results import markdown
 from tests.faults.readers import Reader, packed, readers, write
 
 MEMORY = 2  # bytes that may be allocated for each byte of the files, and for CONSTANT

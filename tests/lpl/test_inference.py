@@ -7,7 +7,7 @@ import pytest
 
 from common.encoders import texts as text_encoders
 from common.errors import UserError
-from common.run import report
+from common.run import results
 from configs.lpl.nli import get_config
 from lpl import nli, nli_report
 
@@ -80,7 +80,7 @@ def test_gains_are_means_of_differences_in_the_same_run():
         | {"metric": "accuracy", "value": value, "labels": {"test": "test"}}
         for (method, random_seed), value in values.items()
     ]
-    (row,) = report.summarise(nli_report.gains(measured), experiment="nli")
+    (row,) = results.summarise(nli_report.gains(measured), experiment="nli")
     assert (row.method, row.metric, row.get("over")) == ("mse", "accuracy_gain", "baseline")
     assert (row.mean, row.std) == pytest.approx((0.15, 0.0707), abs=1e-4)
 

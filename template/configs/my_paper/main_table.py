@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
     """Every value with its source."""
     config = ConfigDict()
-    config.experiment = "main_table"  # the function in my_paper/experiments.py
+    config.experiment = "main_table"  # a module of my_paper/experiments
     config.num_train = 1_000  # images (section 4.1)
     config.random_seeds = (0, 1, 2)  # of the split (section 4.1)
 

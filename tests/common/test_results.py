@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from common.run import report
-from common.run.report import Row
+from common.run import figures, results
+from common.run.results import Row
 from common.run.workdir import Workdir
 
 
@@ -23,24 +23,24 @@ def test_summarise_averages_over_random_runs():
         for m, offset in (("gt", 0.0), ("seed", 1.0))
     ]
     shared = {"experiment": "one", "dataset": "digits", "labels": {"head": "linear"}}
-    first, second = report.summarise(measured, **shared)
+    first, second = results.summarise(measured, **shared)
     assert (first.method, second.method, first.num_runs) == ("gt", "seed", 3)
     assert first.mean == pytest.approx(statistics.mean(values))
     assert second.std == pytest.approx(statistics.stdev(values))
     assert first.labels == {"head": "linear", "size": 4}
-    assert report.summarise(measured[:1], **shared)[0].std == 0
+    assert results.summarise(measured[:1], **shared)[0].std == 0
 
 
 def test_rows_are_selected_by_fields_and_labels():
     rows = [row(labels={"size": 4}), row(method="b", labels={"size": 4}), row(method="b")]
-    assert report.select(rows, method="b", size=4) == [rows[1]]
+    assert results.select(rows, method="b", size=4) == [rows[1]]
     assert rows[2].get("size") is None
 
 
 def test_finish_writes_rows_table_and_figures(tmp_path):
     work = Workdir(tmp_path, {})
-    figure = report.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
-    assert report.finish(work, [row(labels={"size": 4})], "| a |", {"bars": figure}) == "| a |"
+    figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
+    assert results.finish(work, [row(labels={"size": 4})], "| a |", {"bars": figure}) == "| a |"
     (found,) = json.loads((tmp_path / "results.json").read_text())
     assert Row(**found) == row(labels={"size": 4})
     assert (tmp_path / "table.md").read_text() == "| a |\n"
@@ -53,52 +53,52 @@ def test_pivot_has_a_line_for_each_method_and_a_column_for_each_metric():
         row(metric="jaccard", mean=0.2),
         row(method="b", num_runs=1),
     ]
-    lines = report.pivot(rows, lines={"method": "Method"}, paper=True, paper_digits=2).splitlines()
+    lines = results.pivot(rows, lines={"method": "Method"}, paper=True, paper_digits=2).splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert cells[0] == ["Method", "MRR", "Jaccard", "Paper: MRR"]
     assert cells[2:] == [["a", ".491 ± .002", ".200 ± .002", ".11"], ["b", ".491", "-", "-"]]
 
 
 def test_markdown_is_a_table_of_equal_widths():
-    text = report.markdown(["a", "long name"], [["1", "2"], ["333", "4"]])
+    text = results.markdown(["a", "long name"], [["1", "2"], ["333", "4"]])
     assert text.splitlines()[1] == "|-----|-----------|"
     assert len({len(line) for line in text.splitlines()}) == 1
 
 
 def test_plus_minus_omits_the_leading_zero():
-    assert report.plus_minus(0.4912, 0.0021, 3) == ".491 ± .002"
-    assert report.plus_minus(1.0, 0.0, 2) == "1.00 ± .00"
-    assert report.plus_minus(-0.05, 0.01, 2) == "-.05 ± .01"
-    assert report.plus_minus(10.05, 0.01, 2) == "10.05 ± .01"
-    assert report.plus_minus(None, None, 3) == "-"
-    assert report.plus_minus(0.5, None, 3) == ".500"
+    assert results.plus_minus(0.4912, 0.0021, 3) == ".491 ± .002"
+    assert results.plus_minus(1.0, 0.0, 2) == "1.00 ± .00"
+    assert results.plus_minus(-0.05, 0.01, 2) == "-.05 ± .01"
+    assert results.plus_minus(10.05, 0.01, 2) == "10.05 ± .01"
+    assert results.plus_minus(None, None, 3) == "-"
+    assert results.plus_minus(0.5, None, 3) == ".500"
 
 
 def test_a_single_run_is_shown_without_a_deviation():
-    assert report.measured(row()) == ".491 ± .002"
-    assert report.measured(row(num_runs=1)) == ".491"
+    assert results.measured(row()) == ".491 ± .002"
+    assert results.measured(row(num_runs=1)) == ".491"
 
 
 def test_figures_are_written_as_png(tmp_path):
     space = np.random.default_rng(0).normal(size=(40, 5))
-    figures = {
-        "scatter": report.scatter_grid(
+    drawn = {
+        "scatter": figures.scatter_grid(
             {"GT": (space, space)}, ("a", "b"), {"x": [0, 1], "y": [2]}, "title"
         ),
-        "curves": report.curves({"m": [(np.arange(3), np.arange(3))]}, {"GT": 1.0}, "x", "y", "t"),
+        "curves": figures.curves({"m": [(np.arange(3), np.arange(3))]}, {"GT": 1.0}, "x", "y", "t"),
     }
-    for name, figure in figures.items():
-        report.save_figure(figure, tmp_path / f"{name}.png")
+    for name, figure in drawn.items():
+        figures.save_figure(figure, tmp_path / f"{name}.png")
         assert Image.open(tmp_path / f"{name}.png").size[0] > 300
 
 
 def test_error_bars_have_ticks_at_the_values_of_all_methods():
     points = {"none": [], "some": [(0, 0.1, 0), (300, 0.2, 0)], "few": [(15, 0.1, 0.0)]}
-    (axis,) = report.error_bars({"MRR": points}, "num_pairs", "title").axes
+    (axis,) = figures.error_bars({"MRR": points}, "num_pairs", "title").axes
     assert {label.get_text() for label in axis.get_xticklabels()} == {"0", "15", "300"}
     assert [text.get_text() for text in axis.get_legend().get_texts()] == ["some", "few"]
     names = {"one": [("first", 0.1, 0), ("second", 0.2, 0)]}
-    assert report.error_bars({"MRR": names}, "start", "title").axes[0].get_xticklabels()
+    assert figures.error_bars({"MRR": names}, "start", "title").axes[0].get_xticklabels()
 
 
 def test_small_multiples_have_a_panel_for_each_value_and_mark_the_one_in_use():
@@ -106,13 +106,13 @@ def test_small_multiples_have_a_panel_for_each_value_and_mark_the_one_in_use():
         "steps": {"a": [(10, 0.1, 0.0), (300, 0.9, 0.1)], "b": [(10, 0.2, 0.0)]},
         "plan": {"a": [("hard", 0.5, 0.0), ("soft", 0.4, 0.0)]},
     }
-    figure = report.small_multiples(panels, {"steps": 300, "plan": "hard"}, "MRR", "title")
+    figure = figures.small_multiples(panels, {"steps": 300, "plan": "hard"}, "MRR", "title")
     steps, plan = figure.axes
     assert [axis.get_xlabel() for axis in figure.axes] == ["steps", "plan"]
     assert [label.get_text() for label in steps.get_xticklabels()] == ["10", "300"]
     assert steps.lines[-1].get_xdata() == [300, 300] and plan.lines[-1].get_xdata() == ["hard"] * 2
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
     assert (
-        len(report.small_multiples({str(i): panels["plan"] for i in range(6)}, {}, "", "").axes)
+        len(figures.small_multiples({str(i): panels["plan"] for i in range(6)}, {}, "", "").axes)
         == 8
     )

@@ -1,0 +1,228 @@
+"""Rows of results, from the measurement to the page, and tables of them in Markdown."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from common.run.figures import save_figure
+from common.run.workdir import Workdir, write_atomically, write_json
+
+TITLES = {  # headers of the metrics in tables
+    "jaccard": "Jaccard",
+    "mrr": "MRR",
+    "cosine": "Cosine",
+    "p_at_1": "P@1",
+    "p_at_5": "P@5",
+    "p_at_10": "P@10",
+    "f1": "F1",
+    "mae": "MAE",
+    "accuracy": "Accuracy",
+    "knn_accuracy": "kNN accuracy",
+    "distortion": "Distortion",
+    "spearman": "Spearman",
+    "l2": "l2",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One metric of one method, in one random run or averaged over several.
+
+    Attributes:
+      experiment: key of the package's `EXPERIMENTS`.
+      dataset: data on which the metric was measured.
+      method: name of the method.
+      metric: `jaccard`, `mrr`, `cosine`, `p_at_1`, `accuracy` and so on; a fraction, not a percent.
+      mean: mean over the random runs, or the value of one.
+      std: sample standard deviation (n - 1) over the random runs; 0 for a single run.
+      num_runs: number of random runs.
+      random_seed: of the random run; None if it is an average over several.
+      source: the space of the queries, or that is mapped; None if there is none.
+      target: the space that is searched, or mapped to; None if there is none.
+      anchors: `continuous` (any vectors) or `discrete` (items of the space); None without anchors.
+      num_items: number of words, images, texts or nodes.
+      num_pairs: number of known pairs.
+      dim: dimension of the vectors, or number of coordinates of an item.
+      proxy: whether the data replace those of the paper, which are not available.
+      paper_value: the published number to compare with; None if there is none.
+      paper_std: its published standard deviation.
+      paper_dataset: data on which the paper measured it.
+      sweep_over: name of the config value that a sweep varies; None without a sweep.
+      sweep_value: that value in this row.
+      labels: what else distinguishes the rows of an experiment, for instance
+        `{"head": "published"}`; documented in the package's report module.
+    """
+
+    experiment: str
+    dataset: str
+    method: str
+    metric: str
+    mean: float
+    std: float = 0.0
+    num_runs: int = 1
+    random_seed: int | None = None
+    source: str | None = None
+    target: str | None = None
+    anchors: str | None = None
+    num_items: int | None = None
+    num_pairs: int | None = None
+    dim: int | None = None
+    proxy: bool = False
+    paper_value: float | None = None
+    paper_std: float | None = None
+    paper_dataset: str | None = None
+    sweep_over: str | None = None
+    sweep_value: float | str | None = None
+    labels: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def get(self, name: str) -> Any:
+        """The field or label of this name; None if the row has neither."""
+        return getattr(self, name) if name in FIELDS else self.labels.get(name)
+
+    def matches(self, **wanted: Any) -> bool:
+        """Whether each of the named fields or labels has the given value."""
+        return all(self.get(name) == value for name, value in wanted.items())
+
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Row))
+
+
+def summarise(measured: Iterable[Mapping[str, Any]], **shared: Any) -> list[Row]:
+    """Rows of measurements given as dicts; see `averaged`."""
+    rows = []
+    for one in measured:
+        given = shared | dict(one)
+        given["labels"] = {**shared.get("labels", {}), **one.get("labels", {})}
+        rows.append(Row(mean=given.pop("value"), **given))
+    return averaged(rows)
+
+
+def averaged(rows: Iterable[Row]) -> list[Row]:
+    """Mean and sample deviation over the random seeds, of rows that differ in nothing else.
+
+    Args:
+      rows: each of one random run.
+
+    Returns:
+      Rows without a random seed, in the order in which they first appear.
+    """
+    import pandas as pd  # half a second, which --help and errors of flags do not need
+
+    rows = list(rows)
+    table = pd.DataFrame({"about": [_about(row) for row in rows], "value": [r.mean for r in rows]})
+    groups = table.groupby("about", sort=False)["value"].agg(["mean", "std", "count"]).fillna(0.0)
+    first = {about: row for about, row in zip(table["about"][::-1], rows[::-1], strict=True)}
+    return [
+        dataclasses.replace(first[about], mean=mean, std=std, num_runs=int(count), random_seed=None)
+        for about, mean, std, count in groups.itertuples()
+    ]
+
+
+def _about(row: Row) -> str:
+    """What a row says but for the random seed and what was measured."""
+    return json.dumps(fields(dataclasses.replace(row, mean=0.0, random_seed=None)), sort_keys=True)
+
+
+def fields(row: Row) -> dict[str, Any]:
+    """The fields of a row that are not None, JSON-serialisable."""
+    return {name: value for name in FIELDS if (value := getattr(row, name)) is not None}
+
+
+def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """The rows whose fields or labels have the given values."""
+    return [row for row in rows if row.matches(**wanted)]
+
+
+def finish(
+    work: Workdir, rows: Sequence[Row], table: str, figures: Mapping[str, Figure] | None = None
+) -> str:
+    """Writes results.json, table.md and the figures of a run, and returns the table.
+
+    Args:
+      work: the run's folder.
+      rows: the results.
+      table: Markdown.
+      figures: file name without `.png` -> figure.
+    """
+    write_json(work.path / "results.json", [dataclasses.asdict(row) for row in rows])
+    write_atomically(work.path / "table.md", (table.strip() + "\n").encode())
+    for name, figure in (figures or {}).items():
+        save_figure(figure, work.path / f"{name}.png")
+    return table
+
+
+def plus_minus(mean: float | None, std: float | None, digits: int = 3) -> str:
+    """`.491 ± .002`; `.491` without a deviation; a dash without a mean."""
+    if mean is None:
+        return "-"
+    known = [mean] if std is None else [mean, std]
+    return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in known)
+
+
+def measured(row: Row, digits: int = 3) -> str:
+    """Mean and standard deviation of a row; the mean alone for a single run."""
+    return plus_minus(row.mean, row.std if row.num_runs > 1 else None, digits)
+
+
+def pivot(
+    rows: Iterable[Row],
+    *,
+    lines: Mapping[str, str],
+    columns: str = "metric",
+    paper: bool = False,
+    digits: int = 3,
+    paper_digits: int = 3,
+    titles: Mapping[Any, str] = MappingProxyType({}),
+) -> str:
+    """A Markdown table: a line for each combination of some fields, a column for each value.
+
+    Args:
+      rows: the results.
+      lines: field or label -> title of its column, `{"method": "Method"}` for instance.
+      columns: the field or label whose values become columns.
+      paper: whether columns with the paper's numbers are added.
+      digits: digits after the point.
+      paper_digits: digits after the point of the paper's numbers.
+      titles: value of `columns` -> header of its column, in addition to `TITLES`.
+    """
+    titles = TITLES | dict(titles)
+    cells: dict[tuple, dict[Any, Row]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row.get(name) for name in lines), {})[row.get(columns)] = row
+    header = {value: titles.get(value, str(value)) for found in cells.values() for value in found}
+    published = [
+        value
+        for value in header
+        if paper and any(f[value].paper_value is not None for f in cells.values() if value in f)
+    ]
+    body = []
+    for key, found in cells.items():
+        line = ["-" if part is None else str(part) for part in key]
+        line += [measured(found[value], digits) if value in found else "-" for value in header]
+        for row in map(found.get, published):
+            line.append(plus_minus(row.paper_value, row.paper_std, paper_digits) if row else "-")
+        body.append(line)
+    papers = [f"Paper: {header[value]}" for value in published]
+    return markdown([*lines.values(), *header.values(), *papers], body)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table whose columns are padded to equal width, for terminals."""
+    lines = [list(header), *map(list, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+
+    def text(cells):
+        return "| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)) + " |"
+
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([text(lines[0]), rule, *map(text, lines[1:])])
+
+
+def joined(tables: Mapping[str, str]) -> str:
+    """The tables as Markdown, each under its title."""
+    return "\n\n".join(f"## {title}\n\n{text}" for title, text in tables.items())

@@ -1,0 +1,112 @@
+"""An experiment as a list of cases, and the resumable tasks that measure them.
+
+A case is a problem that is drawn anew for each random seed; a task is one random run of one method
+on one case. The result of a finished task is kept in the run's folder, so that a killed run goes on
+with the next one. A task builds the rows of what it measures (`Task.row`); tables and figures are
+made of the rows of all tasks.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+from common.run import results, train
+from common.run.results import Row
+from common.run.workdir import Workdir
+
+
+class Case(NamedTuple):
+    """One line of an experiment.
+
+    Attributes:
+      name: of its tasks in the run's folder.
+      fields: of its rows (`Row`): experiment, dataset, labels and so on.
+      problem: random seed -> the problem that the methods get.
+    """
+
+    name: str
+    fields: Mapping[str, Any]
+    problem: Callable[[int], Any]
+
+
+class Task(NamedTuple):
+    """One random run of one method on one case."""
+
+    case: Case
+    method: str
+    random_seed: int
+
+    @property
+    def name(self) -> str:
+        """Of the task's result, logs and checkpoints in the run's folder."""
+        return f"{self.case.name}-{self.method}-seed{self.random_seed}".replace(" ", "_")
+
+    def row(
+        self, metric: str, value: float, *, labels: Mapping[str, Any] | None = None, **fields: Any
+    ) -> Row:
+        """A measured value with the fields of its case, and labels and fields of its own."""
+        common = self.case.fields | {"method": self.method, "random_seed": self.random_seed}
+        labels = {**common.get("labels", {}), **(labels or {})}
+        return Row(**common | fields | {"metric": metric, "mean": float(value), "labels": labels})
+
+
+class Measured(NamedTuple):
+    """What tasks measured.
+
+    Attributes:
+      rows: each of one random run.
+      notes: what the methods report about themselves, by the name of the task; a method that
+        notices that it has failed notes `failed`.
+    """
+
+    rows: list[Row]
+    notes: dict[str, dict[str, Any]]
+
+    @property
+    def failed(self) -> list[str]:
+        """Names of the tasks whose method reports that it has failed."""
+        return [name for name, notes in self.notes.items() if notes.get("failed")]
+
+
+def grid(cases: Iterable[Case], methods: Iterable[str], random_seeds: Iterable[int]) -> list[Task]:
+    """The tasks of all cases: each random seed, and for each all methods."""
+    return [
+        Task(case, method, random_seed)
+        for case, random_seed, method in itertools.product(cases, random_seeds, methods)
+    ]
+
+
+def run(
+    tasks: Iterable[Task],
+    measure: Callable[[Task], tuple[list[Row], dict[str, Any]]],
+    work: Workdir,
+    *,
+    title: str = "",
+    arrays: Callable[[Task], str] | None = None,
+) -> Measured:
+    """Measures tasks, or reads what a run before has measured of them.
+
+    Args:
+      tasks: in the order in which they are measured.
+      measure: task -> its rows and notes, JSON-serialisable.
+      work: the run's folder.
+      title: of the progress bar.
+      arrays: task -> an .npz in the run's folder that `measure` writes.
+    """
+    rows: list[Row] = []
+    notes: dict[str, dict[str, Any]] = {}
+    bar = tqdm(list(tasks), desc=title, unit="task")
+    for task in bar:
+        bar.set_postfix_str(task.name)
+
+        def compute(task: Task = task) -> dict[str, Any]:
+            found, said = measure(task)
+            return {"rows": [results.fields(row) for row in found], "notes": said}
+
+        kept = work.part(task.name, compute, arrays and arrays(task))
+        train.forget_checkpoints(work, task.name)
+        rows += [Row(**row) for row in kept["rows"]]
+        notes[task.name] = kept["notes"]
+    return Measured(rows, notes)
