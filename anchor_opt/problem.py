@@ -31,6 +31,8 @@ class Problem(NamedTuple):
         which no anchor is. None if unknown; the spaces may then be of different sizes.
       ranks: [n] and [m] ranks of the rows of `source` and of `target`, each by the frequencies of
         its own space, the smallest rank for the most frequent row. None if they have no frequency.
+      sought: the direction: which of an experiment's two spaces, its source or its target, is the
+        `target` here, whose anchors are sought.
     """
 
     source: Float[Array, "n d_source"]
@@ -39,6 +41,7 @@ class Problem(NamedTuple):
     target_pairs: Int[np.ndarray, " p"]
     truth: Int[np.ndarray, " n"] | None = None
     ranks: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]] | None = None
+    sought: str = "target"
 
     @property
     def source_pairs(self) -> Int[np.ndarray, " p"]:

@@ -7,18 +7,19 @@ the space whose anchors were sought.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
-from anchor_opt import runner
-from anchor_opt.runner import NEIGHBOURS, Grid, failures, other, rates
+from anchor_opt.reports.searches import METHOD_TITLES, PUBLISHED_METHOD, failures, rates
 from common.linear import unit
 from common.run.figures import curves, scatter_grid
 from common.run.results import Row, pivot, select
-from common.run.workdir import Workdir
+from common.run.workdir import Workdir, read_arrays
 
+NEIGHBOURS = 15  # rows of one colour in a scatter
 LINES = {"method": "Method", "anchors": "Anchors"}
 NOTES = (
     "lstsq_truth: anchors fitted by least squares to the true pairing, a strong reference and not "
@@ -52,11 +53,20 @@ class Published:
         `source` and `target` are the roles of the spaces that query and that are searched,
         `optimised` that of the space whose anchors are sought.
         """
-        line = f"ao {optimised}" if method in runner.PUBLISHED_METHOD else method
+        line = f"ao {optimised}" if method in PUBLISHED_METHOD else method
         metrics = ("jaccard", "mrr", "cosine")
         if (line, source) not in self.lines or metric not in metrics:
             return None
         return (1.0, 0.0) if source == target else self.lines[line, source][metrics.index(metric)]
+
+    def fields(
+        self, method: str, optimised: str, source: str, target: str, metric: str
+    ) -> dict[str, Any]:
+        """The fields of `Row` with the published number; none if there is none. See `value`."""
+        value = self.value(method, optimised, source, target, metric)
+        if value is None:
+            return {}
+        return {"paper_value": value[0], "paper_std": value[1], "paper_dataset": self.dataset}
 
 
 # Tables 4 (anchors of Word2Vec sought) and 5 (those of FastText); Table 1 is the part of Table 4
@@ -98,13 +108,13 @@ def published(experiment: str) -> Published:
 
 def tables(rows: Sequence[Row], *, num_anchors: int, failed: Sequence[str] = ()) -> dict[str, str]:
     """Title -> Markdown: retrieval between different spaces, a table for each direction."""
-    found = {}
+    tables = {}
     for (optimised, _, source, target), shown in _directions(rows).items():
         if source != target:
             table = pivot(map(_line_of, shown), lines=LINES, paper=True, paper_digits=2)
             title = f"{source} -> {target}, anchors of {optimised} sought"
-            found[title] = f"{table}\n\n{caption(shown[0], num_anchors)}"
-    return found | failures(failed) | rates(rows)
+            tables[title] = f"{table}\n\n{caption(shown[0], num_anchors)}"
+    return tables | failures(failed) | rates(rows)
 
 
 def tables_within(rows: Sequence[Row]) -> dict[str, str]:
@@ -149,55 +159,89 @@ def caption(row: Row, num_anchors: int) -> str:
     return f"{row.dataset}{layers}{proxy}; {sizes}; {runs}. Paper: {paper.dataset}."
 
 
-def retrieval_figures(
-    grid: Grid,
-    work: Workdir,
-    spaces: Mapping[str, Float[Array, "n d"]],
-    groups: Mapping[str, list[int]],
-    rows: Sequence[Row],
-    prefix: str = "",
-) -> dict[str, Figure]:
-    """relative_spaces (as in the paper's Table 1), whose `groups` of rows are coloured, and mrr.
+class Drawn(NamedTuple):
+    """What the figures of a pair of spaces show.
 
-    `prefix` is that of the parts' names.
+    Attributes:
+      names: of source and target.
+      sought: name of the space whose anchors were sought.
+      source: preprocessed rows.
+      target: preprocessed rows; row i of both is the same item.
+      tasks: method -> names of its tasks, one for each random seed.
+      k: length of the lists of the MRR.
     """
-    found = {}
-    role = grid.optimise[0]
-    items = f"{len(spaces['source']):,} items"
-    title = f"{grid.source} and {grid.target}, {items}, anchors of {grid.name(role)} sought"
-    panels = runner.relative_panels(grid, work, role, spaces, prefix)
+
+    names: tuple[str, str]
+    sought: str
+    source: Float[Array, "n d_source"]
+    target: Float[Array, "n d_target"]
+    tasks: Mapping[str, Sequence[str]]
+    k: int
+
+
+def figures(
+    drawn: Drawn, groups: Mapping[str, list[int]], rows: Sequence[Row], work: Workdir
+) -> dict[str, Figure]:
+    """relative_spaces (as in the paper's Table 1), whose `groups` of rows are coloured, and mrr."""
+    figures = {}
+    source, target = drawn.names
+    items = f"{len(drawn.source):,} items"
+    title = f"{source} and {target}, {items}, anchors of {drawn.sought} sought"
+    panels = _relative_panels(drawn, work)
     if panels and groups:
         heading = f"Relative spaces by PCA: {title}"
-        found["relative_spaces"] = scatter_grid(panels, (grid.source, grid.target), groups, heading)
-    lines = _mrr_lines(work, grid, role, prefix)
-    if lines:
-        names = {"source": grid.name(other(role)), "target": grid.name(role)}
-        wanted = {"metric": "mrr", "representation": "relative", "optimised": grid.name(role)}
+        figures["relative_spaces"] = scatter_grid(panels, drawn.names, groups, heading)
+    if lines := _mrr_lines(drawn, work):
+        given = source if drawn.sought == target else target
         levels = {
             row.method: row.mean
-            for row in select(rows, **wanted, **names)
+            for row in select(
+                rows,
+                metric="mrr",
+                representation="relative",
+                optimised=drawn.sought,
+                source=given,
+                target=drawn.sought,
+            )
             if row.method in ("gt", "seed", "lstsq_truth") and row.anchors != "discrete"
         }
-        found["mrr"] = curves(lines, levels, "step", f"MRR (K = {grid.settings.k})", title)
-    return found
+        figures["mrr"] = curves(lines, levels, "step", f"MRR (K = {drawn.k})", title)
+    return figures
 
 
-def _mrr_lines(work: Workdir, grid: Grid, role: str, prefix: str) -> dict:
+def _relative_panels(
+    drawn: Drawn, work: Workdir
+) -> dict[str, tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n k"]]]:
+    """Relative rows of both spaces over the anchors of each method's first random run."""
+    panels = {}
+    source, target = np.asarray(drawn.source), np.asarray(drawn.target)
+    for method, title in METHOD_TITLES.items():
+        if method in drawn.tasks:
+            arrays = read_arrays(work.path / f"anchors/{drawn.tasks[method][0]}.npz")
+            vectors, rows = arrays["target_vectors"], arrays["source_rows"]
+            if drawn.sought == drawn.names[1]:
+                anchors = source[rows], vectors
+            else:
+                anchors = vectors, target[rows]
+            panels[title] = unit(source @ anchors[0].T), unit(target @ anchors[1].T)
+    return panels
+
+
+def _mrr_lines(drawn: Drawn, work: Workdir) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
     """Steps and MRR of each random seed; the stages of the bootstrap are put end to end."""
     records = [record for record in work.records() if "mrr" in record]
-    lines = {}
-    for method in runner.PUBLISHED_METHOD:
-        for random_seed in grid.random_seeds:
-            part = runner.part_name(random_seed, role, method, prefix)
-            found = [r for r in records if r["part"].split("/")[0] == part]
+    lines: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    for method in PUBLISHED_METHOD:
+        for task in drawn.tasks.get(method, ()):
+            logged = [record for record in records if record["part"].split("/")[0] == task]
             steps, offset = [], 0
-            for record in found:
+            for record in logged:
                 if record["step"] == 0 and steps:
                     offset = steps[-1]
                 steps.append(offset + record["step"])
             if steps:
-                curve = np.array(steps), np.array([record["mrr"] for record in found])
-                lines.setdefault(runner.METHOD_TITLES[method], []).append(curve)
+                curve = np.array(steps), np.array([record["mrr"] for record in logged])
+                lines.setdefault(METHOD_TITLES[method], []).append(curve)
     return lines
 
 

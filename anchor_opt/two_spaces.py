@@ -1,0 +1,180 @@
+"""Retrieval across two spaces of the same items: of words, and of images by two encoders."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Float
+
+from anchor_opt import evaluation, runner
+from anchor_opt.problem import Problem, Result, sample
+from anchor_opt.reports.retrieval import Drawn, Published
+from anchor_opt.runner import ROLES, Grid, other
+from common.linear import preprocess
+from common.metrics import correspondence
+from common.run.results import Row
+from common.run.tasks import Case, Measured, Task
+from common.run.workdir import Workdir
+from common.spaces.paired_spaces import PairedSpaces
+
+
+class Pair(NamedTuple):
+    """Two spaces whose row i is the same item, by the names under which their rows are reported.
+
+    Attributes:
+      names: of source and target.
+      items: names of the items.
+      source: preprocessed rows.
+      target: preprocessed rows.
+      ranks: of the items by frequency in source and target; None without frequencies.
+    """
+
+    names: tuple[str, str]
+    items: Sequence[str]
+    source: Float[Array, "n d_source"]
+    target: Float[Array, "n d_target"]
+    ranks: tuple[Any, Any] | None
+
+    @classmethod
+    def of(cls, names: tuple[str, str], data: PairedSpaces) -> "Pair":
+        """A pair of raw spaces, preprocessed."""
+        return cls(names, data.names, preprocess(data.source), preprocess(data.target), data.ranks)
+
+    def spaces(self) -> dict[str, Float[Array, "n d"]]:
+        """Role -> rows."""
+        return {"source": self.source, "target": self.target}
+
+    def name(self, role: str) -> str:
+        """Name of the space in a role."""
+        return self.names[ROLES.index(role)]
+
+
+class Score(NamedTuple):
+    """A metric of retrieval from one space, by its role, to another or to itself."""
+
+    source: str
+    target: str
+    metric: str
+    value: float
+
+
+def retrieve(
+    pair: Pair,
+    grid: Grid,
+    paper: Published,
+    work: Workdir,
+    fields: dict[str, Any],
+    prefix: str = "",
+) -> Measured:
+    """Every method on a pair of spaces, in each direction of the grid.
+
+    Args:
+      pair: the spaces.
+      grid: `grid.optimise` has the roles of the spaces whose anchors are sought.
+      paper: its numbers stand beside ours.
+      work: the run's folder.
+      fields: of all rows.
+      prefix: of the names of tasks.
+    """
+    absolute = [
+        Score(*score)
+        for score in work.part(f"{prefix}absolute", lambda: _scores(pair.spaces(), grid.settings.k))
+    ]
+    cases = [_case(pair, role, grid, fields, prefix) for role in grid.optimise]
+    measure = partial(evaluate, pair=pair, absolute=absolute, grid=grid, paper=paper, work=work)
+    title = f"anchor optimisation {prefix.rstrip('-')}".rstrip()
+    return runner.run(cases, grid, measure, work, title=title)
+
+
+def _case(pair: Pair, sought: str, grid: Grid, fields: dict[str, Any], prefix: str) -> Case:
+    """The direction in which the anchors of the space in the role `sought` are sought."""
+    spaces = pair.spaces()
+    given = other(sought)
+    ranks = pair.ranks and (pair.ranks if sought == "target" else pair.ranks[::-1])
+
+    def problem(random_seed: int) -> Problem:
+        return sample(
+            spaces[given],
+            spaces[sought],
+            num_anchors=grid.num_anchors,
+            num_pairs=grid.num_pairs,
+            random_seed=random_seed,
+            wrong_pair_fraction=grid.wrong_pair_fraction,
+            ranks=ranks,
+        )._replace(sought=sought)
+
+    own = {
+        "dataset": " -> ".join(pair.names),
+        "num_items": len(pair.items),
+        "num_pairs": grid.num_pairs,
+        "labels": {"optimised": pair.name(sought)},
+    }
+    return Case(f"{prefix}{sought}", {**fields, **own}, problem)
+
+
+def drawn(pair: Pair, grid: Grid, prefix: str = "") -> Drawn:
+    """What the figures show: the first direction of the grid."""
+    sought = grid.optimise[0]
+    case = Case(f"{prefix}{sought}", {}, sample)  # only its name is used
+    tasks = {
+        method: [Task(case, method, random_seed).name for random_seed in grid.random_seeds]
+        for method in grid.methods
+    }
+    return Drawn(pair.names, pair.name(sought), pair.source, pair.target, tasks, grid.settings.k)
+
+
+def evaluate(
+    task: Task,
+    problem: Problem,
+    result: Result,
+    *,
+    pair: Pair,
+    absolute: Sequence[Score],
+    grid: Grid,
+    paper: Published,
+    work: Workdir,
+) -> list[Row]:
+    """All metrics by relative vectors, P@1 by the method's own maps, and the absolute vectors'.
+
+    The metrics of the absolute vectors stand beside every method's, as in the paper.
+    """
+    k, sought, given = grid.settings.k, problem.sought, other(problem.sought)
+
+    def row(score: Score, representation: str, **more: Any) -> Row:
+        return task.row(
+            score.metric,
+            score.value,
+            source=pair.name(score.source),
+            target=pair.name(score.target),
+            dim=pair.spaces()[score.source].shape[1],
+            labels={"representation": representation},
+            **more,
+        )
+
+    rows = []
+    for form, anchors in runner.keep_anchors(task, problem, result, work, pair.items).items():
+        vectors = dict(zip((given, sought), problem.relative(anchors), strict=True))
+        for score in _scores({role: vectors[role] for role in ROLES}, k):
+            published = paper.fields(task.method, sought, score.source, score.target, score.metric)
+            rows.append(row(score, "relative", anchors=form, **published))
+    if result.maps is not None:
+        precision = evaluation.precision_of_maps(problem, result, k)
+        reached = {given: precision.to_target, sought: precision.to_source}
+        for role in ROLES:
+            rows.append(row(Score(role, other(role), "p_at_1", reached[role]), "mapped"))
+        if "failed" in result.notes:
+            names = {"source": pair.name(given), "target": pair.name(sought)}
+            names["dim"] = problem.source.shape[1]
+            rows += evaluation.search_rows(
+                task, problem, result.notes, precision.to_target, k, **names
+            )
+    return rows + [row(score, "absolute") for score in absolute]
+
+
+def _scores(spaces: dict[str, Float[Array, "n d"]], k: int) -> list[Score]:
+    """All metrics of each space with each, itself included, by role."""
+    return [
+        Score(source, target, metric, float(value))
+        for (source, target), values in correspondence(spaces, k).items()
+        for metric, value in values.items()
+    ]
