@@ -1,9 +1,10 @@
 """Retrieval across two spaces of the same items: of words, and of images by two encoders."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from anchor_opt import evaluation, runner
@@ -36,9 +37,12 @@ class Pair(NamedTuple):
     ranks: tuple[Any, Any] | None
 
     @classmethod
-    def of(cls, names: tuple[str, str], data: PairedSpaces) -> "Pair":
-        """A pair of raw spaces, preprocessed."""
-        return cls(names, data.names, preprocess(data.source), preprocess(data.target), data.ranks)
+    def of(
+        cls, names: tuple[str, str], data: PairedSpaces, normalise: Callable = preprocess
+    ) -> "Pair":
+        """A pair of raw spaces, normalised: centred and of unit norm if nothing else is asked."""
+        source, target = (normalise(jnp.asarray(x)) for x in (data.source, data.target))
+        return cls(names, data.names, source, target, data.ranks)
 
     def spaces(self) -> dict[str, Float[Array, "n d"]]:
         """Role -> rows."""
@@ -86,30 +90,30 @@ def retrieve(
     return runner.run(cases, grid, measure, work, title=title)
 
 
+def problem(pair: Pair, grid: Grid, sought: str, random_seed: int) -> Problem:
+    """Draws anchors and known pairs, and hides the order of the space in the role `sought`."""
+    spaces, ranks = pair.spaces(), pair.ranks
+    return sample(
+        spaces[other(sought)],
+        spaces[sought],
+        num_anchors=grid.num_anchors,
+        num_pairs=grid.num_pairs,
+        random_seed=random_seed,
+        wrong_pair_fraction=grid.wrong_pair_fraction,
+        ranks=ranks and (ranks if sought == "target" else ranks[::-1]),
+    )._replace(sought=sought)
+
+
 def _case(pair: Pair, sought: str, grid: Grid, fields: dict[str, Any], prefix: str) -> Case:
     """The direction in which the anchors of the space in the role `sought` are sought."""
-    spaces = pair.spaces()
-    given = other(sought)
-    ranks = pair.ranks and (pair.ranks if sought == "target" else pair.ranks[::-1])
-
-    def problem(random_seed: int) -> Problem:
-        return sample(
-            spaces[given],
-            spaces[sought],
-            num_anchors=grid.num_anchors,
-            num_pairs=grid.num_pairs,
-            random_seed=random_seed,
-            wrong_pair_fraction=grid.wrong_pair_fraction,
-            ranks=ranks,
-        )._replace(sought=sought)
-
     own = {
         "dataset": " -> ".join(pair.names),
         "num_items": len(pair.items),
         "num_pairs": grid.num_pairs,
         "labels": {"optimised": pair.name(sought)},
     }
-    return Case(f"{prefix}{sought}", {**fields, **own}, problem)
+    draw = partial(problem, pair, grid, sought)
+    return Case(f"{prefix}{sought}", {**fields, **own}, draw)
 
 
 def drawn(pair: Pair, grid: Grid, prefix: str = "") -> Drawn:
@@ -169,6 +173,28 @@ def evaluate(
                 task, problem, result.notes, precision.to_target, k, **names
             )
     return rows + [row(score, "absolute") for score in absolute]
+
+
+def mrr(pair: Pair, grid: Grid, work: Workdir, fields: dict[str, Any], name: str) -> Measured:
+    """MRR from source to target of every method, the anchors of the target being sought."""
+    own = {
+        "dataset": " -> ".join(pair.names),
+        "source": pair.names[0],
+        "target": pair.names[1],
+        "num_items": len(pair.items),
+        "num_pairs": grid.num_pairs,
+        "dim": pair.target.shape[1],
+    }
+    case = Case(name, {**fields, **own}, partial(problem, pair, grid, "target"))
+    measure = partial(evaluate_mrr, k=grid.settings.k)
+    return runner.run([case], grid, measure, work, title=name)
+
+
+def evaluate_mrr(task: Task, problem: Problem, result: Result, *, k: int) -> list[Row]:
+    """MRR by relative vectors from source to target."""
+    labels = {"representation": "relative", "optimised": task.case.fields["target"]}
+    value = evaluation.relative_mrr(problem, result.anchors, k)
+    return [task.row("mrr", value, anchors="continuous", labels=labels)]
 
 
 def _scores(spaces: dict[str, Float[Array, "n d"]], k: int) -> list[Score]:

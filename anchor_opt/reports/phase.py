@@ -1,10 +1,9 @@
-"""Tables and figures of the ablation and of the phase diagram.
+"""Tables and figure of the phase diagram.
 
-Labels of the ablation's rows: `base`, whether the value is that of the config. Labels of the phase
-diagram's: `noise` of a noisy isometry, or `pair`, the number of a real pair in table and figure.
+Labels of the rows: `noise` of a noisy isometry, or `pair`, the number of a real pair in table and
+figure.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from sklearn.isotonic import isotonic_regression
 
-from common.run.figures import COLOURS, small_multiples
-from common.run.results import Row, markdown, measured, pivot, select
+from anchor_opt.reports.searches import failures
+from common.run.figures import COLOURS
+from common.run.results import Row, markdown, measured, select
 
 LEGEND = {
     "seed": "known pairs alone (seed)",
@@ -47,64 +47,7 @@ FIRST_MATCH_NOTES = (
 )
 
 
-def ablation_tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Title -> Markdown: one line for each value of each name.
-
-    The values of a method have one table, with a column for each pair; the other values have one
-    table for each pair, with a column for each method.
-    """
-    shown = [dataclasses.replace(row, labels=row.labels | {"at": _at(row)}) for row in _swept(rows)]
-    of_method = [row for row in shown if row.sweep_over.startswith(f"{row.method}.")]
-    lines, found = {"sweep_over": "Varied", "at": "Value"}, {}
-    for method in dict.fromkeys(row.method for row in of_method):
-        table = pivot(select(of_method, method=method), lines=lines, columns="dataset")
-        found[f"MRR of {method} over its values"] = f"{table}\n\n{_caption(of_method)}"
-    of_task = [row for row in shown if row not in of_method]
-    for dataset in dict.fromkeys(row.dataset for row in of_task):
-        own = select(of_task, dataset=dataset)
-        table = pivot(own, lines=lines, columns="method")
-        found[f"MRR from {own[0].source} to {own[0].target}"] = f"{table}\n\n{_caption(own)}"
-    return found
-
-
-def _swept(rows: Sequence[Row]) -> list[Row]:
-    """MRR from source to target, of continuous anchors."""
-    found = select(rows, metric="mrr", representation="relative")
-    across = [row for row in found if row.dataset == f"{row.source} -> {row.target}"]
-    return [row for row in across if row.anchors != "discrete"]
-
-
-def _at(row: Row) -> str:
-    value = row.sweep_value
-    text = value if isinstance(value, str) else f"{value:,}"
-    return f"{text} (base)" if row.get("base") else text
-
-
-def _caption(rows: Sequence[Row]) -> str:
-    """One line on the task, by the values of the base."""
-    row = next((row for row in rows if row.get("base")), rows[0])
-    runs = f"mean ± std over {row.num_runs} random runs" if row.num_runs > 1 else "one random run"
-    return (
-        f"{row.num_items:,} items and {row.num_pairs} known pairs where these are not varied; the "
-        f"anchors of the target are sought, and are continuous; {runs}."
-    )
-
-
-def ablation_figure(rows: Sequence[Row]) -> Figure:
-    """MRR of Algorithm 1, or of the first method, over each value varied, a line for each pair."""
-    shown = _swept(rows)
-    methods = list(dict.fromkeys(row.method for row in shown))
-    method = "algorithm1" if "algorithm1" in methods else methods[0]
-    panels, base = {}, {}
-    for row in select(shown, method=method):
-        line = panels.setdefault(row.sweep_over, {}).setdefault(row.dataset, [])
-        line.append((row.sweep_value, row.mean, row.std))
-        if row.get("base"):
-            base[row.sweep_over] = row.sweep_value
-    return small_multiples(panels, base, "MRR (K = 10)", f"{method}, one value varied at a time")
-
-
-def phase_tables(rows: Sequence[Row]) -> dict[str, str]:
+def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
     """Title -> Markdown: the MRR of each method, and the first match of Algorithm 1."""
     methods = [row.method for row in select(rows, metric="mrr")]
     of_method = {(method, "mrr"): method for method in dict.fromkeys(methods)}
@@ -118,6 +61,7 @@ def phase_tables(rows: Sequence[Row]) -> dict[str, str]:
     return {
         "MRR of each method": f"{_table(rows, of_method)}\n\n{caption}",
         "The first match of Algorithm 1": f"{_table(rows, FIRST_MATCH)}\n\n{FIRST_MATCH_NOTES}",
+        **failures(failed),
     }
 
 
@@ -143,7 +87,7 @@ def _by_pair(rows: Sequence[Row]) -> list[list[Row]]:
     return list(found.values())
 
 
-def phase_figure(rows: Sequence[Row]) -> Figure:
+def figure(rows: Sequence[Row]) -> Figure:
     """MRR of each method over the CKA: noisy isometries as lines, real pairs as numbered points."""
     figure = Figure(figsize=(10.5, 5.2), layout="constrained")
     axis = figure.subplots()

@@ -1,0 +1,101 @@
+"""Values of the config varied one at a time: MRR of each method on each pair of spaces."""
+
+import dataclasses
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from flax.traverse_util import flatten_dict
+from ml_collections import ConfigDict
+from tqdm import tqdm
+
+from anchor_opt import runner, two_spaces
+from anchor_opt.methods import METHODS
+from anchor_opt.reports import ablation as report
+from common.errors import UserError
+from common.linear import preprocess, unit
+from common.run import results
+from common.run.results import Row
+from common.run.settings import with_value
+from common.run.workdir import Workdir
+from common.spaces import paired_spaces, space_pairs
+from common.spaces.paired_spaces import PairedSpaces
+
+
+def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Each pair of spaces at each value of config.vary: tables, and ablation.png."""
+    points, rows, failed = list(points_of(config)), [], []
+    for text in config.pairs:
+        names = space_pairs.names(text)
+        load = lru_cache(maxsize=1)(partial(_load, names, cache))
+        for point in tqdm(points, desc=text, unit="value"):
+            given = point.config
+            data = load(given.drop_first, given.min_letters, given.max_rows)
+            if given.num_words > len(data.names):
+                if point.name == "num_words" and not point.base:
+                    continue
+                raise UserError(
+                    f"'{names[0]}' and '{names[1]}' share {len(data.names)} items, fewer than "
+                    f"num_words={given.num_words}: ask for at most that many."
+                )
+            normalise = preprocess if given.centre else unit
+            pair = two_spaces.Pair.of(names, data.take(slice(given.num_words)), normalise)
+            # The base is measured once, whichever name it is listed under.
+            changed = "base" if point.base else f"{point.name}-{point.value}"
+            fields = {"experiment": config.experiment}
+            prefix = f"{space_pairs.file_name(*names)}-{changed}"
+            measured = two_spaces.mrr(pair, runner.grid(given), work, fields, prefix)
+            rows += [_at(row, point) for row in results.averaged(measured.rows)]
+            failed += [task for task in measured.failed if task not in failed]
+    text = results.joined(report.tables(rows, failed))
+    return results.finish(work, rows, text, {"ablation": report.figure(rows)})
+
+
+class Point(NamedTuple):
+    """One value of a name in config.vary, and the config with it; `base` if it is unchanged."""
+
+    name: str
+    value: float | str
+    base: bool
+    config: ConfigDict
+
+
+def points_of(config: ConfigDict) -> Iterator[Point]:
+    """The config's own value of each name and those in config.vary; numbers in order.
+
+    The methods are those of config.methods, or the one that the name begins with.
+
+    Raises:
+      UserError: config.vary is not a list of names and values, or as `with_value`.
+    """
+    own = flatten_dict(config.to_dict(), sep=".")
+    for line in config.vary:
+        match line:
+            case (str(name), tuple() | list() as values) if name in own:
+                values = list(dict.fromkeys((own[name], *values)))
+            case _:
+                raise UserError(
+                    f"config.vary has {line!r}: write the name of a value of the config and the "
+                    "values that it takes, [('num_pairs', (5, 10))] for instance."
+                )
+        changed = {value: with_value(config, name, value) for value in values}
+        method = name.split(".")[0]
+        for value in values if isinstance(own[name], str) else sorted(values):
+            if method in METHODS:
+                changed[value].methods = (method,)
+            shown = str(value) if isinstance(value, bool) else value
+            yield Point(name, shown, value == own[name], changed[value])
+
+
+def _load(
+    names: tuple[str, str], cache: Path, drop_first: int, min_letters: int, max_rows: int
+) -> PairedSpaces:
+    options = {"drop_first": drop_first, "min_letters": min_letters, "max_rows": max_rows}
+    return paired_spaces.load(*names, num_words=None, cache=cache, **options)
+
+
+def _at(row: Row, point: Point) -> Row:
+    """The row with the varied value, which the base has once for each name."""
+    labels = {**row.labels, "base": point.base}
+    return dataclasses.replace(row, sweep_over=point.name, sweep_value=point.value, labels=labels)
