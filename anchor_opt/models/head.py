@@ -23,6 +23,7 @@ from sklearn.metrics import f1_score, mean_absolute_error
 from common.errors import UserError
 from common.parallel import all_parts, value_and_gradient
 from common.run import train
+from common.run.train import State
 from common.run.workdir import Workdir
 from common.spaces.labelled_vectors import LabelledVectors
 
@@ -55,13 +56,6 @@ class Data(NamedTuple):
     relative: Float[Array, "n k"]  # unit rows
     labels: Int[Array, " n"]
     key: jax.Array  # determines the order of the batches
-
-
-class State(NamedTuple):
-    """Parameters of the head and state of the optimiser."""
-
-    parameters: nnx.State
-    optimiser: optax.OptState
 
 
 def feature_norm(x: Float[Array, "b f"]) -> Float[Array, "b f"]:
@@ -106,7 +100,7 @@ class Head(nnx.Module):
 def init(settings: Settings, random_seed: int) -> State:
     """The state before the first epoch."""
     parameters = nnx.state(Head(settings, nnx.Rngs(jax.random.key(random_seed))))
-    return State(parameters, optax.adam(settings.training.learning_rate).init(parameters))
+    return State.init(parameters, optax.adam(settings.training.learning_rate))
 
 
 def with_parameters(settings: Settings, parameters: nnx.State) -> Head:
@@ -133,8 +127,7 @@ def epoch(state: State, index, data: Data, settings: Settings) -> tuple[State, d
     def update(state, rows):
         batch = data.relative[rows], data.labels[rows]
         (value, _), gradient = value_and_gradient(loss, state.parameters, batch)
-        updates, optimiser = adam.update(gradient, state.optimiser)
-        return State(optax.apply_updates(state.parameters, updates), optimiser), value
+        return state.update(gradient, adam), value
 
     state, losses = jax.lax.scan(update, state, batches)
     return state, {"loss": losses.mean()}
@@ -148,6 +141,24 @@ def predict(
     return with_parameters(settings, parameters)(relative).argmax(axis=1)
 
 
+class Score(NamedTuple):
+    """How well a head that was trained on the decoder's space classifies the encoder's vectors.
+
+    Attributes:
+      form: of the head.
+      encoder: name of the space of the test vectors.
+      decoder: name of the space of the training vectors.
+      f1: weighted by class size.
+      mae: mean absolute error of the class index.
+    """
+
+    form: str
+    encoder: str
+    decoder: str
+    f1: float
+    mae: float
+
+
 def train_and_test(
     spaces: Mapping[str, LabelledVectors],
     parts: Mapping[str, str],
@@ -157,27 +168,22 @@ def train_and_test(
     num_classes: int,
     random_seed: int,
     work: Workdir,
-) -> list[dict]:
+) -> list[Score]:
     """Trains a head of each form on each space and tests it on every space of its dimension.
 
     Args:
       spaces: name -> unit training and test vectors of the same texts, with their class indices.
-      parts: name -> part of the run in which the heads of that space are checkpointed.
+      parts: name -> the task under which the heads of that space are checkpointed.
       training: of each head.
       forms: some of `FORMS`.
       num_classes: c.
       random_seed: determines the initial parameters and the batches.
       work: the run's folder.
 
-    Returns:
-      Measurements for `report.summarise`: `source` is the encoder, on whose test vectors the head
-      is tested, `target` the decoder, on whose training vectors it was trained; `metric` is `f1`,
-      weighted by class size, or `mae`, the mean absolute error of the class index.
-
     Raises:
       UserError: an unknown form.
     """
-    measurements = []
+    scores = []
     key = jax.random.key(random_seed)
     for form, (decoder, trained) in itertools.product(forms, spaces.items()):
         if form not in FORMS:
@@ -195,13 +201,11 @@ def train_and_test(
             part=f"{parts[decoder]}/{form}",
         )
         for encoder, tested in spaces.items():
-            if tested.test.shape[1] != width:
-                continue
-            predicted = np.asarray(predict(state.parameters, jnp.asarray(tested.test), settings))
-            values = {
-                "f1": f1_score(tested.test_labels, predicted, average="weighted"),
-                "mae": mean_absolute_error(tested.test_labels, predicted),
-            }
-            shared = {"source": encoder, "target": decoder, "labels": {"head": form}}
-            measurements += [shared | {"metric": m, "value": float(v)} for m, v in values.items()]
-    return measurements
+            if tested.test.shape[1] == width:
+                labels = tested.test_labels
+                test = jnp.asarray(tested.test)
+                predicted = np.asarray(predict(state.parameters, test, settings))
+                f1 = f1_score(labels, predicted, average="weighted")
+                mae = mean_absolute_error(labels, predicted)
+                scores.append(Score(form, encoder, decoder, float(f1), float(mae)))
+    return scores

@@ -7,17 +7,16 @@ texts of the decoder; `num_unlabelled`, unlabelled texts of each space, and `sha
 that both have.
 """
 
-import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
-from anchor_opt.runner import METHOD_TITLES, PUBLISHED_METHOD, Grid, failures, other
+from anchor_opt.reports.searches import METHOD_TITLES, PUBLISHED_METHOD, failures
 from common.run.figures import small_multiples
 from common.run.results import TITLES, Row, markdown, pivot, plus_minus, select
-from common.spaces.labelled_vectors import LabelledVectors
 
 # Table 6, the same in both arXiv versions; Table 2 is its part between the languages. The data are
 # Amazon reviews in English (en) and Spanish (es), five classes; weighted F1 and MAE of the class,
@@ -51,40 +50,23 @@ NOTES = (
 
 
 def published(
-    method: str, decoder_optimised: bool, encoder_optimised: bool, metric: str
-) -> tuple[float, float] | None:
-    """The paper's mean and standard deviation, or None if it has none.
+    method: str, decoder_sought: bool, encoder_sought: bool, metric: str
+) -> dict[str, Any]:
+    """Fields of `Row` with the paper's number; none if it has none.
 
     A head was trained on the decoder's space, whose anchors were sought or given, and tested on
     vectors of the encoder's.
     """
     values = _TABLE_6.get((_PAPER_ROWS.get(method), metric))
-    return values and values[_DIRECTIONS.index((decoder_optimised, encoder_optimised))]
-
-
-def named(row: Row, grid: Grid, spaces: Mapping[str, LabelledVectors]) -> Row:
-    """A row with names of spaces in the place of roles, and the paper's value beside it."""
-    encoder, decoder, optimised = row.source, row.target, row.get("optimised")
-    value, names = None, {}
-    if optimised:
-        value = published(row.method, decoder == optimised, encoder == optimised, row.metric)
-        names = {"optimised": grid.name(optimised), "given": grid.name(other(optimised))}
-    return dataclasses.replace(
-        row,
-        source=grid.name(encoder),
-        target=grid.name(decoder),
-        num_items=len(spaces[encoder].test),
-        dim=spaces[encoder].train.shape[1],
-        paper_value=value and value[0],
-        paper_std=value and value[1],
-        paper_dataset=value and PAPER_DATASET,
-        labels=row.labels | names | {"num_train": len(spaces[decoder].train)},
-    )
+    if values is None:
+        return {}
+    mean, std = values[_DIRECTIONS.index((decoder_sought, encoder_sought))]
+    return {"paper_value": mean, "paper_std": std, "paper_dataset": PAPER_DATASET}
 
 
 def tables(rows: Sequence[Row], *, num_anchors: int, failed: Sequence[str] = ()) -> dict[str, str]:
     """Title -> Markdown: a line for each pair and direction, a column for each method."""
-    found = {}
+    tables = {}
     crossed = [row for row in rows if row.source != row.target]
     within = [row for row in rows if row.source == row.target and row.get("optimised")]
     forms = dict.fromkeys(row.get("head") for row in rows if row.get("head"))
@@ -96,13 +78,13 @@ def tables(rows: Sequence[Row], *, num_anchors: int, failed: Sequence[str] = ())
             ("F1 on the same encoder", within, False, "f1"),
         )[: 1 if number else None]:  # of the first head in full
             cells = select(shown, head=form, metric=metric)
-            found[f"{title}, head {form}"] = _by_method(cells, discrete)
+            tables[f"{title}, head {form}"] = _by_method(cells, discrete)
     if ranks := _by_method(select(crossed, metric="mrr"), False):
-        found["MRR of the training texts"] = ranks
-    found = {title: table for title, table in found.items() if table}
-    if found:
-        found[next(iter(found))] += f"\n\n{_caption(crossed, num_anchors)}"
-    return found | {f"The paper: {PAPER_DATASET}": _paper()} | failures(failed)
+        tables["MRR of the training texts"] = ranks
+    tables = {title: table for title, table in tables.items() if table}
+    if tables:
+        tables[next(iter(tables))] += f"\n\n{_caption(crossed, num_anchors)}"
+    return tables | {f"The paper: {PAPER_DATASET}": _paper()} | failures(failed)
 
 
 def _by_method(rows: Sequence[Row], discrete: bool) -> str:

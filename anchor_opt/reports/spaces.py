@@ -1,0 +1,76 @@
+"""Table and figure of what pairs of spaces have in common.
+
+Labels of the rows: `pair` is the number of the pair in the table and the figure; `source_dim`,
+dimension of the source; `shared`, items that both spaces have.
+"""
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from common.run.figures import COLOURS
+from common.run.results import Row, markdown, measured, select
+
+COLUMNS = {  # (method, metric) -> title of the column
+    ("truth", "linear_cka"): "CKA",
+    ("orthogonal", "p_at_1"): "Orthogonal: P@1",
+    ("orthogonal", "mrr"): "MRR",
+    ("least_squares", "p_at_1"): "Least squares: P@1",
+    ("least_squares", "mrr"): "MRR",
+    ("gt", "jaccard"): "True anchors: Jaccard",
+    ("gt", "mrr"): "MRR",
+}
+NOTES = (
+    "Unit, centred, unit vectors. CKA: linear centred kernel alignment of all true pairs. "
+    "Orthogonal, Least squares: a linear map from source to target, fitted on a random half of the "
+    "true pairs and measured on the other half, whose partners are sought among all items by "
+    "cosine. True anchors: relative representations by {num_anchors} random items. MRR and Jaccard "
+    "of lists of {k}; mean and standard deviation over random seeds. minilm and minilm_input are "
+    "two layers of one model."
+)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """A Markdown table with a line for each pair of spaces."""
+    body = []
+    for number in dict.fromkeys(row.get("pair") for row in rows):
+        found = select(rows, pair=number)
+        first = found[0]
+        dims = f"{first.get('source_dim')} -> {first.dim}"
+        cells = [str(number), first.source, first.target, dims, f"{first.get('shared'):,}"]
+        for method, metric in COLUMNS:
+            (one,) = select(found, method=method, metric=metric)
+            cells.append(measured(one))
+        body.append([*cells[:5], f"{first.num_items:,}", *cells[5:]])
+    header = ("No.", "Source", "Target", "Dimensions", "Shared", "Measured", *COLUMNS.values())
+    return markdown(header, body)
+
+
+def figure(rows: Sequence[Row]) -> Figure:
+    """MRR of the linear maps and of true anchors over the CKA of each pair."""
+    figure = Figure(figsize=(9, 4.8), layout="constrained")
+    axis = figure.subplots()
+    cka = {row.get("pair"): row for row in select(rows, metric="linear_cka")}
+    methods = {
+        "gt": "relative representations, true anchors",
+        "orthogonal": "orthogonal map",
+        "least_squares": "least-squares map",
+    }
+    for (method, label), colour, marker in zip(methods.items(), COLOURS, "os^", strict=False):
+        found = select(rows, method=method, metric="mrr")
+        x = [cka[row.get("pair")].mean for row in found]
+        y, error = [row.mean for row in found], [row.std for row in found]
+        style = {"color": colour, "marker": marker, "ms": 5, "ls": "", "label": label}
+        axis.errorbar(x, y, error, **style)
+    axis.legend(loc="lower right", frameon=False)
+    names = []
+    for number, row in cka.items():
+        height = max(one.mean for one in select(rows, pair=number, metric="mrr"))
+        offset = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
+        axis.annotate(str(number), (row.mean, height), fontsize=8, **offset)
+        names += axis.plot([], [], " ", label=f"{number}  {row.source} -> {row.target}")
+    axis.set(xlabel="linear CKA of the true pairs", ylabel="MRR", ylim=(0, 1.08))
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(handles=names, loc="outside right upper", frameon=False, fontsize=8)
+    axis.set_title("How well items find each other, given the truth", loc="left")
+    return figure
