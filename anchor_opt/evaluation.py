@@ -45,10 +45,16 @@ def relative_mrr(problem: Problem, anchors: Float[Array, "k d_target"], k: int) 
 
 def precision_of_maps(problem: Problem, result: Result, k: int) -> Precision:
     """P@1 of a method's own maps, with `k` neighbours of CSLS."""
-    coordinates = result.coordinates(problem.source, problem.target)
-    matches = jax.device_get(bootstrap.csls_matches(*coordinates, neighbours=k))
-    shared = np.flatnonzero(problem.truth >= 0)
-    partners = problem.truth[shared]
+    return precision(*result.coordinates(problem.source, problem.target), problem.truth, k)
+
+
+def precision(
+    source: Float[Array, "n r"], target: Float[Array, "m r"], truth: Int[np.ndarray, " n"], k: int
+) -> Precision:
+    """P@1 in common coordinates: unit rows of both spaces, and the truth as in `Problem`."""
+    matches = jax.device_get(bootstrap.csls_matches(source, target, neighbours=k))
+    shared = np.flatnonzero(truth >= 0)
+    partners = truth[shared]
     return Precision(
         to_target=float(np.mean(matches.to_target[shared] == partners)),
         to_source=float(np.mean(matches.to_source[partners] == shared)),

@@ -1,17 +1,10 @@
-"""What the documentation shows of the kept runs (`python -m docs.render`)."""
+"""What the documentation shows of the recorded results (`python -m docs.render`)."""
 
-from anchor_opt import (
-    bridge,
-    comparison_report,
-    halves,
-    new_model,
-    overlap,
-    retrieval_report,
-    runner,
-    stitching_report,
-)
+import importlib
+
+from anchor_opt.experiments.halves import TRUTH
+from anchor_opt.reports import new_model, retrieval, spaces, stitching
 from common.run.records import Headline, Record
-from common.spaces import space_pairs
 
 
 def _headline(
@@ -34,7 +27,7 @@ def _headline(
 
 
 NO_PAIRS = {"metric": "mrr", "representation": "relative"}
-HALVES = {"metric": "top_1", "source": "source"}
+HALVES = {"metric": "top_1", "source": "wordllama_sentences"}
 NEW_MODEL = {"metric": "recall_10", "method": "chosen"}
 NEW_MODEL |= {"dataset": "wordllama_sentences -> minilm_sentences"}
 HEADLINES = (
@@ -83,7 +76,7 @@ HEADLINES = (
         measure="top-1 of 2,000 new sentences, learned from disjoint halves of 100,000",
         record="anchor_opt/halves",
         row=HALVES | {"method": "disjoint"},
-        reference=HALVES | {"method": halves.TRUTH},
+        reference=HALVES | {"method": TRUTH},
     ),
     Headline(
         measure="recall@10 of 100,000 vectors mapped to a new model, no known pairs",
@@ -105,22 +98,17 @@ HEADLINES = (
 
 
 def tables(record: Record) -> dict[str, str]:
-    """Title -> Markdown of a kept run."""
-    if record.config["experiment"] == "overlap":
-        return overlap.tables(record.rows) | runner.failures(record.failed)
-    if record.config["experiment"] == "bridge":
-        return bridge.tables(record.rows) | runner.failures(record.failed)
-    if record.config["experiment"] == "halves":
-        return halves.tables(record.rows) | runner.failures(record.failed)
-    if record.config["experiment"] == "new_model":
-        return new_model.tables(record.rows)
-    if record.config["experiment"] == "spaces":
-        return {"Pairs of spaces": space_pairs.table(record.rows)}
-    given = {"num_anchors": record.config["num_anchors"], "failed": record.failed}
-    if record.config["experiment"] == "ablation":
-        return comparison_report.ablation_tables(record.rows) | runner.failures(record.failed)
-    if record.config["experiment"] == "phase":
-        return comparison_report.phase_tables(record.rows) | runner.failures(record.failed)
-    if record.config["experiment"] == "stitching":
-        return stitching_report.tables(record.rows, **given)
-    return retrieval_report.tables(record.rows, **given)
+    """Title -> Markdown of a recorded result."""
+    rows, failed, values = record.rows, record.failed, record.config
+    match values["experiment"]:
+        case "new_model":
+            return new_model.tables(rows)
+        case "spaces":
+            return {"Pairs of spaces": spaces.table(rows)}
+        case "stitching":
+            return stitching.tables(rows, num_anchors=values["num_anchors"], failed=failed)
+        case "retrieval" | "vision":
+            return retrieval.tables(rows, num_anchors=values["num_anchors"], failed=failed)
+    return importlib.import_module(f"anchor_opt.reports.{values['experiment']}").tables(
+        rows, failed
+    )

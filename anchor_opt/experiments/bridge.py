@@ -3,72 +3,74 @@
 Every pair of spaces is searched without known pairs. Where a search fails, the matches of the
 searches that succeeded are composed along a path of spaces, and the bootstrap starts again with the
 composed matches as its known pairs. Whether the result can be trusted is decided as for any search.
-
-Labels of the rows: `representation` is 'mapped' (the method's own map), 'search' (the report of a
-search) or 'matches'. The methods are `direct`, one search between the two spaces, and `bridge`, the
-same unless it has failed, and otherwise the search from the composed matches, and `hub`, maps of
-all spaces into common coordinates, fitted to the matches of all searches that have not failed.
 """
 
 import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
-from tqdm import tqdm
 
-from anchor_opt import runner
-from anchor_opt.methods import bootstrap, hub, search
+from anchor_opt import evaluation, runner
+from anchor_opt.methods import hub, search
 from anchor_opt.methods.hub import Link, Pairs
 from anchor_opt.problem import Problem, Result, Run
+from anchor_opt.reports import bridge as report
+from anchor_opt.runner import Grid
 from common.errors import UserError
 from common.linear import mapped, preprocess
-from common.run import results, train
-from common.run.results import Row, joined, pivot, select
+from common.run import results, tasks
+from common.run.results import Row
+from common.run.tasks import Case, Measured, Task
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 
-TITLES = {"round_trip": "Round trip"}
-NONE = np.zeros((0, 2), int)
-NOTES = (
-    "P@1 of the method's own map (CSLS) without known pairs; all items are shared and both spaces "
-    "are in unknown order. Direct: one search between the two spaces. Bridge: the same unless it "
-    "has failed, and otherwise a search from the matches composed along the most probable path of "
-    "other searches that have not failed. Hub: one map of each space into common coordinates, "
-    "fitted to the matches of all searches that have not failed; pairs of spaces that these do not "
-    "connect are as in Bridge. Round trip: the fraction of the direct search's matches that this "
-    "path gives as well; it needs no truth."
-)
+NO_PAIRS = np.zeros((0, 2), int)
+MAPPED = {"representation": "mapped"}
 
 
-def bridge(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """The experiment: P@1 of every pair of spaces, found directly and through other spaces."""
-    spaces = load(config.spaces, config.num_rows, cache)
-    grid = runner.grid(config, source="", target="")
-    measured, failed = [], []
-    for random_seed in grid.random_seeds:
-        found = _searches(spaces, grid, work, random_seed)
-        for link, one in found.items():
-            for method, result in one.items():
-                fields = {
-                    "dataset": " -> ".join(link),
-                    "method": method,
-                    "random_seed": random_seed,
-                }
-                measured += [row | fields for row in result["rows"]]
-                if result["notes"]["failed"]:
-                    failed.append(f"{space_pairs.file_name(*link)}-run{random_seed}-{method}")
-    rows = results.summarise(
-        measured, experiment=config.experiment, num_items=config.num_rows, num_pairs=0
-    )
-    text = joined(tables(rows) | runner.failures(failed))
-    return results.finish(work, rows, f"{text}\n\n{NOTES}")
+class Spaces(NamedTuple):
+    """Spaces in unknown order, and the order, which the methods do not see."""
+
+    vectors: Mapping[str, Float[Array, "n d"]]
+    order: Mapping[str, Int[np.ndarray, " n"]]
+
+    def truth(self, link: Link) -> Int[np.ndarray, " n"]:
+        """The row of the second space that is the same item as each row of the first."""
+        return np.argsort(self.order[link[1]])[self.order[link[0]]]
+
+
+class Search(NamedTuple):
+    """A search between two spaces: its rows, its matched pairs, and what it reports."""
+
+    rows: list[Row]
+    pairs: Pairs
+    probability: float
+    failed: bool
+
+
+def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """P@1 of every pair of spaces, found directly and through other spaces."""
+    spaces, grid = load(config.spaces, config.num_rows, cache), runner.grid(config)
+    fields = {"experiment": config.experiment, "num_items": config.num_rows, "num_pairs": 0}
+    drawn = lru_cache(maxsize=1)(partial(shuffle, spaces))
+    cases = {
+        link: Case(space_pairs.file_name(*link), {**fields, "dataset": " -> ".join(link)}, drawn)
+        for link in itertools.combinations(spaces, 2)
+    }
+    by_seed = [through_others(cases, grid, work, seed) for seed in grid.random_seeds]
+    rows = results.averaged(row for measured in by_seed for row in measured.rows)
+    failed = [task for measured in by_seed for task in measured.failed]
+    text = results.joined(report.tables(rows, failed))
+    return results.finish(work, rows, f"{text}\n\n{report.NOTES}")
 
 
 def load(names: Sequence[str], num_rows: int, cache: Path) -> dict[str, Float[Array, "n d"]]:
@@ -92,114 +94,110 @@ def load(names: Sequence[str], num_rows: int, cache: Path) -> dict[str, Float[Ar
     }
 
 
-def _searches(
-    spaces: Mapping[str, Float[Array, "n d"]], grid: runner.Grid, work: Workdir, random_seed: int
-) -> dict[Link, dict[str, dict]]:
-    """For each pair of spaces and each method the rows, the notes and the matches."""
+def shuffle(spaces: Mapping[str, Float[Array, "n d"]], random_seed: int) -> Spaces:
+    """Puts the rows of each space in a random order of its own."""
     rng = np.random.default_rng(random_seed)
     order = {name: rng.permutation(len(x)) for name, x in spaces.items()}
-    shuffled = {name: x[order[name]] for name, x in spaces.items()}
-
-    def search_from(known: Pairs, link: Link, method: str) -> dict:
-        source, target = link
-        problem = Problem(
-            source=shuffled[source],
-            target=shuffled[target],
-            anchors=known[:, 0],
-            target_pairs=known[:, 1],
-            truth=np.argsort(order[target])[order[source]],
-        )
-        part = f"{space_pairs.file_name(*link)}-run{random_seed}-{method}"
-        run = Run(settings=grid.settings, work=work, part=part, random_seed=random_seed)
-        result = work.part(part, lambda: _measured(problem, run))
-        train.forget_checkpoints(work, part)
-        return result | {"pairs": np.array(result["pairs"], int).reshape(-1, 2)}
-
-    links = tqdm(list(itertools.combinations(spaces, 2)), unit="pair", desc=f"run {random_seed}")
-    direct = {link: search_from(NONE, link, "direct") for link in links}
-    sure = {link: one for link, one in direct.items() if not one["notes"]["failed"]}
-    found = {}
-    for link, one in direct.items():
-        others = {other: one for other, one in sure.items() if other != link}
-        path = route({k: one["notes"]["probability"] for k, one in others.items()}, link)
-        composed = compose({k: one["pairs"] for k, one in others.items()}, path)
-        bridged = one
-        if one["notes"]["failed"] and len(composed):
-            bridged = search_from(composed, link, "bridge")
-        if len(composed):
-            value = round_trip(one["pairs"], composed)
-            row = {"metric": "round_trip", "value": value, "labels": {"representation": "matches"}}
-            one = one | {"rows": [*one["rows"], row]}
-        found[link] = {"direct": one, "bridge": bridged}
-    truth = {(i, j): np.argsort(order[j])[order[i]] for i, j in found}
-    sure = {link: one["bridge"]["pairs"] for link, one in found.items() if not _failed(one)}
-    part = f"run{random_seed}-hub"
-    joined = work.part(part, lambda: _joined(shuffled, sure, truth, grid.settings.k))
-    for link, one in found.items():
-        name = space_pairs.file_name(*link)
-        one["hub"] = one["bridge"]
-        if name in joined:
-            one["hub"] = {"rows": [_p_at_1(joined[name])], "notes": {"failed": False}}
-    return found
+    return Spaces({name: x[order[name]] for name, x in spaces.items()}, order)
 
 
-def _failed(one: dict[str, dict]) -> bool:
-    return one["bridge"]["notes"]["failed"]
+def through_others(
+    cases: Mapping[Link, Case], grid: Grid, work: Workdir, random_seed: int
+) -> Measured:
+    """The rows of `direct`, `bridge` and `hub` in one random run, and what they report."""
+
+    def search_all(method: str, known: Mapping[Link, Pairs]) -> dict[Link, Search]:
+        """A search between the two spaces of each link, from the known pairs."""
+        searches = {}
+        for link, pairs in known.items():
+            task = Task(cases[link], method, random_seed)
+            measure = partial(measure_search, link=link, known=pairs, grid=grid, work=work)
+            measured = tasks.run([task], measure, work, title=task.name)
+            (notes,) = measured.notes.values()
+            matched = np.array(notes["pairs"], int).reshape(-1, 2)
+            searches[link] = Search(measured.rows, matched, notes["probability"], notes["failed"])
+        return searches
+
+    direct = search_all("direct", dict.fromkeys(cases, NO_PAIRS))
+    composed = {link: _composed(direct, link) for link in cases}
+    tried = {link: pairs for link, pairs in composed.items() if direct[link].failed and len(pairs)}
+    bridged = direct | search_all("bridge", tried)
+    join = partial(measure_common, cases=cases, searches=bridged, k=grid.settings.k)
+    joint = Task(Case("hub", {}, next(iter(cases.values())).problem), "", random_seed)
+    in_common = tasks.run([joint], join, work, title=joint.name)
+    joined = {row.dataset for row in in_common.rows}
+    rows, notes = list(in_common.rows), {}
+    for link, case in cases.items():
+        of_link = {"direct": direct[link], "bridge": bridged[link]}
+        if case.fields["dataset"] not in joined:
+            of_link["hub"] = bridged[link]
+        for method, result in of_link.items():
+            task = Task(case, method, random_seed)
+            rows += [dataclasses.replace(row, method=method) for row in result.rows]
+            notes[task.name] = {"failed": result.failed}
+        if len(composed[link]):
+            value = round_trip(direct[link].pairs, composed[link])
+            of_direct = Task(case, "direct", random_seed)
+            labels = {"representation": "matches"}
+            rows.append(of_direct.row("round_trip", value, labels=labels))
+    return Measured(rows, notes)
 
 
-def _joined(
-    spaces: Mapping[str, Float[Array, "n d"]],
-    pairs: Mapping[Link, Pairs],
-    truth: Mapping[Link, Int[np.ndarray, " n"]],
-    k: int,
-) -> dict[str, float]:
+def _composed(searches: Mapping[Link, Search], link: Link) -> Pairs:
+    """The matches between two spaces through others, by searches that have not failed."""
+    sure = {key: s for key, s in searches.items() if not s.failed and key != link}
+    path = route({key: result.probability for key, result in sure.items()}, link)
+    return compose({key: result.pairs for key, result in sure.items()}, path)
+
+
+def measure_search(
+    task: Task, *, link: Link, known: Pairs, grid: Grid, work: Workdir
+) -> tuple[list[Row], dict[str, Any]]:
+    """Searches from known pairs, without the truth, and measures; notes the matched pairs."""
+    spaces = task.case.problem(task.random_seed)
+    source, target = (spaces.vectors[name] for name in link)
+    problem = Problem(source, target, anchors=known[:, 0], target_pairs=known[:, 1])
+    result = search.converge(problem, Run(grid.settings, work, task.name, task.random_seed))
+    problem = problem._replace(truth=spaces.truth(link))
+    mapped_spaces = Result(problem.source_anchors, result.maps)
+    reached = evaluation.precision_of_maps(problem, mapped_spaces, grid.settings.k).to_target
+    rows = [task.row("p_at_1", reached, labels=MAPPED)]
+    rows += evaluation.search_rows(task, problem, result.notes, reached, grid.settings.k)
+    chosen = np.flatnonzero(result.chosen)
+    pairs = np.stack([chosen, np.asarray(result.to_target)[chosen]], axis=1)
+    return rows, {**result.notes, "pairs": pairs.tolist()}
+
+
+def measure_common(
+    task: Task, *, cases: Mapping[Link, Case], searches: Mapping[Link, Search], k: int
+) -> tuple[list[Row], dict[str, Any]]:
     """P@1 in common coordinates of the spaces that matches connect with the one of most dimensions.
 
     Args:
-      spaces: name -> unit rows.
-      pairs: the matches of searches that have not failed.
-      truth: of each pair of spaces, read by the measurement alone.
+      task: of all spaces.
+      cases: of each pair of spaces.
+      searches: of each pair; the matches of those that have not failed are used.
       k: neighbours of CSLS.
-
-    Returns:
-      `space_pairs.file_name` -> P@1.
     """
-    centre = max(spaces, key=lambda name: spaces[name].shape[1])
-    graph = nx.Graph(list(pairs))
+    spaces = task.case.problem(task.random_seed)
+    sure = {link: result.pairs for link, result in searches.items() if not result.failed}
+    centre = max(spaces.vectors, key=lambda name: spaces.vectors[name].shape[1])
+    graph = nx.Graph(list(sure))
     graph.add_node(centre)
     members = nx.node_connected_component(graph, centre)
     if len(members) == 1:
-        return {}
-    connected = {name: x for name, x in spaces.items() if name in members}
-    inside = {link: rows for link, rows in pairs.items() if members.issuperset(link)}
+        return [], {}
+    connected = {name: x for name, x in spaces.vectors.items() if name in members}
+    inside = {link: pairs for link, pairs in sure.items() if members.issuperset(link)}
     maps = hub.join(connected, inside, centre).maps
-    rows = {name: mapped(x, maps[name]) for name, x in connected.items()}
-    return {
-        space_pairs.file_name(i, j): _right(rows[i], rows[j], truth[i, j], k)
-        for i, j in itertools.combinations(connected, 2)
-    }
-
-
-def _right(x: Float[Array, "n r"], y: Float[Array, "n r"], truth: Int[np.ndarray, " n"], k: int):
-    """P@1 by CSLS."""
-    return float(np.mean(bootstrap.csls_matches(x, y, neighbours=k).to_target == truth))
-
-
-def _p_at_1(value: float) -> dict:
-    return {"metric": "p_at_1", "value": value, "labels": {"representation": "mapped"}}
-
-
-def _measured(problem: Problem, run: Run) -> dict:
-    """Searches, which does not read the truth, and measures: rows, notes and matched pairs."""
-    maps, to_target, chosen, notes = search.converge(problem._replace(truth=None), run)
-    both = Result(problem.source_anchors, maps).coordinates(problem.source, problem.target)
-    right = _right(*both, problem.truth, run.settings.k)
-    rows = [_p_at_1(right)]
-    for row in runner.search_report(problem, notes, right, run.settings.k):
-        rows.append({name: row[name] for name in ("metric", "value", "labels")})
-    picked = np.flatnonzero(chosen)
-    pairs = np.stack([picked, np.asarray(to_target)[picked]], axis=1)
-    return {"rows": rows, "notes": notes, "pairs": pairs.tolist()}
+    vectors = {name: mapped(x, maps[name]) for name, x in connected.items()}
+    rows = []
+    for link in itertools.combinations(connected, 2):
+        source, target = (vectors[name] for name in link)
+        reached = evaluation.precision(source, target, spaces.truth(link), k)
+        of_link = Task(cases[link], "hub", task.random_seed)
+        rows.append(of_link.row("p_at_1", reached.to_target, labels=MAPPED))
+    return rows, {}
 
 
 def route(probability: Mapping[Link, float], link: Link) -> list[str]:
@@ -232,7 +230,7 @@ def compose(pairs: Mapping[Link, Pairs], path: Sequence[str]) -> Pairs:
       Pairs in ascending order of the first row; none for an empty path.
     """
     if not path:
-        return NONE
+        return NO_PAIRS
     legs = [
         dict((pairs[leg] if leg in pairs else pairs[leg[::-1]][:, ::-1]).tolist())
         for leg in itertools.pairwise(path)
@@ -248,17 +246,3 @@ def round_trip(direct: Pairs, composed: Pairs) -> float:
     partners = dict(direct.tolist())
     same = [partners[row] == partner for row, partner in composed.tolist() if row in partners]
     return float(np.mean(same)) if same else 0.0
-
-
-def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Title -> Markdown: P@1 of the methods, the round trip, and the reports of the searches."""
-    table = pivot(
-        [
-            dataclasses.replace(row, labels={"column": TITLES.get(row.metric, row.method)})
-            for row in (*select(rows, metric="p_at_1"), *select(rows, metric="round_trip"))
-        ],
-        lines={"dataset": "Spaces"},
-        columns="column",
-        titles={"direct": "Direct", "bridge": "Bridge", "hub": "Hub"},
-    )
-    return {"P@1 without known pairs": table} | runner.rates(select(rows, method="bridge"))

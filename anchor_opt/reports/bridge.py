@@ -1,0 +1,39 @@
+"""Tables of several spaces that are matched at once.
+
+Labels of the rows: `representation` is 'mapped' (the method's own map), 'search' (the report of a
+search) or 'matches'. The methods are `direct`, one search between the two spaces, and `bridge`, the
+same unless it has failed, and otherwise the search from the composed matches, and `hub`, maps of
+all spaces into common coordinates, fitted to the matches of all searches that have not failed.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from anchor_opt.reports.searches import failures, rates
+from common.run.results import Row, pivot, select
+
+TITLES = {"round_trip": "Round trip"}
+NOTES = (
+    "P@1 of the method's own map (CSLS) without known pairs; all items are shared and both spaces "
+    "are in unknown order. Direct: one search between the two spaces. Bridge: the same unless it "
+    "has failed, and otherwise a search from the matches composed along the most probable path of "
+    "other searches that have not failed. Hub: one map of each space into common coordinates, "
+    "fitted to the matches of all searches that have not failed; pairs of spaces that these do not "
+    "connect are as in Bridge. Round trip: the fraction of the direct search's matches that this "
+    "path gives as well; it needs no truth."
+)
+
+
+def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
+    """Title -> Markdown: P@1 of the methods, the round trip, and the reports of the searches."""
+    table = pivot(
+        [
+            dataclasses.replace(row, labels={"column": TITLES.get(row.metric, row.method)})
+            for row in (*select(rows, metric="p_at_1"), *select(rows, metric="round_trip"))
+        ],
+        lines={"dataset": "Spaces"},
+        columns="column",
+        titles={"direct": "Direct", "bridge": "Bridge", "hub": "Hub"},
+    )
+    reports = rates(select(rows, method="bridge"))
+    return {"P@1 without known pairs": table} | reports | failures(failed)
