@@ -1,8 +1,8 @@
 """Anchor optimisation (Cannistraci et al. 2023): from few known pairs to many parallel anchors.
 
-To read: relative.py, the problem; algorithm1.py, the method as published; bootstrap.py, search.py
-and starts.py, our method; methods.py, all methods by name. experiments.py measures them: on words
-(Tables 1, 4, 5; retrieval_report.py), on images (Table 7; vision.py, vit.py) and by stitching
-classifiers (Tables 2, 6; stitching.py, head.py). The tool for one's own vectors is the subpackage
-align.
+To read: relative.py and problem.py, what is solved; methods/algorithm1.py, the method as published;
+methods/, all methods by name. Each file of configs/anchor_opt has a file of its name in
+experiments/, which is a list of cases and a way to show them: runner.py runs the methods on them,
+evaluation.py measures what they return, and reports/ has the tables and figures. The tool for one's
+own vectors is the subpackage align.
 """

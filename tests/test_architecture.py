@@ -5,6 +5,7 @@ A paper is a folder with a main.py; nothing here lists them.
 
 import ast
 import graphlib
+import runpy
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -82,8 +83,8 @@ def test_imports_point_from_main_to_experiments_to_methods():
         found = imported(path)
         assert not {name for name in found & MODULES.keys() if is_command_line(name)}, module
         assert not {name for name in found if name.endswith(".page")}, module
-        if not module.endswith(".page"):
-            assert f"{package(module)}.experiments" not in found, module
+        if not module.endswith(".page"):  # an experiment is imported by its name alone
+            assert not {name for name in found if ".experiments." in name}, module
         if module.endswith(".main"):  # names its experiments, which are imported after the flags
             assert {package(name) for name in found} == {"common"}
             assert f"launch('{package(module)}.experiments')" in ast.unparse(tree(path))
@@ -134,28 +135,32 @@ def test_public_functions_are_documented_and_their_arrays_have_shapes(module):
             assert not texts & shapeless, f"{node.name} has arrays without shapes"
 
 
-def experiment_modules(name: str) -> set[str]:
-    """experiments.py, runner.py, and the modules of the functions in the table EXPERIMENTS."""
-    experiments = tree(MODULES[f"{name}.experiments"])
-    origin = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(experiments)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    found = {f"{name}.experiments", f"{name}.runner"}
-    for node in experiments.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and "EXPERIMENTS" in ast.unparse(node):
-            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-            for known in {origin[name] for name in names & origin.keys()}:
-                found.add(known if known in MODULES else known.rpartition(".")[0])
-    return found
+def of_experiments(module: str) -> bool:
+    """Whether a module is one of a paper's experiments, or builds the values that all of them use."""
+    return module.split(".")[1:2] in (["experiments"], ["runner"])
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_config_names_an_experiment_and_every_experiment_can_be_run(name):
+    modules = {m.split(".")[2] for m in MODULES if m.startswith(f"{name}.experiments.")}
+    for module in modules:
+        functions = {
+            node.name
+            for node in tree(MODULES[f"{name}.experiments.{module}"]).body
+            if isinstance(node, FUNCTIONS)
+        }
+        assert "run" in functions, module
+    named = set()
+    for path in ROOT.glob(f"configs/{name}/*.py"):
+        if "def get_config()" in path.read_text():
+            named.add(runpy.run_path(str(path))["get_config"]().experiment)
+    assert named == modules
 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_configs_are_seen_by_experiments_alone(name):
     """Functions below the experiments take values, which `settings` makes of a config."""
-    below = {module for module in MODULES if package(module) == name} - experiment_modules(name)
+    below = {m for m in MODULES if package(m) == name and not of_experiments(m)}
     functions = {
         (module, node.name): {ast.unparse(a.annotation) if a.annotation else a.arg for a in found}
         for module in below

@@ -4,7 +4,6 @@ Blocks marked `<!-- not run: REASON -->` need data that are not here; their modu
 files and config values have to exist.
 """
 
-import importlib
 import json
 import re
 import runpy
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 import isthmus
+from common.run import cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
@@ -82,14 +82,9 @@ def test_commands_that_are_not_run_have_valid_flags(page):
             assert flags.keys() <= set(defined), command
             continue
         config = runpy.run_path(str(ROOT / flags.pop("config")))["get_config"]()
-        assert config.experiment in experiments_of(module), command
+        cli.experiment(module.replace(".main", ".experiments"), config.experiment)
         for name in flags.keys() - {"workdir", "distributed"}:
             assert name.removeprefix("config.") in dict(flat(config)), command
-
-
-def experiments_of(main):
-    """The table of experiments that belongs to a main.py."""
-    return importlib.import_module(main.replace(".main", ".experiments")).EXPERIMENTS
 
 
 def flat(config, prefix=""):

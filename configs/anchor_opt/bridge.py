@@ -16,7 +16,7 @@ from anchor_opt.methods import search, starts
 def get_config() -> ConfigDict:
     """Every value of the experiment."""
     config = ConfigDict()
-    config.experiment = "bridge"  # the function of anchor_opt/experiments.py
+    config.experiment = "bridge"  # a file of anchor_opt/experiments
     # Three or more. The items are those that all have, in the order of the first one.
     config.spaces = ("word2vec", "glove100", "glove", "minilm_input")
     config.num_rows = 2_500  # items, the most frequent ones

@@ -18,7 +18,7 @@ from anchor_opt.methods import disjoint, starts, unpaired
 def get_config() -> ConfigDict:
     """Every value of the experiment."""
     config = ConfigDict()
-    config.experiment = "halves"  # the function of anchor_opt/experiments.py
+    config.experiment = "halves"  # a file of anchor_opt/experiments
     config.pairs = ("wordllama_sentences:minilm_sentences",)  # SOURCE:TARGET, see spaces.py
     config.num_rows = 50_000  # items of each half
     config.num_test = 2_000  # items of the third set

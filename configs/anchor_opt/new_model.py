@@ -19,7 +19,7 @@ from common import remapping
 def get_config() -> ConfigDict:
     """Every value of the experiment."""
     config = ConfigDict()
-    config.experiment = "new_model"  # the function of anchor_opt/experiments.py
+    config.experiment = "new_model"  # a file of anchor_opt/experiments
     config.pairs = ("wordllama_sentences:minilm_sentences",)  # in both directions, see spaces.py
     config.num_rows = 100_000  # vectors in the store
     config.num_queries = 2_000  # other items

@@ -36,7 +36,7 @@ def get_config() -> ConfigDict:
     T3 is the Table 3 of the paper; "measured" is in docs/results/anchor_opt.md.
     """
     config = ConfigDict()
-    config.experiment = "retrieval"  # the function of anchor_opt/experiments.py
+    config.experiment = "retrieval"  # a file of anchor_opt/experiments
 
     # Data: a space by name or the path of a file of vectors. Names:
     #   glove, glove100     GloVe 6B of 50 and 100 dimensions, trained on Wikipedia and newswire

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anchor_opt import bridge
+from anchor_opt.experiments import bridge
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.run.settings import apply_quick
+from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from configs.anchor_opt.bridge import get_config
 from tests.samples import rotated_words
@@ -66,15 +67,15 @@ def test_a_failed_search_is_repeated_through_the_other_spaces(tmp_path, monkeypa
 
     def failing(problem, run):
         found = converge(problem, run)
-        if run.part == "glove-two.npz-run0-direct":  # as if its matches were wrong
+        if run.part == "glove-two.npz-direct-seed0":  # as if its matches were wrong
             return found._replace(
                 maps=tuple(m[::-1] for m in found.maps), notes=found.notes | {"failed": True}
             )
         return found
 
     monkeypatch.setattr(bridge.search, "converge", failing)
-    table = bridge.bridge(config, Workdir(tmp_path / "run", {}), cache_dir())
-    assert "glove-two.npz-direct (1 random runs)" in table
+    table = bridge.run(config, Workdir(tmp_path / "run", {}), cache_dir())
+    assert "glove-two.npz-direct (1 random run)" in table
     rows = json.loads((tmp_path / "run/results.json").read_text())
     found = {
         (row["method"], row["dataset"]): row["mean"] for row in rows if row["metric"] == "p_at_1"
@@ -85,8 +86,10 @@ def test_a_failed_search_is_repeated_through_the_other_spaces(tmp_path, monkeypa
 
 
 def test_spaces_without_a_successful_search_are_not_joined():
-    spaces = {name: np.zeros((3, d)) for name, d in (("a", 2), ("b", 3), ("c", 2))}
-    assert bridge._joined(spaces, {("a", "c"): np.zeros((1, 2), int)}, {}, 10) == {}
+    vectors = {name: np.zeros((3, d)) for name, d in (("a", 2), ("b", 3), ("c", 2))}
+    task = Task(Case("hub", {}, lambda random_seed: bridge.Spaces(vectors, {})), "", 0)
+    searches = {("a", "c"): bridge.Search([], np.zeros((1, 2), int), 1.0, failed=False)}
+    assert bridge.measure_common(task, cases={}, searches=searches, k=10) == ([], {})
 
 
 def test_too_few_spaces_or_items_are_a_users_error(tmp_path):

@@ -10,9 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import comparison, comparison_report, runner
+from anchor_opt import runner
+from anchor_opt.experiments import ablation as ablation_experiment
+from anchor_opt.experiments import phase as phase_experiment
 from anchor_opt.methods import algorithm1
 from anchor_opt.problem import sample
+from anchor_opt.reports import phase as phase_report
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import preprocess
@@ -60,8 +63,8 @@ def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(tmp_pa
     methods = ("gt", "seed", "algorithm1")
     points = ("base", "num_pairs-20", "centre-False")
     assert parts == {
-        *(f"glove-word2vec-{point}-run0-target-{m}" for point in points for m in methods),
-        "glove-word2vec-algorithm1.init_norm-1.0-run0-target-algorithm1",
+        *(f"glove-word2vec-{point}-{m}-seed0" for point in points for m in methods),
+        "glove-word2vec-algorithm1.init_norm-1.0-algorithm1-seed0",
     }
     assert (tmp_path / "ablation.png").stat().st_size > 10_000
 
@@ -73,7 +76,7 @@ def test_a_phase_diagram_has_a_line_for_each_noise_and_pair(tmp_path):
     changes = {"noise": (0.0, 2.0), "isometries_of": "glove"}
     config.update_from_flattened_dict(TINY | changes)
     config.methods = ("seed", "gt", "algorithm1")
-    table = comparison.phase(config, Workdir(tmp_path, {}), cache_dir())
+    table = phase_experiment.run(config, Workdir(tmp_path, {}), cache_dir())
     rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
     found = lines(table)
     assert found[0] == ["No.", "Source", "Target", "CKA", "seed", "gt", "algorithm1"]
@@ -99,7 +102,7 @@ def test_a_wrong_line_of_vary_is_refused_in_one_sentence(vary, says, tmp_path):
     config = ablation.get_config()
     config.vary = vary
     with pytest.raises(UserError, match=says):
-        comparison.ablation(config, Workdir(tmp_path, {}), cache_dir())
+        ablation_experiment.run(config, Workdir(tmp_path, {}), cache_dir())
 
 
 def test_more_words_than_there_are_is_refused_unless_they_are_varied(tmp_path):
@@ -107,17 +110,17 @@ def test_more_words_than_there_are_is_refused_unless_they_are_varied(tmp_path):
     config.update(config.when_quick)
     config.num_words = 10_000_000
     with pytest.raises(UserError, match="share 14689 items"):
-        comparison.ablation(config, Workdir(tmp_path, {}), cache_dir())
+        ablation_experiment.run(config, Workdir(tmp_path, {}), cache_dir())
 
 
 def test_every_line_of_the_configs_can_be_set():
     config = ablation.get_config()
     names = [name for name, _ in config.vary]
-    assert {point.name for point in comparison._points(config)} == set(names)
-    assert sum(point.base for point in comparison._points(config)) == len(names)
+    assert {point.name for point in ablation_experiment.points_of(config)} == set(names)
+    assert sum(point.base for point in ablation_experiment.points_of(config)) == len(names)
     config.update(config.when_quick)
-    assert list(comparison._points(config))
-    assert runner.grid(phase.get_config(), source="a", target="b").optimise == ("target",)
+    assert list(ablation_experiment.points_of(config))
+    assert runner.grid(phase.get_config()).optimise == ("target",)
 
 
 def test_the_first_match_and_its_noise_follow_their_definitions():
@@ -125,10 +128,10 @@ def test_the_first_match_and_its_noise_follow_their_definitions():
     x, y = (preprocess(jnp.asarray(rng.normal(size=(70, d)), jnp.float32)) for d in (6, 9))
     y = preprocess(y.at[:, :6].add(2 * x))
     problem = sample(x, y, num_anchors=40, num_pairs=8, random_seed=3)
-    settings = runner.grid(phase.get_config(), source="a", target="b").settings.algorithm1
+    settings = runner.grid(phase.get_config()).settings.algorithm1
     config = phase.get_config().algorithm1.to_dict() | {"sinkhorn_epsilon": 0.05, "init_norm": 0.5}
     settings = type(settings)(**config)
-    found = comparison.first_match(problem, settings, random_seed=4)
+    found = phase_experiment.first_match(problem, settings, random_seed=4)
 
     key = jax.random.key(4)
     start = algorithm1.init(key, problem.target, problem.target_pairs, 40, settings).anchors
@@ -161,8 +164,8 @@ def test_the_first_match_and_its_noise_follow_their_definitions():
 def test_no_random_anchors_means_that_all_first_matches_are_those_of_the_known_pairs():
     x = preprocess(jnp.asarray(np.random.default_rng(0).normal(size=(50, 6)), jnp.float32))
     problem = sample(x, x, num_anchors=20, num_pairs=20, random_seed=0)
-    settings = runner.grid(phase.get_config(), source="a", target="b").settings.algorithm1
-    found = comparison.first_match(problem, settings, 0)
+    settings = runner.grid(phase.get_config()).settings.algorithm1
+    found = phase_experiment.first_match(problem, settings, 0)
     assert found["first_match"] == found["first_match_known"] == found["first_match_noise"] == 1
 
 
@@ -173,7 +176,7 @@ def test_numbers_of_close_pairs_do_not_overlap_in_the_figure():
         given |= {"std": 0.0, "num_runs": 1, "labels": {"pair": number}}
         rows.append(Row(**given, method="truth", metric="linear_cka", mean=cka))
         rows.append(Row(**given, method="gt", metric="mrr", mean=0.5))
-    (axis,) = comparison_report.phase_figure(rows).axes
+    (axis,) = phase_report.figure(rows).axes
     places = [text.get_position()[0] for text in axis.texts]
     assert [text.get_text() for text in axis.texts] == ["1", "2", "3"]
     assert places[1] - places[0] > 0.009 and places[2] == pytest.approx(0.9)

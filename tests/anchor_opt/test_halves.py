@@ -3,7 +3,8 @@ import json
 import jax.numpy as jnp
 import numpy as np
 
-from anchor_opt import halves, methods
+from anchor_opt import methods
+from anchor_opt.experiments import halves
 from anchor_opt.methods import bootstrap, disjoint, starts
 from anchor_opt.problem import Problem, Run
 from common.data.packages import cache_dir
@@ -43,11 +44,8 @@ def test_the_reference_maps_the_third_set_exactly_if_the_spaces_are_rotated():
     both = halves.fitted_to_the_truth(found).coordinates(*found.test)
     # The two means are of different items.
     assert jnp.sum(both[0] * both[1], axis=1).mean() > 0.98
-    measured = halves._measured(halves.fitted_to_the_truth(found), found.test)
-    assert {row["metric"]: row["value"] > 0.5 for row in measured} == {
-        "foscttm": False,
-        "top_1": True,
-    }
+    for score in halves.scores(halves.fitted_to_the_truth(found), found.test):
+        assert score.top_1 > 0.5 > score.foscttm
 
 
 def test_maps_agree_on_rows_of_which_both_images_choose_each_other():
@@ -79,13 +77,13 @@ def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_pat
     apply_quick(config)
     config.methods = ("disjoint",)
     config.disjoint.steps, config.disjoint.last_steps = 20, 5
-    table = halves.halves(config, Workdir(tmp_path, {}), cache_dir())
+    table = halves.run(config, Workdir(tmp_path, {}), cache_dir())
     assert "## glove -> glove100, 1,000 items in each half" in table
     assert "## glove100 -> glove, 1,000 items in each half" in table
     assert "| glove -> glove100 | 1        | 0             | 0             |" in table
     rows = json.loads((tmp_path / "results.json").read_text())
     values = {(r["method"], r["source"], r["metric"]): r["mean"] for r in rows}
-    for source in ("source", "target"):
+    for source in ("glove", "glove100"):
         assert values["orthogonal_truth", source, "top_1"] > 0.9
         assert values["disjoint", source, "top_1"] > 0.8
         assert values["disjoint", source, "foscttm"] < 0.01

@@ -105,11 +105,10 @@ def test_each_head_is_tested_on_each_space_of_its_dimension(tmp_path):
             work=Workdir(tmp_path, {}),
         )
 
-    rows = run()
-    f1 = {(r["target"], r["source"]): r["value"] for r in rows if r["metric"] == "f1"}
+    scores = run()
+    f1 = {(score.decoder, score.encoder): score.f1 for score in scores}
     assert set(f1) == {("x", "x"), ("x", "y"), ("y", "x"), ("y", "y"), ("z", "z")}
     assert min(f1.values()) > 0.7  # with 150 training rows
-    for row in rows:  # with two classes the weighted F1 is near the accuracy
-        if row["metric"] == "mae":
-            assert abs(1 - row["value"] - f1[row["target"], row["source"]]) < 0.05
-    assert rows == run()  # from the checkpoints
+    for score in scores:  # with two classes the weighted F1 is near the accuracy
+        assert abs(1 - score.mae - score.f1) < 0.05
+    assert scores == run()  # from the checkpoints

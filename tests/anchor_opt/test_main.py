@@ -109,7 +109,7 @@ def test_values_that_do_not_fit_are_refused_in_one_sentence(tmp_path, values, sa
     config = get_config()
     config.update_from_flattened_dict(values)
     with pytest.raises(UserError, match=says):
-        retrieval(config, Workdir(tmp_path, {}), cache_dir())
+        retrieval.run(config, Workdir(tmp_path, {}), cache_dir())
     assert not (tmp_path / "table.md").exists()
 
 

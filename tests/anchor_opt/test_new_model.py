@@ -1,6 +1,6 @@
 import json
 
-from anchor_opt import new_model
+from anchor_opt.experiments import new_model
 from common import alignment
 from common.data.packages import cache_dir
 from common.run.settings import apply_quick
@@ -13,7 +13,7 @@ def test_a_run_says_what_a_mapped_store_keeps_and_what_was_estimated(tmp_path):
     config.quick = True
     apply_quick(config)
     config.known_pairs = ()  # all; the quick run of CI has few pairs and the search
-    table = new_model.new_model(config, Workdir(tmp_path, {}), cache_dir())
+    table = new_model.run(config, Workdir(tmp_path, {}), cache_dir())
     assert "## glove -> glove100, 2,000 vectors" in table
     assert "## glove100 -> glove: the estimate of recall@10" in table
     rows = json.loads((tmp_path / "results.json").read_text())

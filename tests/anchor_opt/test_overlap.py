@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anchor_opt import overlap, runner
+from anchor_opt import evaluation, runner
+from anchor_opt.experiments import overlap
 from anchor_opt.methods import METHODS
 from anchor_opt.methods.bootstrap import csls_matches
-from anchor_opt.problem import Run, partly_shared
+from anchor_opt.problem import partly_shared
 from common.data.packages import cache_dir
 from common.linear import preprocess
 from common.run.results import Row, select
 from common.run.settings import apply_quick
+from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from configs.anchor_opt.overlap import get_config
 from tests.samples import rotated_words
@@ -50,8 +52,9 @@ def test_the_report_of_a_search_is_compared_with_what_it_found():
         found = np.asarray(csls_matches(*coordinates, neighbours=5).to_target)
         shared = problem.truth >= 0
         right = np.mean(found[shared] == problem.truth[shared])
-        rows = runner.search_report(problem, notes | {"failed": failed}, right, 5)
-        return {row["metric"]: row["value"] for row in rows}
+        task = Task(Case("case", {"experiment": "e", "dataset": "d"}, draw), "bootstrap", 0)
+        rows = evaluation.search_rows(task, problem, notes | {"failed": failed}, right, 5)
+        return {row.metric: row.mean for row in rows}
 
     for coordinates, failed, expected in [
         (right, False, (1, 0.5, 0, 0)),
@@ -74,8 +77,11 @@ def test_only_methods_that_may_read_the_truth_are_given_it(method, monkeypatch, 
         return original(problem, run)
 
     monkeypatch.setitem(METHODS, method, watched)
-    values = runner.grid(get_config(), source="a", target="b").settings
-    overlap.measure(draw(), "target", Run(values, Workdir(tmp_path, {}), "one", 0), method)
+    config = get_config()
+    config.methods, config.random_seeds = (method,), (0,)
+    cases, grid = [Case("case", {}, lambda random_seed: draw())], runner.grid(config)
+    work = Workdir(tmp_path, {})
+    runner.run(cases, grid, lambda task, problem, result: [], work, hide_truth=True)
     assert (seen[0] is None) == (method == "seed")
 
 
@@ -91,7 +97,7 @@ def test_the_experiment_on_real_words(tmp_path, monkeypatch):
     config.noisy_space = "glove"
     config.methods = ("gt", "bootstrap")
     config.known_pairs = (60,)
-    table = overlap.overlap(config, Workdir(tmp_path / "run", {}), cache_dir())
+    table = overlap.run(config, Workdir(tmp_path / "run", {}), cache_dir())
     assert "False success" in table and "MRR over shared" in table
     assert "P@1 of the method's own map over known pairs" in table
     rows = [Row(**row) for row in json.loads((tmp_path / "run/results.json").read_text())]

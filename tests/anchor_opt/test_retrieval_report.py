@@ -2,7 +2,7 @@
 
 import pytest
 
-from anchor_opt.retrieval_report import IMAGES, WORDS, tables, tables_within
+from anchor_opt.reports.retrieval import IMAGES, WORDS, tables, tables_within
 from common.run.results import Row
 
 
@@ -45,7 +45,7 @@ def test_each_direction_has_a_table_with_the_papers_numbers_in_a_column():
         row(representation="mapped", method="bootstrap", metric="p_at_1"),
         row(representation="absolute", mean=0.125),
     ]
-    found = tables(rows, num_anchors=5, failed=["run0-b-seed", "run1-b-seed"])
+    found = tables(rows, num_anchors=5, failed=["b-seed-seed0", "b-seed-seed1"])
     forth, back, failed = found.values()
     assert next(iter(found)) == "a -> b, anchors of b sought"
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in forth.split("\n")[:6]]

@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from anchor_opt import vision
-from anchor_opt.experiments import across_images
-from anchor_opt.models import vit
+from anchor_opt.experiments import vision
+from anchor_opt.models import encoded_images, vit
 from common.data.packages import cache_dir
 from common.data.sets import images
 from common.errors import UserError
@@ -40,8 +39,12 @@ def small(**changes):
 
 def load(work, cache, names=VITS, **changes):
     config = small(**changes)
-    encoders = {name: settings(vision.Encoder, one) for name, one in config.encoders.items()}
-    return vision.load(names, settings(vision.Settings, config, encoders=encoders), work, cache)
+    encoders = {
+        name: settings(encoded_images.Encoder, one) for name, one in config.encoders.items()
+    }
+    return encoded_images.load(
+        names, settings(encoded_images.Settings, config, encoders=encoders), work, cache
+    )
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +147,7 @@ def test_invalid_input_is_refused(encoded, cache, tmp_path, source, change, mess
 
 def test_a_run_leaves_table_rows_and_figure(cache, tmp_path):
     config = small(methods=("gt", "seed"), num_anchors=60, random_seeds=(0,))
-    across_images(config, Workdir(tmp_path, config.to_dict()), cache)
+    vision.run(config, Workdir(tmp_path, config.to_dict()), cache)
     rows = json.loads((tmp_path / "results.json").read_text())
     assert {row["experiment"] for row in rows} == {"vision"}
     assert all(row["proxy"] and row["num_items"] == 150 for row in rows)
