@@ -136,7 +136,7 @@ def test_public_functions_are_documented_and_their_arrays_have_shapes(module):
 
 
 def of_experiments(module: str) -> bool:
-    """Whether a module is one of a paper's experiments, or builds the values that all of them use."""
+    """Whether a module is one of a paper's experiments, or builds values that all of them use."""
     return module.split(".")[1:2] in (["experiments"], ["runner"])
 
 
