@@ -78,6 +78,7 @@ def table(path):
     return [line.split("\t") for line in path.read_text().splitlines()[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a", "bare"])
 def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
     folder = finished / name
@@ -223,6 +224,7 @@ def test_a_finished_run_prints_its_report_again(finished, files, monkeypatch, ca
     assert "rows was 20000, is now 100" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_stopped_run_resumes_to_the_same_results(finished, files, tmp_path, monkeypatch):
     arguments = of(files, tmp_path / "out", "bare.npz", "rows.txt")
 
@@ -308,6 +310,7 @@ def test_invalid_input_is_refused_in_one_sentence_and_nothing_is_written(
     assert [path.name for path in bad.parent.iterdir()] == [name] * (content is not None)
 
 
+@pytest.mark.slow
 def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch, capsys, caplog):
     noise = np.random.default_rng(5).normal(size=(240, 12)).astype(np.float32)
     np.savez(tmp_path / "noise.npz", vectors=noise)

@@ -66,6 +66,7 @@ def test_progress_bars_are_shown_on_request_alone(found, capfd):
         assert not out and ("align/refine" in shown if progress else not shown)
 
 
+@pytest.mark.slow
 def test_spaces_are_aligned_without_known_pairs():
     """The same 300 of 500 rows are the most frequent ones of both spaces, in unknown order."""
     rng = np.random.default_rng(0)

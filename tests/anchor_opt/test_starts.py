@@ -30,6 +30,7 @@ def candidates(source, target, pairs=()):
     return dict(starts.candidates(source, target, tuple(pairs), FEWER, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [300, 290])
 def test_the_profiles_of_a_rotated_copy_find_most_rows(m):
     source, target, order = skewed_spaces(m=m)

@@ -10,6 +10,8 @@ from common.data import minilm
 from common.data.packages import cache_dir
 from common.errors import UserError
 
+pytestmark = pytest.mark.network
+
 REFERENCE = Path(__file__).parents[1] / "fixtures" / "minilm_reference.npz"
 
 

@@ -64,6 +64,7 @@ def test_a_noisy_isometry_is_a_rotated_copy_with_noise_of_the_same_covariance(no
     assert not noise or np.abs(found @ found.T - x @ x.T).max() > 0.1
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.integers(0, 100), st.floats(0, 2), st.integers(4, 30))
 def test_more_noise_means_a_smaller_cka(random_seed, noise, d):
@@ -80,6 +81,8 @@ def run(path, **changes) -> str:
     return experiments.describe_spaces(config, Workdir(path, config.to_dict()), cache_dir())
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_writes_a_line_for_each_pair_and_a_figure(tmp_path):
     table = run(tmp_path, pairs=("glove:word2vec", "word2vec:glove"), num_words=400)
     lines = [line for line in table.splitlines() if line.startswith("| ")]
@@ -92,6 +95,7 @@ def test_a_run_writes_a_line_for_each_pair_and_a_figure(tmp_path):
     assert (tmp_path / "cka.png").stat().st_size > 10_000
 
 
+@pytest.mark.network
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [(("glove",), "'glove' of config.pairs is no pair"), (("glove:word3vec",), "'word3vec' is")],

@@ -21,6 +21,7 @@ def proxy(request):
     return request.param, load(request.param)
 
 
+@pytest.mark.network
 def test_parts_are_balanced_and_share_no_text(proxy):
     name, corpus = proxy
     assert corpus.proxy and load(name).train[:2] == corpus.train[:2]  # the same in every run
@@ -33,6 +34,7 @@ def test_parts_are_balanced_and_share_no_text(proxy):
         seen |= texts
 
 
+@pytest.mark.network
 def test_labels_of_bbc_pairs_follow_from_the_articles():
     articles = bbc.load(cache_dir())
     of_opening = {bbc.first_paragraph(body): row for row, body in enumerate(articles.bodies)}
@@ -43,6 +45,7 @@ def test_labels_of_bbc_pairs_follow_from_the_articles():
         assert label == (0 if first == second else 1 if same_class else 2)
 
 
+@pytest.mark.network
 def test_labels_of_synthetic_pairs_follow_from_the_edits():
     for part in load("synthetic").parts().values():
         for premise, hypothesis, label in zip(*part, strict=True):
@@ -54,6 +57,7 @@ def test_labels_of_synthetic_pairs_follow_from_the_edits():
         assert 0 < np.mean(swapped) < 0.5  # "not" in the hypothesis does not give the label away
 
 
+@pytest.mark.network
 def test_pairs_are_encoded_as_rows_of_unit_vectors(monkeypatch):
     asked = []
 

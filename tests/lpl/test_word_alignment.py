@@ -53,6 +53,7 @@ def whole(values, tmp_path_factory, run):
     return workdir, run(workdir, get_config(), values)
 
 
+@pytest.mark.slow
 def test_a_run_writes_results_table_and_figure(whole):
     workdir, shown = whole
     rows = json.loads((workdir / "results.json").read_text())

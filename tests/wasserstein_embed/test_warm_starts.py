@@ -146,6 +146,7 @@ def image_curve():
         yield metrics["loss"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("curve", [graph_curve, image_curve])
 def test_fifty_steps_of_training_are_those_with_plain_sinkhorn_iterations(curve, monkeypatch):
     found = list(curve())

@@ -1,7 +1,10 @@
 import numpy as np
+import pytest
 
 from common.data import bbc
 from common.data.packages import cache_dir
+
+pytestmark = pytest.mark.network
 
 
 def test_articles_are_those_of_the_package():
