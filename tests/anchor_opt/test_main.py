@@ -43,7 +43,7 @@ def command(workdir, *arguments, config="configs/anchor_opt/retrieval.py"):
 
 def run(workdir, *arguments, **options):
     line = command(workdir, *arguments, **options)
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")

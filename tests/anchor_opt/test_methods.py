@@ -81,6 +81,7 @@ def test_every_method_gives_finite_anchors_and_unit_coordinates(name, problem, t
         np.testing.assert_allclose(jnp.linalg.norm(target, axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bootstrap", "self_learning", "iterated_procrustes"])
 def test_the_correspondence_is_found(name, problem, tmp_path):
     found = run_method(name, problem, tmp_path)
@@ -115,6 +116,7 @@ def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_p
     assert found.notes["failed"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(15)), "-geometry-0.5")])
 def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(wrong, start, problem, tmp_path):
     pairs = problem.target_pairs.copy()

@@ -65,6 +65,7 @@ def test_compiled_programs_are_kept(tmp_path, monkeypatch, named):
     assert any((tmp_path / ("elsewhere" if named else "cache/programs")).iterdir())
 
 
+@pytest.mark.slow
 def test_two_hosts_join_and_write_a_folder_each(tmp_path):
     """As started by Open MPI, which tells each process its rank and the address of the first."""
     with socket.socket() as free:

@@ -186,7 +186,7 @@ def test_two_hosts_give_the_numbers_of_one_host(tmp_path):
     ]
     exec(NUMBERS, scope := {})
     one = scope["numbers"]()
-    assert [host.wait(600) for host in hosts] == [0, 0]
+    assert [host.wait(3600) for host in hosts] == [0, 0]
     for path in paths:
         two = np.load(path)
         for name in one:

@@ -71,6 +71,7 @@ def test_gradients_at_the_optimum_equal_finite_differences(value):
         np.testing.assert_allclose(gradient[place], difference, atol=3e-3)
 
 
+@pytest.mark.slow
 def test_gradients_at_the_optimum_equal_those_through_converged_iterations():
     points = Clouds(jnp.asarray(clouds(3)))
     found = [

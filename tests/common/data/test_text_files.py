@@ -170,7 +170,7 @@ def test_the_command_line(tmp_path, folder):
     source.write_text("land sea")
     line = [sys.executable, "-m", "common.encode", f"--model={folder}", f"--input={source}"]
     line.append(f"--output={output}")
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{output}: vectors [1, 8]\n"
     encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "tiny")
