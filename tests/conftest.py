@@ -1,18 +1,61 @@
 """One thread for each test process, as many of which as cores run at once; interrupted runs."""
 
+import ctypes
+import gc
 import os
 
 import hypothesis
+import jax
 import pytest
 
+from common.data import packages
 from common.run import train
 from tests import xla_flags
 
-hypothesis.settings.register_profile("any_speed", deadline=None)
+hypothesis.settings.register_profile(
+    "any_speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("any_speed")
 os.environ.setdefault("XLA_FLAGS", xla_flags.FLAGS)
 # Several devices are simulated in processes of their own, whose warnings pytest does not see.
 os.environ.setdefault("PYTHONWARNINGS", "error::DeprecationWarning:common.parallel")
+
+
+def pytest_configure(config):
+    """The test processes, those that they start, and later tests share compiled programs."""
+    programs = os.environ.setdefault(
+        "JAX_COMPILATION_CACHE_DIR", str(config.cache.mkdir("programs"))
+    )
+    seconds = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    jax.config.update("jax_compilation_cache_dir", programs)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", float(seconds))
+
+
+def pytest_collection_modifyitems(items):
+    """A test is `fast` if it has neither of the other markers."""
+    for item in items:
+        if not any(item.iter_markers("network")) and not any(item.iter_markers("slow")):
+            item.add_marker("fast")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Data that are read by a test without the marker `network` are an error that says so."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not any(item.iter_markers("network")):
+            patch.setenv(packages.CACHE_VARIABLE, f"{os.devnull}/the-test-is-not-marked-network")
+        return (yield)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_program_is_left():
+    """Compiled programs end with the file that uses them: those of all files fill gigabytes."""
+    yield
+    jax.clear_caches()
+    gc.collect()
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):  # glibc returns no freed memory by itself
+        libc.malloc_trim(0)
 
 
 @pytest.fixture

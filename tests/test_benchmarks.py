@@ -5,6 +5,8 @@ import pytest
 
 from benchmarks import harness
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", harness.BENCHMARKS)
 def test_ours_is_measured_and_scored(name, monkeypatch):

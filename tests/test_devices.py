@@ -7,6 +7,9 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pytest
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 TRAININGS = """

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 COMMANDS = {
     "retrieval": (
@@ -58,11 +60,12 @@ def start_two(command, workdir):
     ]
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("name", COMMANDS)
 def test_two_processes_end_with_the_results_of_one(name, tmp_path):
     processes = [start(COMMANDS[name], tmp_path / "one")]
     processes += start_two(COMMANDS[name], tmp_path / "two")
-    assert [process.wait(300) for process in processes] == [0, 0, 0]
+    assert [process.wait(3600) for process in processes] == [0, 0, 0]
     one, *two = (tmp_path / folder for folder in ("one", "two", "two-host1"))
     for file in ("results.json", "table.md"):
         assert (two[0] / file).read_text() == (two[1] / file).read_text()
@@ -78,5 +81,5 @@ def test_a_run_on_several_hosts_is_not_resumed(tmp_path, capfd):
         (tmp_path / folder / "parts").mkdir(parents=True)
         (tmp_path / folder / "parts/first.json").touch()
     processes = start_two(COMMANDS["images"], tmp_path / "two")
-    assert [process.wait(120) for process in processes] == [2, 2]
+    assert [process.wait(3600) for process in processes] == [2, 2]
     assert capfd.readouterr().err.count("choose another --workdir.") == 2

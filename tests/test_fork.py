@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 IGNORED = (".git", ".venv", "build", "runs", "*.npz", "*_cache", "__pycache__", "*.egg-info")
 

@@ -67,6 +67,7 @@ def test_a_wrong_command_is_refused_in_one_sentence(monkeypatch, capsys, argumen
     assert left.value.code == 2 and message in error and error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_map_is_applied_by_the_command(tmp_path):
     x = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
     aligner = alignment.fit("procrustes", x, x[:, ::-1])

@@ -109,6 +109,7 @@ def differentiated(request):
     return jax.jit(jax.value_and_grad(request.param))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("duplicates", [False, True])
 def test_small_epsilon_and_duplicated_points_in_float32(differentiated, epsilon, duplicates):

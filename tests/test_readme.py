@@ -55,6 +55,8 @@ def test_python_examples_run(page, tmp_path, monkeypatch):
             assert names["mapped"].shape == (3, 16)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")

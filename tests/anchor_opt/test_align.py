@@ -80,6 +80,7 @@ def table(path):
     return [line.split("\t") for line in path.read_text().splitlines()[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a", "bare"])
 def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
     folder = finished / name
@@ -108,6 +109,7 @@ def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
         assert (folder / f"{figure}.png").stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_the_report_has_every_source_and_the_held_out_pairs(finished):
     target = vector_files.read(finished / "target.npz").vectors
     np.testing.assert_allclose(np.linalg.norm(target, axis=1), 1, atol=1e-5)
@@ -129,6 +131,7 @@ def test_words_with_signs_of_markdown_and_html_are_shown_as_they_are(tmp_path):
     assert f"<td>{html.escape(word)}</td>\n<td>z</td>" in page and "<title>&lt;t&gt;<" in page
 
 
+@pytest.mark.slow
 def test_the_report_says_whether_a_store_is_to_be_mapped(finished):
     text = (finished / "report.md").read_text()
     assert text.count("**Verdict.** Map the store: it keeps ") == 2
@@ -136,6 +139,7 @@ def test_the_report_says_whether_a_store_is_to_be_mapped(finished):
     assert alignment.load(finished / "a" / "new_model.npz").method in alignment.METHODS
 
 
+@pytest.mark.slow
 def test_all_spaces_are_mapped_into_common_coordinates(finished):
     x, y, truth = rotated_spaces()
     maps = {name: alignment.load(finished / "hub" / f"{name}.npz") for name in ("a", "bare", "b")}
@@ -151,6 +155,7 @@ def test_all_spaces_are_mapped_into_common_coordinates(finished):
     assert re.search(r"\| a -> bare -> b -> a +\| 0\.\d+ ", text) and "Left out" not in text
 
 
+@pytest.mark.slow
 def test_failed_sources_are_left_out_of_the_common_coordinates(finished):
     target = align_files.Space("b", [], np.zeros((0, 16)))
     text = report.hub_section(target, ["noise"], None)
@@ -158,6 +163,7 @@ def test_failed_sources_are_left_out_of_the_common_coordinates(finished):
     assert "Fewer than two sources are left" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
 def test_a_saved_map_is_applied_to_new_vectors(finished, tmp_path, monkeypatch, capsys, suffix):
     monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
@@ -174,6 +180,7 @@ def test_a_saved_map_is_applied_to_new_vectors(finished, tmp_path, monkeypatch, 
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"mapped.{suffix}", "new.vec"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
 @pytest.mark.parametrize(
     ("word", "scale", "message"),
@@ -198,6 +205,7 @@ def test_nothing_is_written_if_a_later_block_is_wrong(
     assert [path.name for path in tmp_path.iterdir()] == ["new.npz"]
 
 
+@pytest.mark.slow
 def test_many_rows_are_mapped_in_constant_memory(finished, tmp_path, monkeypatch):
     x = np.random.default_rng(0).normal(size=(100_000, 12)).astype(np.float32)  # 5 MB
     np.save(tmp_path / "new.npy", x)
@@ -215,6 +223,7 @@ def test_many_rows_are_mapped_in_constant_memory(finished, tmp_path, monkeypatch
     np.testing.assert_allclose(found[[0, 5000, -1]], aligner.apply(x[[0, 5000, -1]]), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_finished_run_prints_its_report_again(finished, files, monkeypatch, capsys):
     again = *of(files, finished, *BOTH), WANTED
     (finished / "search").mkdir()  # as a run leaves it that is killed at the very end
@@ -225,6 +234,7 @@ def test_a_finished_run_prints_its_report_again(finished, files, monkeypatch, ca
     assert "rows was 20000, is now 100" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_stopped_run_resumes_to_the_same_results(finished, files, tmp_path, monkeypatch):
     arguments = of(files, tmp_path / "out", "bare.npz", "rows.txt")
 
@@ -287,6 +297,7 @@ INVALID = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "name", "arguments", "message"), INVALID.values(), ids=list(INVALID)
 )
@@ -310,6 +321,7 @@ def test_invalid_input_is_refused_in_one_sentence_and_nothing_is_written(
     assert [path.name for path in bad.parent.iterdir()] == [name] * (content is not None)
 
 
+@pytest.mark.slow
 def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch, capsys, caplog):
     noise = np.random.default_rng(5).normal(size=(240, 12)).astype(np.float32)
     np.savez(tmp_path / "noise.npz", vectors=noise)

@@ -52,6 +52,8 @@ def test_the_round_trip_counts_the_rows_that_both_match():
     assert bridge.round_trip(direct, composed[2:]) == 0.0
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_failed_search_is_repeated_through_the_other_spaces(tmp_path, monkeypatch):
     config = get_config()
     config.quick = True
@@ -92,6 +94,7 @@ def test_spaces_without_a_successful_search_are_not_joined():
     assert bridge.measure_common(task, cases={}, searches=searches, k=10) == ([], {})
 
 
+@pytest.mark.network
 def test_too_few_spaces_or_items_are_a_users_error(tmp_path):
     with pytest.raises(UserError, match="three or more"):
         bridge.load(("glove", "word2vec"), 10, cache_dir())

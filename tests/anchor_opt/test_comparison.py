@@ -36,6 +36,8 @@ def lines(table: str) -> list[list[str]]:
     ]
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(tmp_path):
     vary = "[('algorithm1.init_norm', (1.0, 0.01)), ('num_pairs', (20,)), ('centre', (False,)),"
     vary += " ('num_words', (10_000_000,))]"
@@ -44,7 +46,7 @@ def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(tmp_pa
     command += [f"--config.{name}={value}" for name, value in TINY.items()]
     command += [f"--config.vary={vary}", "--config.pairs=('glove:word2vec', 'word2vec:glove')"]
     command += ["--config.methods=gt,seed,algorithm1"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == (tmp_path / "table.md").read_text().strip()
     rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
@@ -69,6 +71,8 @@ def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(tmp_pa
     assert (tmp_path / "ablation.png").stat().st_size > 10_000
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_phase_diagram_has_a_line_for_each_noise_and_pair(tmp_path):
     config = phase.get_config()
     config.quick = True
@@ -105,6 +109,7 @@ def test_a_wrong_line_of_vary_is_refused_in_one_sentence(vary, says, tmp_path):
         ablation_experiment.run(config, Workdir(tmp_path, {}), cache_dir())
 
 
+@pytest.mark.network
 def test_more_words_than_there_are_is_refused_unless_they_are_varied(tmp_path):
     config = ablation.get_config()
     config.update(config.when_quick)

@@ -26,6 +26,7 @@ def found(tmp_path_factory):
     return align.discover(x, y, pairs, names=("a", "b"), workdir=Workdir(work, {})), pairs, work
 
 
+@pytest.mark.slow
 def test_spaces_of_different_size_and_dimension_are_aligned(found):
     x, y, truth = rotated_spaces()
     result = found[0]
@@ -40,6 +41,7 @@ def test_spaces_of_different_size_and_dimension_are_aligned(found):
     assert np.sum(relative[0] * relative[1][truth], axis=1).mean() > 0.95
 
 
+@pytest.mark.slow
 def test_the_aligner_maps_vectors_to_their_partners(found):
     x, y, truth = rotated_spaces()
     aligner = found[0].aligner
@@ -49,6 +51,7 @@ def test_the_aligner_maps_vectors_to_their_partners(found):
     assert cosines.min() > 0.9
 
 
+@pytest.mark.slow
 def test_a_search_resumes_in_its_workdir(found):
     x, y, _ = rotated_spaces()
     result, pairs, work = found
@@ -57,6 +60,7 @@ def test_a_search_resumes_in_its_workdir(found):
     np.testing.assert_array_equal(again.anchors, result.anchors)
 
 
+@pytest.mark.slow
 def test_progress_bars_are_shown_on_request_alone(found, capfd):
     x, y, _ = rotated_spaces()
     _, pairs, work = found
@@ -66,6 +70,7 @@ def test_progress_bars_are_shown_on_request_alone(found, capfd):
         assert not out and ("align/refine" in shown if progress else not shown)
 
 
+@pytest.mark.slow
 def test_spaces_are_aligned_without_known_pairs():
     """The same 300 of 500 rows are the most frequent ones of both spaces, in unknown order."""
     rng = np.random.default_rng(0)

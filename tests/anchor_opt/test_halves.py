@@ -2,6 +2,7 @@ import json
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from anchor_opt import methods
 from anchor_opt.experiments import halves
@@ -71,6 +72,7 @@ def test_a_search_between_unrelated_spaces_reports_a_failure(tmp_path):
     assert found.notes["failed"] and found.notes["agreement"] < 0.2
 
 
+@pytest.mark.network
 def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_path):
     config = get_config()
     config.quick = True

@@ -87,6 +87,7 @@ def test_training_learns_and_depends_on_the_random_seed_alone(form):
     assert found[0] == found[1] != found[2]
 
 
+@pytest.mark.slow
 def test_each_head_is_tested_on_each_space_of_its_dimension(tmp_path):
     x, y, z = unit_rows(200, 6), unit_rows(200, 6, random_seed=1), unit_rows(200, 4, random_seed=2)
     spaces = {}

@@ -1,11 +1,9 @@
 """Small runs on real data through the command line: whole, killed and resumed, and refused."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,8 @@ from common.errors import UserError
 from common.run.results import Row, select
 from common.run.workdir import Workdir
 from configs.anchor_opt.retrieval import get_config
+
+pytestmark = pytest.mark.network
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
@@ -43,7 +43,7 @@ def command(workdir, *arguments, config="configs/anchor_opt/retrieval.py"):
 
 def run(workdir, *arguments, **options):
     line = command(workdir, *arguments, **options)
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,7 @@ def whole(tmp_path_factory):
     return workdir, done.stdout
 
 
+@pytest.mark.slow
 def test_a_run_leaves_results_table_and_figures(whole):
     workdir, stdout = whole
     rows = [Row(**row) for row in json.loads((workdir / "results.json").read_text())]
@@ -81,13 +82,14 @@ def test_a_run_leaves_results_table_and_figures(whole):
 
 def test_a_killed_run_resumes_to_the_same_table(whole, tmp_path):
     expected, _ = whole
-    process = subprocess.Popen(
-        command(tmp_path, *WHOLE), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    while len(list(tmp_path.glob("parts/*.json"))) < 4 and process.poll() is None:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    parts = sorted(expected.glob("parts/*.json"), key=lambda path: path.stat().st_mtime_ns)
+    code = "import runpy; from tests.faults.killed_run import kill_at\n"
+    code += f"kill_at('os.rename', {parts[4].name!r})\n"  # as the fifth part is stored
+    code += "runpy.run_module('anchor_opt.main', run_name='__main__')"
+    interpreter, _, _, *arguments = command(tmp_path, *WHOLE)
+    done = subprocess.run([interpreter, "-c", code, *arguments], cwd=ROOT, capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob("parts/*.json"))) == 4
     assert not (tmp_path / "table.md").exists()
     done = run(tmp_path, *WHOLE)
     assert done.returncode == 0, done.stderr

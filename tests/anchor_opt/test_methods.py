@@ -69,6 +69,7 @@ def fraction_right(found, problem):
     return (np.asarray(nearest) == problem.truth).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_gives_finite_anchors_and_unit_coordinates(name, problem, tmp_path):
     found = run_method(name, problem, tmp_path)
@@ -81,6 +82,7 @@ def test_every_method_gives_finite_anchors_and_unit_coordinates(name, problem, t
         np.testing.assert_allclose(jnp.linalg.norm(target, axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bootstrap", "self_learning", "iterated_procrustes"])
 def test_the_correspondence_is_found(name, problem, tmp_path):
     found = run_method(name, problem, tmp_path)
@@ -96,6 +98,7 @@ def test_the_correspondence_is_found(name, problem, tmp_path):
         assert float(jnp.sum(jnp.multiply(*both), axis=1).mean()) > 0.99
 
 
+@pytest.mark.slow
 def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_path):
     other = np.random.default_rng(9).normal(size=(500, 30))
     unrelated = problem._replace(target=preprocess(jnp.asarray(other)))
@@ -114,6 +117,7 @@ def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_p
     assert found.notes["failed"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(15)), "-geometry-0.5")])
 def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(wrong, start, problem, tmp_path):
     pairs = problem.target_pairs.copy()
@@ -131,11 +135,13 @@ def test_the_null_search_takes_the_steps_of_the_search(problem, tmp_path):
     assert found.notes["gain"] > 0.5
 
 
+@pytest.mark.slow
 def test_more_known_pairs_than_dimensions(tmp_path):
     found = run_method("bootstrap", rotated_copy(8, 8), tmp_path)
     assert found.notes["failed"] is False and found.notes["start"] == "pairs"
 
 
+@pytest.mark.slow
 def test_a_search_that_is_not_sure_is_judged_by_its_last_fit(tmp_path):
     problem = rotated_copy(8, 8)
     few = {"group_reweights": (0.5,), "group_steps": 5, "search_steps": 12, "patience": 2}
@@ -156,6 +162,7 @@ def test_no_known_pairs(problem, tmp_path):
     assert fraction_right(found, problem) > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranked", [True, False])
 @pytest.mark.parametrize("name", sorted(set(METHODS) - {"gt", "lstsq_truth"}))
 def test_methods_do_not_read_the_true_pairing(name, ranked, problem, tmp_path):
@@ -172,6 +179,7 @@ def test_methods_do_not_read_the_true_pairing(name, ranked, problem, tmp_path):
         jax.tree.map(np.testing.assert_array_equal, other[:2], found[:2])
 
 
+@pytest.mark.slow
 def test_eight_devices_find_the_anchors_of_one(problem, tmp_path):
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
     environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}

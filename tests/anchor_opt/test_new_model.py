@@ -1,11 +1,15 @@
 import json
 
+import pytest
+
 from anchor_opt.experiments import new_model
 from common import alignment
 from common.data.packages import cache_dir
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
 from configs.anchor_opt.new_model import get_config
+
+pytestmark = pytest.mark.network
 
 
 def test_a_run_says_what_a_mapped_store_keeps_and_what_was_estimated(tmp_path):

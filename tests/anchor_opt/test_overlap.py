@@ -85,6 +85,7 @@ def test_only_methods_that_may_read_the_truth_are_given_it(method, monkeypatch, 
     assert (seen[0] is None) == (method == "seed")
 
 
+@pytest.mark.network
 def test_the_experiment_on_real_words(tmp_path, monkeypatch):
     config = get_config()
     config.quick = True

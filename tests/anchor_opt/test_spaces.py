@@ -45,6 +45,8 @@ def run(path, **changes) -> str:
     return spaces.run(config, Workdir(path, config.to_dict()), cache_dir())
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_writes_a_line_for_each_pair_and_a_figure(tmp_path):
     table = run(tmp_path, pairs=("glove:word2vec", "word2vec:glove"), num_words=400)
     lines = [line for line in table.splitlines() if line.startswith("| ")]
@@ -57,6 +59,7 @@ def test_a_run_writes_a_line_for_each_pair_and_a_figure(tmp_path):
     assert (tmp_path / "cka.png").stat().st_size > 10_000
 
 
+@pytest.mark.network
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [(("glove",), "'glove' of config.pairs is no pair"), (("glove:word3vec",), "'word3vec' is")],

@@ -30,6 +30,7 @@ def candidates(source, target, pairs=()):
     return dict(starts.candidates(source, target, tuple(pairs), FEWER, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [300, 290])
 def test_the_profiles_of_a_rotated_copy_find_most_rows(m):
     source, target, order = skewed_spaces(m=m)
@@ -39,6 +40,7 @@ def test_the_profiles_of_a_rotated_copy_find_most_rows(m):
     assert (nearest[order] == np.arange(m)).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_candidates_are_named_finite_and_reproducible():
     source, target, order = skewed_spaces()
     found, again = (candidates(source, target, [(order[0], 0)]) for _ in range(2))

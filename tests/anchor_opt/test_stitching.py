@@ -51,6 +51,8 @@ def finished(tmp_path_factory):
     return workdir, *run(workdir)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_leaves_results_table_and_figures(finished):
     workdir, rows, printed = finished
     for row in rows:
@@ -73,6 +75,8 @@ def test_a_run_leaves_results_table_and_figures(finished):
     assert not list(workdir.rglob("*.half"))
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_stopped_run_resumes_to_the_same_table(finished, tmp_path, monkeypatch):
     expected, *_ = finished
     with monkeypatch.context() as patch:
@@ -110,6 +114,7 @@ def views():
     return found
 
 
+@pytest.mark.slow
 def test_files_with_given_anchors(tmp_path):
     names = [str(tmp_path / f"{role}.npz") for role in runner.ROLES]
     for name, space in zip(names, views(), strict=True):
@@ -152,6 +157,8 @@ def test_anchors_outside_the_task_are_drawn_from_the_shared_unlabelled_texts(sha
         np.testing.assert_allclose(problem.source[has_partner], partners, atol=1e-5)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_encoders_with_few_sentences_in_common(tmp_path):
     rows, printed = run(
         tmp_path,
@@ -188,6 +195,7 @@ def test_test_texts_are_centred_by_the_training_mean():
     np.testing.assert_allclose(found, test / np.linalg.norm(test), atol=1e-5)
 
 
+@pytest.mark.network
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

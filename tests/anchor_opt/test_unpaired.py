@@ -23,6 +23,7 @@ def clustered_spaces(n=300):
     return preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y)), order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "spaces", "num_pairs"),
     [

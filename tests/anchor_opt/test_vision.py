@@ -61,6 +61,8 @@ def encoded(cache, tmp_path_factory):
     return load(Workdir(tmp_path_factory.mktemp("work"), {}), cache)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_test_images_are_encoded_by_two_trained_encoders(encoded):
     assert encoded.pair.source.shape == encoded.pair.target.shape == (150, 16)
     assert encoded.pair.names[:2] == ["test[:150] 0", "test[:150] 1"]
@@ -69,6 +71,7 @@ def test_test_images_are_encoded_by_two_trained_encoders(encoded):
     assert encoded.notes[1].startswith(note)
 
 
+@pytest.mark.network
 def test_encoders_and_encodings_are_cached(encoded, cache, tmp_path, monkeypatch):
     def forbidden(*args, **kwargs):
         raise AssertionError("computed again")
@@ -88,6 +91,7 @@ def test_encoders_and_encodings_are_cached(encoded, cache, tmp_path, monkeypatch
             load(Workdir(tmp_path / f"{change}", {}), cache, **change)
 
 
+@pytest.mark.network
 def test_pretrained_encoders_need_no_images_for_training(cache, tmp_path, monkeypatch):
     monkeypatch.setattr(image_features, "encode", lambda name, images, cache: features(150))
     names = ("augnet_resnet50", "efficientnet_lite0")
@@ -95,6 +99,7 @@ def test_pretrained_encoders_need_no_images_for_training(cache, tmp_path, monkey
     assert len(found.pair.names) == len(found.labels) == 150
 
 
+@pytest.mark.network
 def test_a_pretrained_encoder_is_chosen_by_its_name(encoded, cache, tmp_path, monkeypatch):
     vectors = features(150)
     monkeypatch.setattr(image_features, "encode", lambda name, images, cache: vectors)
@@ -104,6 +109,7 @@ def test_a_pretrained_encoder_is_chosen_by_its_name(encoded, cache, tmp_path, mo
     assert "augnet_resnet50: 3 dimensions, pretrained on other images." in mixed.notes
 
 
+@pytest.mark.network
 def test_a_file_of_features_replaces_an_encoder(encoded, cache, tmp_path):
     np.savez(tmp_path / "mine.npz", anything=features(150))
     mine = load(Workdir(tmp_path, {}), cache, (str(tmp_path / "mine.npz"), "vit_narrow"))
@@ -123,6 +129,7 @@ def features(rows, row=0, value=1.0):
     return vectors
 
 
+@pytest.mark.network
 @pytest.mark.parametrize(
     ("source", "change", "message"),
     [
@@ -145,6 +152,8 @@ def test_invalid_input_is_refused(encoded, cache, tmp_path, source, change, mess
         load(Workdir(tmp_path / "work", {}), cache, (source, "vit_narrow"), **change)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_leaves_table_rows_and_figure(cache, tmp_path):
     config = small(methods=("gt", "seed"), num_anchors=60, random_seeds=(0,))
     vision.run(config, Workdir(tmp_path, config.to_dict()), cache)

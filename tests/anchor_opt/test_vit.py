@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import scipy.special
 from flax import nnx
 
@@ -75,6 +76,7 @@ def striped(n):
     return images, labels
 
 
+@pytest.mark.slow
 def test_training_learns_and_resumes_to_the_same_parameters(tmp_path):
     images, labels = striped(90)
     training = vit.Training(

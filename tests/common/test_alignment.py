@@ -97,6 +97,7 @@ def test_the_order_of_the_pairs_does_not_matter(method, options):
         np.testing.assert_allclose(found.source_means, expected.source_means, atol=1e-6)
 
 
+@pytest.mark.slow
 @every_aligner
 def test_results_under_jit_equal_those_without(method, options):
     x, y, new = normal(0, 50, 6), normal(1, 50, 7), normal(2, 9, 6)

@@ -9,6 +9,8 @@ from common.data.packages import cache_dir
 from common.encoders import bert, minilm
 from common.errors import UserError
 
+pytestmark = pytest.mark.network
+
 REFERENCE = Path(__file__).parents[1] / "fixtures" / "minilm_reference.npz"
 
 

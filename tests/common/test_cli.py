@@ -53,6 +53,7 @@ def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(tmp_p
     assert config == {"experiment": "one", "steps": 5, "rates": {"first": 0.5}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [False, True])
 def test_compiled_programs_are_kept(tmp_path, monkeypatch, named):
     places = {"ISTHMUS_CACHE": str(tmp_path / "cache")}
@@ -64,6 +65,7 @@ def test_compiled_programs_are_kept(tmp_path, monkeypatch, named):
     assert any((tmp_path / ("elsewhere" if named else "cache/programs")).iterdir())
 
 
+@pytest.mark.slow
 def test_two_hosts_join_and_write_a_folder_each(tmp_path):
     """As started by Open MPI, which tells each process its rank and the address of the first."""
     with socket.socket() as free:
@@ -87,6 +89,7 @@ def test_help_shows_the_docstring_and_the_flags(tmp_path):
         assert part in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -25,6 +25,8 @@ REFERENCE = Path(__file__).parents[1] / "fixtures" / "image_encoders_reference.n
 LITE0 = partial(EfficientNetLite, width=1.0, depth=1.0)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "side", "calls"),
     [
@@ -46,6 +48,7 @@ def test_outputs_agree_with_pytorch(name, side, calls):
             np.testing.assert_allclose(values, expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("side", [(7, 8), (2, 3)])
@@ -64,6 +67,7 @@ def test_a_depthwise_convolution_is_a_convolution_of_as_many_groups(size, stride
     np.testing.assert_allclose(layer(x), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "millions"),
     [

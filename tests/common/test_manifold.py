@@ -123,6 +123,7 @@ def test_stiefel_reaches_the_leading_subspace(wide):
 
 
 # Steps of constant size with random gradients do not converge, so that drift would accumulate.
+@pytest.mark.slow
 @pytest.mark.parametrize("optimiser", [optax.adam(0.05), optax.sgd(0.05, momentum=0.9)])
 @pytest.mark.parametrize(
     ("wrap", "start", "off"),

@@ -45,6 +45,7 @@ def test_recall_is_the_overlap_of_the_lists_of_nearest_rows():
     np.testing.assert_allclose(list(same.values()), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_recall_in_a_larger_store_is_estimated_from_held_out_pairs():
     x, y = spaces(6_200, 0.3)
     found = chosen(x[:500], y[:500])
@@ -61,6 +62,7 @@ def test_the_recall_in_a_larger_store_is_estimated_from_held_out_pairs():
     assert few["recall_10"].value > many["recall_10"].value + 0.1
 
 
+@pytest.mark.slow
 def test_the_curve_has_numbers_up_to_half_of_the_pairs():
     x, y = spaces(200, 0.3)
     found = remapping.curve(alignment.fit("procrustes", x, y), x, y, 200)

@@ -41,6 +41,7 @@ def test_a_noisy_isometry_is_a_rotated_copy_with_noise_of_the_same_covariance(no
     assert not noise or np.abs(found @ found.T - x @ x.T).max() > 0.1
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.integers(0, 100), st.floats(0, 2), st.integers(4, 30))
 def test_more_noise_means_a_smaller_cka(random_seed, noise, d):

@@ -20,6 +20,7 @@ def load(name, folder):
     return embeddings.load([name], {}, text, Workdir(folder, {}), cache_dir())[name]
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("name", ["glove", "glove100", "word2vec", "minilm_input"])
 def test_a_space_by_name_embeds_the_words_that_it_has(name, tmp_path):
     found = load(name, tmp_path)

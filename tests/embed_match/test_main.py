@@ -16,6 +16,8 @@ from common.spaces import paired_spaces
 from configs.embed_match import correlate, ensemble, match, sentences
 from embed_match.experiments import EXPERIMENTS
 
+pytestmark = pytest.mark.network
+
 CONFIGS = {"match": match, "correlate": correlate, "ensemble": ensemble}
 PAIRS = (("C1", "C2"), ("G1", "G2"), ("C1", "glove"))
 SMALL = {"dataset": "rotten_tomatoes", "num_texts": 400, "num_words": 200}
@@ -57,6 +59,7 @@ def matched(cache, tmp_path_factory):
     return workdir, run("match", workdir, cache, pairs=pairs)
 
 
+@pytest.mark.slow
 def test_match_measures_all_of_table_1(matched):
     workdir, table = matched
     rows = {(row["source"], row["target"], row["metric"]): row for row in rows_of(workdir)}
@@ -87,6 +90,7 @@ def test_an_interrupted_training_resumes_to_the_same_numbers(matched, tmp_path, 
         assert row == other or "seconds" in row["metric"]
 
 
+@pytest.mark.slow
 def test_correlate_measures_every_pair_and_task(matched, cache, tmp_path):
     changes = {"embeddings": ("C1", "C2", "G1", "glove")}
     table = run("correlate", tmp_path, cache, **changes, bootstrap_resamples=50)

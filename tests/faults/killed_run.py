@@ -1,4 +1,4 @@
-"""A run of two parts with checkpoints that can kill itself at a named point (see test_kill.py).
+"""Runs that kill themselves at a file operation, such as one of two parts (see test_kill.py).
 
   python -m tests.faults.killed_run FOLDER [POINT]
 
@@ -28,9 +28,13 @@ POINTS = {
 }
 
 
-def kill_at(point: str) -> None:
-    """Ends this process by SIGKILL at the given point, with half of the file concerned on disk."""
-    wanted, pattern = POINTS[point]
+def kill_at(wanted: str, pattern: str) -> None:
+    """Ends this process by SIGKILL at an operation, with half of the file concerned on disk.
+
+    Args:
+      wanted: name of the audit event.
+      pattern: of the path that the operation is about to change.
+    """
 
     def hook(event: str, arguments: tuple) -> None:
         if event != wanted:
@@ -53,7 +57,7 @@ def step(state, index, key, settings):
 def main(folder: str, point: str | None = None) -> None:
     """Two random walks; their sums are the results."""
     if point:
-        kill_at(point)
+        kill_at(*POINTS[point])
     work = Workdir(folder, {})
     train.SAVE_SECONDS = 0  # a checkpoint after each chunk
 

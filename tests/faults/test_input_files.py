@@ -26,6 +26,7 @@ def all_readers():
     return prepared()
 
 
+@pytest.mark.slow
 def test_damaged_files_are_read_or_refused_by_a_sentence(all_readers, tmp_path):
     with without_network():
         for name, reader in all_readers.items():

@@ -9,6 +9,8 @@ import pytest
 
 from tests.faults.killed_run import POINTS
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -5,12 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.faults import shared_cache
 
 ROOT = Path(__file__).parents[2]
 NUMBER = 2
 
 
+@pytest.mark.slow
 def test_processes_fill_one_cache_at_once(tmp_path):
     folder = tmp_path / "shared"
     folder.mkdir()

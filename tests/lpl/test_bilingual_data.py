@@ -1,10 +1,13 @@
 """English and Finnish, a language pair of the paper, by the names of spaces and dictionary."""
 
 import numpy as np
+import pytest
 
 from common.data.packages import cache_dir
 from lpl import bilingual_data
 from lpl.word_alignment_report import coverage
+
+pytestmark = pytest.mark.network
 
 
 def test_english_and_finnish():

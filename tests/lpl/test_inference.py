@@ -46,6 +46,8 @@ def whole(tmp_path_factory, run):
     return workdir, run(workdir, get_config(), VALUES)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_writes_results_table_and_figures(whole):
     workdir, shown = whole
     rows = json.loads((workdir / "results.json").read_text())
@@ -85,10 +87,13 @@ def test_gains_are_means_of_differences_in_the_same_run():
     assert (row.mean, row.std) == pytest.approx((0.15, 0.0707), abs=1e-4)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_to_the_same_results(whole, tmp_path, run, assert_resumes):
     assert_resumes(lambda: run(tmp_path, get_config(), VALUES), tmp_path, whole[0], 4)
 
 
+@pytest.mark.network
 def test_with_the_validation_split_no_test_pair_is_measured(tmp_path, run):
     wanted = {"split": "validation", "num_pairs": (20, 60), "methods": ("baseline",)}
     run(tmp_path, get_config(), VALUES | wanted)
@@ -104,6 +109,7 @@ def test_the_paper_s_numbers_are_shown_for_snli_alone():
     assert nli_report.published("synthetic NLI", "mse_lpl", 1_000, "accuracy") == {}
 
 
+@pytest.mark.network
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -58,6 +58,7 @@ def test_losses_are_weighted_by_label_and_negative_ones_have_a_floor():
     np.testing.assert_allclose(gradient, [100.0, 1.0, -5.0, 0.0])  # zero at the floor
 
 
+@pytest.mark.slow
 def test_the_objective_is_equation_8(network, data):
     parameters, chosen = jax.tree.map(lambda x: x[1], network[0]), network[1]
     pairs, rows = jax.tree.map(lambda x: x[1], data.pairs), jnp.array([3, 0, 7, 7, 21])

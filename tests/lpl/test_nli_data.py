@@ -22,6 +22,7 @@ def proxy(request):
     return request.param, load(request.param)
 
 
+@pytest.mark.network
 def test_parts_are_balanced_and_share_no_text(proxy):
     name, corpus = proxy
     assert corpus.proxy and load(name).train[:2] == corpus.train[:2]  # the same in every run
@@ -34,6 +35,7 @@ def test_parts_are_balanced_and_share_no_text(proxy):
         seen |= texts
 
 
+@pytest.mark.network
 def test_labels_of_bbc_pairs_follow_from_the_articles():
     articles = bbc.load(cache_dir())
     of_opening = {bbc.first_paragraph(body): row for row, body in enumerate(articles.bodies)}
@@ -44,6 +46,7 @@ def test_labels_of_bbc_pairs_follow_from_the_articles():
         assert label == (0 if first == second else 1 if same_class else 2)
 
 
+@pytest.mark.network
 def test_labels_of_synthetic_pairs_follow_from_the_edits():
     for part in load("synthetic").parts().values():
         for premise, hypothesis, label in zip(*part, strict=True):
@@ -55,6 +58,7 @@ def test_labels_of_synthetic_pairs_follow_from_the_edits():
         assert 0 < np.mean(swapped) < 0.5  # "not" in the hypothesis does not give the label away
 
 
+@pytest.mark.network
 def test_pairs_are_encoded_as_rows_of_unit_vectors(monkeypatch):
     asked = []
 

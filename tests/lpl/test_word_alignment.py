@@ -53,6 +53,7 @@ def whole(values, tmp_path_factory, run):
     return workdir, run(workdir, get_config(), values)
 
 
+@pytest.mark.slow
 def test_a_run_writes_results_table_and_figure(whole):
     workdir, shown = whole
     rows = json.loads((workdir / "results.json").read_text())
@@ -124,6 +125,7 @@ def test_a_run_of_closed_forms_alone_has_a_table_and_no_figure(values, tmp_path,
     assert not list(tmp_path.glob("*.png"))
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes(whole, values, tmp_path, run, assert_resumes):
     assert_resumes(lambda: run(tmp_path, get_config(), values), tmp_path, whole[0], 4)
 

@@ -39,6 +39,7 @@ def by_pot(objects, i, j, distance):
     return (plan * cost).sum(), (plan * cost).sum() + distance.epsilon * entropy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ground, p, weighted",
     [("euclidean", 1.0, False), ("euclidean", 2.0, True), ("manhattan", 1.5, True)],
@@ -61,6 +62,7 @@ def test_all_three_values_equal_those_of_pot(ground, p, weighted):
         np.testing.assert_allclose(found, numbers, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_three_iterations_and_their_gradients_equal_those_of_ott():
     objects = clouds(points=3)
     distance = replace(CONVERGED, iterations=3)
@@ -94,6 +96,7 @@ def test_the_divergence_is_zero_only_between_an_object_and_itself():
     assert (np.asarray(found)[[0, 1, 3]] > 0.01).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "implicit, iterations, value",
     [
@@ -127,6 +130,7 @@ def test_gradients_equal_finite_differences(implicit, iterations, value):
             np.testing.assert_allclose(gradients[which][place], slope, **tolerance)
 
 
+@pytest.mark.slow
 def test_gradients_between_equal_objects_are_finite():
     objects = cloud.Clouds(jnp.zeros((2, 3, 2)))
     rows = jnp.array([0]), jnp.array([1])

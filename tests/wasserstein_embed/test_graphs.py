@@ -57,6 +57,7 @@ def test_shortest_paths_equal_those_of_networkx_and_of_a_small_example():
     np.testing.assert_array_equal(graphs.shortest_paths(square_with_tail)[0], [0, 1, 2, 1, 2])
 
 
+@pytest.mark.slow
 def test_a_run_writes_rows_tables_and_a_figure(whole):
     path, table = whole
     rows = json.loads((path / "results.json").read_text())
@@ -76,6 +77,7 @@ def test_a_run_writes_rows_tables_and_a_figure(whole):
     assert {r["step"] for r in records if r["part"] == "tuned-euclidean-4"} == {1, 2}
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_rows_and_records(whole, tmp_path, assert_resumes):
     # Before the second chunk of the training of vectors, and of clouds.
     assert_resumes(lambda: run(tmp_path), tmp_path, whole[0], 2, 3)

@@ -41,6 +41,8 @@ def whole(tmp_path_factory):
     return workdir, run(workdir)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_writes_rows_table_and_figures(whole):
     workdir, table = whole
     rows = json.loads((workdir / "results.json").read_text())
@@ -67,10 +69,13 @@ def test_a_run_writes_rows_table_and_figures(whole):
     assert not (workdir / "checkpoints/seed0-sinkhorn").exists()
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_killed_in_the_second_training_resumes(whole, tmp_path, assert_resumes):
     assert_resumes(lambda: run(tmp_path), tmp_path, whole[0], 5)
 
 
+@pytest.mark.network
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -84,6 +89,7 @@ def test_mistakes_are_user_errors(change, message, tmp_path):
         run(tmp_path, **change)
 
 
+@pytest.mark.network
 def test_the_default_split_has_4000_and_1000_distinct_images():
     splits = images.read("mnist_5k", "", "", cache_dir())
     assert splits.train.images.shape == (4000, 28, 28, 1)

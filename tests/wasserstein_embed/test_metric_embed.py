@@ -104,6 +104,7 @@ def test_training_embeds_a_path(geometry, shape, bound):
         assert jnp.linalg.norm(state.x, axis=1).max() < 1
 
 
+@pytest.mark.slow
 def test_graphs_trained_together_equal_graphs_trained_alone():
     one = path_graph(4)
     both = Data(

@@ -71,6 +71,7 @@ def test_gradients_at_the_optimum_equal_finite_differences(value):
         np.testing.assert_allclose(gradient[place], difference, atol=3e-3)
 
 
+@pytest.mark.slow
 def test_gradients_at_the_optimum_equal_those_through_converged_iterations():
     points = Clouds(jnp.asarray(clouds(3)))
     found = [
@@ -146,6 +147,7 @@ def image_curve():
         yield metrics["loss"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("curve", [graph_curve, image_curve])
 def test_fifty_steps_of_training_are_those_with_plain_sinkhorn_iterations(curve, monkeypatch):
     found = list(curve())

@@ -72,6 +72,7 @@ def test_the_contrastive_losses_are_squares():
     np.testing.assert_allclose(repel, [0.5625, 0.0])
 
 
+@pytest.mark.slow
 def test_training_separates_words_that_never_share_a_context():
     # Words 0 to 3 always occur together, and so do words 4 to 7.
     rng = np.random.default_rng(0)
@@ -91,6 +92,7 @@ def test_training_separates_words_that_never_share_a_context():
     assert metrics["positive"] < metrics["negative"]
 
 
+@pytest.mark.slow
 def test_a_place_without_a_pair_does_not_count():
     tokens = jnp.asarray([-1, -1, 0, -1, -1, 1, 2, -1, -1], jnp.int32)
     data = word_embed.Data(tokens, jnp.array([0.0, 0.0, 1.0]), jax.random.key(0))
@@ -123,6 +125,7 @@ def test_the_words_at_a_mode_are_the_nearest_words_with_points_there():
     assert sorted(mode["words"] for mode in modes) == [["left"], ["right"]]
 
 
+@pytest.mark.network
 def test_judged_pairs_have_both_words():
     found = words.judged_pairs(["simlex999"], ["old", "new", "smart", "dumb"], cache_dir())
     rows, scores = found["simlex999"]
@@ -131,6 +134,7 @@ def test_judged_pairs_have_both_words():
     assert words.rank_correlations(near_then_far, found, VECTORS) == {"simlex999": pytest.approx(1)}
 
 
+@pytest.mark.network
 def test_held_out_texts_are_not_trained_on():
     options = {"num_texts": 0, "num_words": 10_000, "subsample": 1.0, "window": 2}
     texts = words.read(["rotten_tomatoes"], cache_dir(), **options)
@@ -140,6 +144,8 @@ def test_held_out_texts_are_not_trained_on():
     assert all((tokens[[0, 1]] == -1).any() for tokens in (texts.training, texts.held_out))
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_run_writes_rows_neighbours_and_figures(tmp_path):
     table = run(tmp_path)
     rows = json.loads((tmp_path / "results.json").read_text())
@@ -155,6 +161,7 @@ def test_a_run_writes_rows_neighbours_and_figures(tmp_path):
         assert (tmp_path / f"{name}.png").stat().st_size > 0
 
 
+@pytest.mark.network
 @pytest.mark.parametrize(
     ("change", "message"),
     [

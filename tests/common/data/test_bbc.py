@@ -1,7 +1,10 @@
 import numpy as np
+import pytest
 
 from common.data.packages import cache_dir
 from common.data.sets import bbc
+
+pytestmark = pytest.mark.network
 
 
 def test_articles_are_those_of_the_package():

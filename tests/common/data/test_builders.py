@@ -15,6 +15,8 @@ SETS = {
 }
 
 
+@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize(("builder", "load"), SETS.values(), ids=SETS)
 def test_an_interrupted_build_starts_again(builder, load, packages_only, monkeypatch, capfd):
     generate = builder._generate_examples
@@ -32,6 +34,7 @@ def test_an_interrupted_build_starts_again(builder, load, packages_only, monkeyp
     assert printed.out == "" and "splits" not in printed.err  # TFDS prints nothing
 
 
+@pytest.mark.network
 def test_a_set_may_be_built_by_another_process_in_the_meantime(packages_only, monkeypatch):
     read = images.read_member
 
@@ -65,6 +68,7 @@ def test_all_blocks_of_a_set_are_read_in_order(tmp_path, monkeypatch):
     assert builders.read_table(Table(cache=tmp_path), tmp_path)["text"] == texts
 
 
+@pytest.mark.network
 def test_a_cache_that_cannot_be_written_is_a_user_error(packages_only):
     (packages_only / "tfds").write_text("a file where the folder should be")
     with pytest.raises(UserError, match=f"Cannot build .*glove.*{packages_only}.*ISTHMUS_CACHE"):

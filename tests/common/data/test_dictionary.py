@@ -30,6 +30,7 @@ def test_translations_are_words_with_overlapping_senses():
     ]
 
 
+@pytest.mark.network
 def test_the_wordnet_dictionary():
     pairs = dictionary.load("wordnet", cache_dir())
     assert len(pairs) == len(set(pairs)) == 18_179

@@ -30,6 +30,8 @@ def bare(tmp_path_factory):
     return folder
 
 
+@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_space_is_built_from_a_bare_cache(name, bare):
     count, first, checksum, total = KNOWN[name]
@@ -41,6 +43,7 @@ def test_a_space_is_built_from_a_bare_cache(name, bare):
     assert (np.linalg.norm(vectors, axis=1) > 1).all()
 
 
+@pytest.mark.network
 def test_the_neighbours_of_a_word_are_its_inflections_and_synonyms(bare):
     words, vectors = finnish.load("finnish", bare)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -48,6 +51,7 @@ def test_the_neighbours_of_a_word_are_its_inflections_and_synonyms(bare):
     assert {"koira", "koiran", "koirat", "pentu"} <= {words[row] for row in nearest}
 
 
+@pytest.mark.network
 def test_vectors_agree_with_those_of_spacy():
     reference = np.load(REFERENCE, allow_pickle=False)
     table = finnish.load_table(cache_dir())
@@ -64,6 +68,7 @@ def test_hashes_agree_with_published_values():
     assert finnish.hashes("koira") == [3513432865, 1142742016]
 
 
+@pytest.mark.network
 def test_settings_are_those_of_the_package():
     settings = json.loads(read_member(PACKAGES["finnish"], cache_dir(), f"{finnish.MEMBER}.cfg"))
     assert (settings["minn"], settings["maxn"]) == finnish.LENGTHS
@@ -103,6 +108,7 @@ def test_a_translation_belongs_to_the_most_frequent_english_word():
     assert finnish.one_to_one(pairs, english, ["talo"]) == {"talo": "house"}
 
 
+@pytest.mark.network
 def test_translations_pair_with_english_spaces_by_name():
     names = "word2vec", "finnish_by_english"
     pair = paired_spaces.load(*names, num_words=8_411, cache=cache_dir())  # all words of both

@@ -16,6 +16,7 @@ morally reprehensible person
 """
 
 
+@pytest.mark.network
 def test_the_dictionary():
     pairs = dictionary.load("freedict", cache_dir())
     assert len(pairs) == len(set(pairs)) == 90_538

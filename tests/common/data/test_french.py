@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from common.data.packages import cache_dir
 from common.data.sets import french
@@ -10,6 +11,7 @@ def test_murmur_hash_agrees_with_published_values():
     assert french.murmur64(b"apple") == 8566208034543834098
 
 
+@pytest.mark.network
 def test_french_words_are_in_the_order_of_frequency():
     words, vectors = french.load(cache_dir())
     assert words[:10] == [",", "de", "</s>", ".", "la", "et", "à", "le", "les", "des"]

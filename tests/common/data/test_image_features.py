@@ -95,6 +95,8 @@ def test_unknown_encoders_and_images_of_two_channels_are_user_errors(tmp_path):
         image_features.encode("augnet_resnet50", PICTURES[..., :2], tmp_path)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_two_encoders_of_fashion_mnist_are_paired_by_the_images_names():
     encoders = "efficientnet_lite0", "augnet_resnet50"
     pair = paired_spaces.load(*encoders, num_words=20, cache=cache_dir())
@@ -114,6 +116,7 @@ def test_two_encoders_of_fashion_mnist_are_paired_by_the_images_names():
         assert cosines[same & ~np.eye(20, dtype=bool)].mean() > cosines[~same].mean() + 0.1
 
 
+@pytest.mark.network
 def test_a_whole_space_has_the_test_images_in_their_published_order(monkeypatch):
     monkeypatch.setattr(image_features, "encode", lambda name, pictures, cache: pictures)
     whole = image_features.load("efficientnet_lite2", cache_dir(), max_rows=200_000)

@@ -46,6 +46,7 @@ def tiny(tmp_path_factory):
     return cache
 
 
+@pytest.mark.network
 def test_mnist_5k_is_the_file_of_the_package(packages_only):
     train, test = (images.load("mnist_5k", split, packages_only) for split in ("train", "test"))
     for part in (train, test):
@@ -61,6 +62,8 @@ def test_mnist_5k_is_the_file_of_the_package(packages_only):
     assert len(both) == 5_000  # no test image is a training image
 
 
+@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "checksums"),  # SHA-256 of the pixels of the two slices below, the first digits
     [
@@ -88,6 +91,7 @@ def test_a_damaged_prepared_set_is_a_user_error(tiny, tmp_path, damaged):
         images.load("tiny_pictures", "train", tmp_path)
 
 
+@pytest.mark.network
 def test_splits_may_be_sliced_and_added():
     part = images.load("mnist_5k", "train[:30]+test[:1%]", cache_dir())
     assert len(part.images) == len(part.labels) == 55

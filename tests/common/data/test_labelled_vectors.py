@@ -38,6 +38,8 @@ def load(*names):
     return labelled_vectors.load(*names, **OPTIONS, cache=cache_dir())
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_encoders_by_name_encode_the_same_texts():
     pair = load("minilm", "glove")
     assert pair.source.train.shape == (30, 384) and pair.target.train.shape == (30, 50)
@@ -46,6 +48,8 @@ def test_encoders_by_name_encode_the_same_texts():
     assert pair.classes == [0, 1] and set(pair.source.train_labels) == {0, 1}
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_encoders_by_name_encode_sentences_beside_the_task():
     pair = labelled_vectors.load(
         "glove", "word2vec", **OPTIONS | {"texts": "bbc"}, num_unlabelled=50, cache=cache_dir()
@@ -103,6 +107,7 @@ def test_unequal_numbers_of_anchors_are_a_user_error(tmp_path):
         load(*paths)
 
 
+@pytest.mark.network
 def test_other_files_unknown_names_and_too_many_texts_are_user_errors(tmp_path):
     path = tmp_path / "text.npz"
     path.write_text("no arrays")

@@ -9,6 +9,8 @@ from common.data.sets.word_frequency import is_word
 from common.encoders import minilm
 from common.spaces import paired_spaces
 
+pytestmark = pytest.mark.network
+
 
 def test_words_are_in_the_order_of_wordfreq():
     spaces = [minilm.load(name, cache_dir()) for name in minilm.NAMES]
@@ -39,6 +41,7 @@ def test_sentence_vectors_have_norm_one():
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_space_is_built_from_packages_alone(packages_only):
     built, stored = (minilm.load("minilm_input", cache) for cache in (packages_only, cache_dir()))
     assert built.words == stored.words

@@ -39,6 +39,7 @@ def test_shared_words_are_in_the_order_of_the_source(files):
     np.testing.assert_array_equal(some.ranks, [[0, 2], [2, 5]])
 
 
+@pytest.mark.network
 def test_sentences_have_no_frequency():
     pair = paired_spaces.load(
         "wordllama_sentences", "minilm_sentences", num_words=20, cache=cache_dir()
@@ -53,6 +54,7 @@ def test_words_are_filtered_by_rank_and_length(files):
     np.testing.assert_array_equal(pair.target, target[:1])
 
 
+@pytest.mark.network
 def test_an_array_with_a_word_list_against_a_space_by_name(tmp_path):
     words = ["horse", "nosuchwordatall", "the", "king"]
     np.save(tmp_path / "mine.npy", np.arange(12.0).reshape(4, 3) + 1)

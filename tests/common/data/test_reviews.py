@@ -6,6 +6,7 @@ from common.data.sets import reviews
 from common.errors import UserError
 
 
+@pytest.mark.network
 @pytest.mark.parametrize(("name", "count"), [("imdb", 24_902), ("rotten_tomatoes", 8_530)])
 def test_texts_are_clean_and_distinct_and_classes_balanced(name, count):
     data = reviews.load(name, cache_dir())
@@ -14,6 +15,7 @@ def test_texts_are_clean_and_distinct_and_classes_balanced(name, count):
     assert all(text == text.strip() and "<br" not in text and text for text in data.texts)
 
 
+@pytest.mark.network
 def test_texts_have_their_own_labels():
     imdb, tomatoes = (reviews.load(name, cache_dir()) for name in reviews.SOURCES)
     assert imdb.texts[0].startswith("I rented I AM CURIOUS-YELLOW") and imdb.labels[0] == 0

@@ -45,6 +45,8 @@ def test_lines_are_split_one_by_one(first, second):
     assert both == sentences.split(first) + sentences.split(second)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_the_set_is_built_from_the_packages_alone(packages_only):
     texts, datasets = sentences.load_texts(packages_only)
     assert len(texts) == len({text.casefold() for text in texts}) == sentences.NUM_SENTENCES
@@ -59,6 +61,8 @@ def test_the_set_is_built_from_the_packages_alone(packages_only):
         assert abs((datasets[:10_000] == dataset).mean() - share) < 4 * deviation
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_spaces_are_of_the_same_sentences_and_independent_encoders(monkeypatch):
     monkeypatch.setattr(text_encoders, "SHARD_TEXTS", 64)
     pair = paired_spaces.load(*sentences.SPACES, num_words=90, drop_first=10, cache=cache_dir())

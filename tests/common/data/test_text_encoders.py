@@ -16,6 +16,8 @@ REFERENCE = Path(__file__).parents[2] / "fixtures" / "wordllama_reference.npz"
 SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
 
 
+@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["glove", "word2vec"])
 def test_averages_are_weighted_means_of_words(packages_only, name):
     vocabulary, table = word_vectors.load("word2vec", cache_dir())
@@ -36,6 +38,8 @@ def test_averages_are_weighted_means_of_words(packages_only, name):
     np.testing.assert_array_equal(found[1], found[2])
 
 
+@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["minilm_input", "glove", "word2vec", "wordllama"]
 )  # for minilm see test_bert.py
@@ -51,6 +55,8 @@ def test_averages_are_of_texts_cut_after_max_pieces(packages_only, name):
         assert not np.allclose(first, second, atol=1e-6)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_minilm_input_is_the_weighted_mean_of_its_pieces(packages_only):
     network, tokenizer, *_ = minilm.load_encoder(cache_dir())
     table = np.asarray(network.words.embedding[...])
@@ -63,6 +69,8 @@ def test_minilm_input_is_the_weighted_mean_of_its_pieces(packages_only):
     np.testing.assert_allclose(found, [expected, half * table[sea]], rtol=1e-4, atol=1e-8)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_minilm_is_the_sentence_vector(packages_only):
     texts = ["a bridge", "the land on the other side"]
     expected = bert.encode(minilm.load_encoder(cache_dir()), texts)
@@ -70,6 +78,7 @@ def test_minilm_is_the_sentence_vector(packages_only):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.network
 def test_wordllama_agrees_with_the_stored_reference(packages_only):
     with np.load(REFERENCE) as reference:
         found = text_encoders.encode(

@@ -166,6 +166,7 @@ def test_lines_may_end_with_crlf_and_the_file_may_begin_with_a_byte_order_mark(t
     assert text_files.read(path) == ["land", "\x85 sea"]
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path, folder):
     source, output = tmp_path / "texts.txt", tmp_path / "x.npz"
     source.write_text("land sea")
@@ -177,7 +178,7 @@ def test_the_command_line(tmp_path, folder):
         f"--input={source}",
     ]
     line.append(f"--output={output}")
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{output}: vectors [1, 8]\n"
     encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "tiny")

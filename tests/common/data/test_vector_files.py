@@ -96,6 +96,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("vectors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 @settings(max_examples=30)
 @given(space=spaces(), extra=st.integers(-1, 3))

@@ -13,6 +13,7 @@ KNOWN = {  # number of words, first words, start of the SHA-256 of all words, on
 }
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("language", KNOWN)
 def test_words_are_in_the_order_of_frequency(language):
     count, first, checksum = KNOWN[language]

@@ -25,6 +25,7 @@ def checksum(rows):
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_set_is_built_from_its_package_in_the_order_of_the_file(name, packages_only):
     count, first, score, digest, total = KNOWN[name]
@@ -36,6 +37,7 @@ def test_a_set_is_built_from_its_package_in_the_order_of_the_file(name, packages
     assert all(word == word.strip().lower() != "" for pair in pairs for word in pair)
 
 
+@pytest.mark.network
 def test_analogies_are_built_from_their_package_with_their_categories(packages_only):
     questions, categories = word_similarity.load_analogies(packages_only)
     assert len(questions) == len(categories) == 19_544
@@ -59,6 +61,7 @@ def test_words_are_looked_up_in_a_vocabulary():
 
 # Published for the whole of the Google News vectors: .44 and .69. Ours have 974 and 318 of the
 # pairs; the standard error (1 - r^2) / sqrt(n) of a correlation over that many pairs is .026, .029.
+@pytest.mark.network
 @pytest.mark.parametrize(
     ("name", "published", "coverage"), [("simlex999", 0.44, 0.974), ("wordsim353", 0.69, 0.901)]
 )
@@ -75,6 +78,8 @@ def test_word2vec_correlates_with_human_scores_as_published(name, published, cov
     assert found.score == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.network
+@pytest.mark.slow
 def test_glove_answers_the_analogies_of_families():
     words, vectors = word_vectors.load("glove", cache_dir())
     questions, categories = word_similarity.load_analogies(cache_dir())

@@ -42,6 +42,8 @@ PUBLISHED = {
 }
 
 
+@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_space_is_built_from_its_package_in_its_own_order(name, packages_only):
     count, first, last, word_hash, vector_hash = KNOWN[name]
@@ -56,12 +58,14 @@ def test_a_space_is_built_from_its_package_in_its_own_order(name, packages_only)
     np.testing.assert_array_equal(again.vectors, vectors)
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_rows_are_those_of_the_published_files(name):
     space = word_vectors.load(name, cache_dir())
     np.testing.assert_allclose(space.vectors[:2, :5], PUBLISHED[name], rtol=1e-5)
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("name", word_vectors.DIMENSIONS)
 def test_related_words_are_near(name):
     words, vectors = word_vectors.load(name, cache_dir())
@@ -70,6 +74,7 @@ def test_related_words_are_near(name):
     assert cosine[1] > 0.6 > 0.3 > cosine[2]
 
 
+@pytest.mark.network
 def test_word2vec_has_unit_rows():
     vectors = word_vectors.load("word2vec", cache_dir()).vectors
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
@@ -86,6 +91,7 @@ def test_rows_of_the_json_file_are_found_between_those_of_other_tokens(tmp_path,
     np.testing.assert_array_equal(vectors, [np.arange(-3, 97)] * 2)
 
 
+@pytest.mark.network
 def test_pairs_of_independent_spaces_are_in_the_order_of_their_source():
     shared = {("glove", "word2vec"): 14_689, ("glove100", "word2vec"): 23_330}
     for (first, second), count in shared.items():
@@ -100,6 +106,7 @@ def test_pairs_of_independent_spaces_are_in_the_order_of_their_source():
             paired_spaces.load(first, second, **options | {"num_words": count + 1})
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("name", KNOWN)
 def test_packages_and_spaces_have_the_same_names(name):
     assert name in PACKAGES and name in paired_spaces.SPACES

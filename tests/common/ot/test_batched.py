@@ -14,6 +14,7 @@ from common.errors import UserError
 from common.ot import batched
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_kernel_updates_and_log_domain_updates_are_equal(weighted):
     """One problem of large costs moves the whole batch into the log domain."""

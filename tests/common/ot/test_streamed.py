@@ -134,6 +134,7 @@ def test_match_agrees_with_ott_and_pot_at_convergence():
     assert bool(by_ott.converged)
 
 
+@pytest.mark.slow
 def test_iterations_end_at_the_first_error_within_the_tolerance():
     x, y = clouds(23, 31)
     loose = ot.match(x, y, 0.3, iterations=500, tolerance=0.1)
