@@ -30,6 +30,7 @@ from common.linear import unit
 from lpl import synthetic_nli
 from lpl.nli import EncodedPairs
 
+SPLITS = ("test", "validation")
 SENTENCE_END = re.compile(r"(?<=[a-z0-9)][.!?]) (?=[A-Z])")
 
 
@@ -62,6 +63,17 @@ class Corpus(NamedTuple):
     def parts(self) -> dict[str, SentencePairs]:
         """All parts by name."""
         return {"train": self.train, "validation": self.validation} | self.tests
+
+    def judged(self, split: str) -> dict[str, SentencePairs]:
+        """The parts by which methods are judged: the tests, or the validation part.
+
+        Raises:
+          UserError: `split` is neither 'test' nor 'validation'.
+        """
+        if split not in SPLITS:
+            known = ", ".join(SPLITS)
+            raise UserError(f"There is no split '{split}': choose from {known}.")
+        return self.tests if split == "test" else {"validation": self.validation}
 
 
 def load(name: str, limits: Limits, cache: Path) -> Corpus:

@@ -4,7 +4,7 @@ import numpy as np
 
 from common.data.packages import cache_dir
 from lpl import bilingual_data
-from lpl.word_alignment_report import coverage
+from lpl.reports.word_alignment import coverage
 
 
 def test_english_and_finnish():

@@ -17,6 +17,7 @@ from common.run.results import Row, markdown, pivot, select
 from lpl import loss
 from lpl.nli import LABELS
 from lpl.nli_data import SentencePairs
+from lpl.reports.gains import over
 
 NAMES = {
     "hypothesis_only": "hypothesis only",
@@ -41,10 +42,17 @@ PAPER = {
 }
 
 
-def published(dataset: str, method: str, num_pairs: int, metric: str) -> dict:
-    """The fields of `Row` for the paper's number, if it has one."""
-    value = PAPER.get((dataset, method, num_pairs)) if metric == "accuracy" else None
-    return {"paper_value": value, "paper_dataset": dataset} if value else {}
+def with_published(rows: Iterable[Row]) -> list[Row]:
+    """The rows, with the paper's number where it has one."""
+
+    def paper_value(row: Row) -> float | None:
+        number = PAPER.get((row.dataset, row.method, row.num_pairs))
+        return number if row.metric == "accuracy" else None
+
+    return [
+        dataclasses.replace(row, paper_value=value, paper_dataset=row.dataset) if value else row
+        for row, value in ((row, paper_value(row)) for row in rows)
+    ]
 
 
 def nearest_pairs(
@@ -71,7 +79,8 @@ def table(rows: Sequence[Row], nearest: Mapping[str, Mapping[str, list]]) -> str
     """table.md of a run: results, and data set -> method -> nearest pairs."""
     parts = tables(rows)
     for dataset, methods in nearest.items():
-        parts[f"{dataset}: nearest pairs, as in Table 3"] = _nearest(methods)
+        if methods:
+            parts[f"{dataset}: nearest pairs, as in Table 3"] = _nearest(methods)
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
 
 
@@ -135,22 +144,15 @@ def _parts(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def gains(measured: Sequence[Mapping]) -> list[dict]:
-    """Measurements of the losses, less those of each baseline in the same random run."""
-
-    def run(one):
-        names = "dataset", "num_pairs", "random_seed", "metric"
-        return *(one[name] for name in names), one["labels"]["test"]
-
-    values = {(one["method"], *run(one)): one["value"] for one in measured}
+def gains(rows: Sequence[Row]) -> list[Row]:
+    """What the methods with losses gain over each baseline in the same random run."""
     return [
-        one
-        | {"metric": f"{one['metric']}_gain", "labels": one["labels"] | {"over": baseline}}
-        | {"value": one["value"] - values[baseline, *run(one)]}
-        | {"paper_value": None, "paper_dataset": None}
+        dataclasses.replace(
+            row, metric=f"{row.metric}_gain", labels={**row.labels, "over": baseline}
+        )
         for baseline in BASELINES
-        for one in measured
-        if one["method"] in ("mse", "mse_lpl") and (baseline, *run(one)) in values
+        for row in over(baseline, rows)
+        if row.method in ("mse", "mse_lpl")
     ]
 
 

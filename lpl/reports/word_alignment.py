@@ -4,6 +4,7 @@ Labels of its rows: `retrieval` ('nn', 'csls' or 'inverted_softmax') and `split`
 'validation').
 """
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from common.run.figures import error_bars
 from common.run.results import Row, markdown, pivot, plus_minus, select
 from lpl.bilingual_data import BilingualData
+from lpl.reports.gains import over
 
 # P@1 in percent on the dictionaries of Dinu et al. (2014), by method and retrieval. All methods but
 # the last two were trained on all 5,000 pairs.
@@ -31,40 +33,34 @@ CUTS = {"p_at_1", "p_at_5", "p_at_10"}
 COMPARED = {"mse_sgd": "MSE", "lpa_mse": "MSE + LPL"}
 
 
-def published(method: str, retrieval: str, metric: str, data: BilingualData) -> dict:
-    """The fields of `Row` for the paper's number, if it was measured on this language pair.
+def with_published(rows: Iterable[Row], data: BilingualData) -> list[Row]:
+    """The rows, with the paper's number where it was measured on the same language pair.
 
     The language pair is known from the name of a dictionary of Dinu et al., as in en-it.train.txt
-    or OPUS_en_it_europarl_train_5K.txt.
+    or OPUS_en_it_europarl_train_5K.txt; the paper's numbers are of the most known pairs.
     """
-    name = re.search(r"en[-_](it|de|fi|es)(?![a-z])", Path(data.names[2]).name.lower())
-    if data.proxy or not name or metric != "p_at_1" or (method, retrieval) not in TABLE_1A:
-        return {}
-    language = f"EN-{name[1].upper()}"
-    percent = TABLE_1A[method, retrieval][LANGUAGES.index(language)]
-    return {"paper_value": percent / 100, "paper_dataset": f"Dinu et al. 2014, {language}"}
+    rows, name = list(rows), Path(data.names[2]).name.lower()
+    language = re.search(r"en[-_](it|de|fi|es)(?![a-z])", name)
+    if data.proxy or not language:
+        return rows
+    language = f"EN-{language[1].upper()}"
+    largest = max(row.num_pairs for row in rows)
+    shown = []
+    for row in rows:
+        percents = TABLE_1A.get((row.method, row.get("retrieval")))
+        if percents and (row.metric, row.num_pairs) == ("p_at_1", largest):
+            value = percents[LANGUAGES.index(language)] / 100
+            dataset = f"Dinu et al. 2014, {language}"
+            row = dataclasses.replace(row, paper_value=value, paper_dataset=dataset)
+        shown.append(row)
+    return shown
 
 
-def gains(measured: Sequence[Mapping]) -> list[dict]:
-    """P@1 with LPL minus P@1 without, each of the same random run, number of pairs and retrieval.
-
-    Args:
-      measured: as for `report.summarise`.
-
-    Returns:
-      Values of the metric `gain`, likewise; none if a run lacks one of the two methods.
-    """
-
-    def key(one):
-        return one["dataset"], one["num_pairs"], one["random_seed"], one["labels"]["retrieval"]
-
-    precision = [one for one in measured if one["metric"] == "p_at_1"]
-    without = {key(one): one["value"] for one in precision if one["method"] == "mse_sgd"}
+def gains(rows: Sequence[Row]) -> list[Row]:
+    """P@1 with LPL minus P@1 without, of the same random run, number of pairs and retrieval."""
+    differences = over("mse_sgd", select(rows, metric="p_at_1"))
     return [
-        {name: value for name, value in one.items() if not name.startswith("paper_")}
-        | {"metric": "gain", "value": one["value"] - without[key(one)]}
-        for one in precision
-        if one["method"] == "lpa_mse" and key(one) in without
+        dataclasses.replace(row, metric="gain") for row in select(differences, method="lpa_mse")
     ]
 
 
