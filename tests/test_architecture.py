@@ -134,28 +134,14 @@ def test_public_functions_are_documented_and_their_arrays_have_shapes(module):
             assert not texts & shapeless, f"{node.name} has arrays without shapes"
 
 
-def experiment_modules(name: str) -> set[str]:
-    """experiments.py, runner.py, and the modules of the functions in the table EXPERIMENTS."""
-    experiments = tree(MODULES[f"{name}.experiments"])
-    origin = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(experiments)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    found = {f"{name}.experiments", f"{name}.runner"}
-    for node in experiments.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and "EXPERIMENTS" in ast.unparse(node):
-            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-            for known in {origin[name] for name in names & origin.keys()}:
-                found.add(known if known in MODULES else known.rpartition(".")[0])
-    return found
-
-
 @pytest.mark.parametrize("name", PAPERS)
 def test_configs_are_seen_by_experiments_alone(name):
     """Functions below the experiments take values, which `settings` makes of a config."""
-    below = {module for module in MODULES if package(module) == name} - experiment_modules(name)
+    below = [
+        module
+        for module in MODULES
+        if package(module) == name and not module.startswith(f"{name}.experiments")
+    ]
     functions = {
         (module, node.name): {ast.unparse(a.annotation) if a.annotation else a.arg for a in found}
         for module in below

@@ -71,7 +71,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         static = settings(nli.Settings, config, **functions, **config[task.method])
         num_pairs = task.case.fields["num_pairs"]
         data = nli.restrict(problem.data, method, num_pairs)
-        state = nli.start(jax.tree.map(jnp.copy, problem.parameters), static)  # donated
+        state = nli.init_state(jax.tree.map(jnp.copy, problem.parameters), static)  # donated
         runs = len(values.random_seeds)
         state = training.run(nli.step, state, data, static, work=work, part=task.name, runs=runs)
         rows, nearest = [], []

@@ -86,20 +86,20 @@ def table(rows: Sequence[Row], nearest: Mapping[str, Mapping[str, list]]) -> str
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Title -> table: accuracy (Figures 3 to 5), agreement with neighbours (Table 3), gains."""
-    found = {
+    by_title = {
         "The paper's Figure 3": f"On SNLI with 1,000 training pairs, the accuracy of MSE + LPL is "
         f"{100 * SNLI_GAIN:.1f} points above the baseline ({100 * SNLI_RELATIVE_GAIN:.1f}% "
         f"relative, which gives {PAPER['SNLI', 'baseline', 1_000]:.2f} and "
         f"{PAPER['SNLI', 'mse_lpl', 1_000]:.2f}). The figures print no other number. Proxy data "
         "are other texts, on which accuracies can't be compared with these."
     }
-    for name, mine in _parts(rows).items():
+    for name, of_part in _by_part(rows).items():
         for metric, title in METRICS.items():
             shown = [
                 dataclasses.replace(row, method=NAMES[row.method])
-                for row in select(mine, metric=metric)
+                for row in select(of_part, metric=metric)
             ]
-            found[f"{name}: {title}, by number of training pairs"] = pivot(
+            by_title[f"{name}: {title}, by number of training pairs"] = pivot(
                 shown, lines={"method": "Method"}, columns="num_pairs", paper=True
             )
         gained = [
@@ -109,39 +109,39 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
                 metric=METRICS[row.metric.removesuffix("_gain")].split(",")[0],
                 labels={"over": NAMES[row.get("over")]},
             )
-            for row in mine
+            for row in of_part
             if row.get("over")
         ]
         if gained:
-            found[f"{name}: gain in the same random run, by number of training pairs"] = pivot(
+            by_title[f"{name}: gain in the same random run, by number of training pairs"] = pivot(
                 gained,
                 lines={"metric": "Gain in", "method": "Method", "over": "Over"},
                 columns="num_pairs",
             )
-    return found
+    return by_title
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
     """File name -> accuracy and its standard deviation over training pairs, as in Figure 3."""
-    found = {}
-    for name, mine in _parts(rows).items():
+    by_file = {}
+    for name, of_part in _by_part(rows).items():
         panels = {"accuracy, mean": {}, "accuracy, standard deviation": {}}
-        for row in select(mine, metric="accuracy"):
+        for row in select(of_part, metric="accuracy"):
             for panel, value in zip(panels.values(), (row.mean, row.std), strict=True):
                 panel.setdefault(NAMES[row.method], []).append((row.num_pairs, value, 0.0))
-        file = f"{mine[0].dataset}_{mine[0].get('test')}".lower().replace(" ", "_")
-        title = f"{name}: {mine[0].num_runs} random runs"
-        found[file] = error_bars(panels, "training pairs", title)
-    return found
+        file = f"{of_part[0].dataset}_{of_part[0].get('test')}".lower().replace(" ", "_")
+        title = f"{name}: {of_part[0].num_runs} random runs"
+        by_file[file] = error_bars(panels, "training pairs", title)
+    return by_file
 
 
-def _parts(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def _by_part(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Title -> rows of each part that was measured."""
-    found: dict[str, list[Row]] = {}
+    by_title: dict[str, list[Row]] = {}
     for row in rows:
         proxy = " (proxy data)" if row.proxy else ""
-        found.setdefault(f"{row.dataset}, {row.get('test')}{proxy}", []).append(row)
-    return found
+        by_title.setdefault(f"{row.dataset}, {row.get('test')}{proxy}", []).append(row)
+    return by_title
 
 
 def gains(rows: Sequence[Row]) -> list[Row]:
@@ -158,11 +158,11 @@ def gains(rows: Sequence[Row]) -> list[Row]:
 
 def _nearest(methods: Mapping[str, list]) -> str:
     lines = []
-    for method, (pair, *others) in methods.items():
+    for method, (pair, *nearest) in methods.items():
         if not lines:
             lines.append(["(the pair)", pair["premise"], pair["hypothesis"], pair["label"], ""])
-        for other in others:
-            texts = other["premise"], other["hypothesis"]
-            lines.append([NAMES[method], *texts, other["label"], other["predicted"]])
+        for near in nearest:
+            texts = near["premise"], near["hypothesis"]
+            lines.append([NAMES[method], *texts, near["label"], near["predicted"]])
     cells = [[cell.replace("|", "/") for cell in line] for line in lines]
     return markdown(("Nearest by", "Premise", "Hypothesis", "Label", "Predicted"), cells)

@@ -78,42 +78,42 @@ def table(
 def coverage(data: BilingualData) -> list[list[str]]:
     """Lines of a table: how much of each dictionary is in both vocabularies."""
     lines = []
-    for part, found in (("dictionary", data.dictionary), ("test", data.test)):
-        if found:
-            covered = f"{found.num_covered_words:,} of {found.num_source_words:,}"
-            counts = f"{len(found.pairs):,}", f"{found.num_missing:,}", covered
+    for part, lookup in (("dictionary", data.dictionary), ("test", data.test)):
+        if lookup:
+            covered = f"{lookup.num_covered_words:,} of {lookup.num_source_words:,}"
+            counts = f"{len(lookup.pairs):,}", f"{lookup.num_missing:,}", covered
             lines.append([data.title, part, *counts])
     return lines
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Title -> table: Table 1a of the paper, and two tables for each pair of spaces."""
-    found = {"P@1 in the paper's Table 1a (dictionaries of Dinu et al. 2014)": _table_1a()}
+    by_title = {"P@1 in the paper's Table 1a (dictionaries of Dinu et al. 2014)": _table_1a()}
     for dataset in dict.fromkeys(row.dataset for row in rows):
-        mine = select(rows, dataset=dataset)
-        largest = max(row.num_pairs for row in mine)
-        proxy = " (proxy data)" if mine[0].proxy else ""
-        split, runs = mine[0].get("split"), mine[0].num_runs
-        found[
+        of_dataset = select(rows, dataset=dataset)
+        largest = max(row.num_pairs for row in of_dataset)
+        proxy = " (proxy data)" if of_dataset[0].proxy else ""
+        split, runs = of_dataset[0].get("split"), of_dataset[0].num_runs
+        by_title[
             f"{dataset}{proxy}: precision on the {split} words from {largest:,} known pairs, "
             f"mean ± std of {runs} random runs"
         ] = pivot(
-            [row for row in select(mine, num_pairs=largest) if row.metric in CUTS],
+            [row for row in select(of_dataset, num_pairs=largest) if row.metric in CUTS],
             lines=LINES,
             paper=True,
         )
-        found[f"{dataset}{proxy}: P@1 by number of known pairs"] = pivot(
-            select(mine, metric="p_at_1"), lines=LINES, columns="num_pairs"
+        by_title[f"{dataset}{proxy}: P@1 by number of known pairs"] = pivot(
+            select(of_dataset, metric="p_at_1"), lines=LINES, columns="num_pairs"
         )
     if rows_of_gains := select(rows, metric="gain"):
-        found["Gain in P@1 by LPL over MSE, paired by random run, by number of known pairs"] = (
+        by_title["Gain in P@1 by LPL over MSE, paired by random run, by number of known pairs"] = (
             pivot(
                 rows_of_gains,
                 lines={"dataset": "Data", "retrieval": "Retrieval"},
                 columns="num_pairs",
             )
         )
-    return found
+    return by_title
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
@@ -147,8 +147,8 @@ def _table_1a() -> str:
 
 def _nearest(words: Mapping[str, Mapping]) -> str:
     lines = []
-    for word, found in words.items():
-        lines.append([word, ", ".join(found["source"])])
-        lines.append([found["translation"], ", ".join(found["target"])])
-        lines.append([f"{word}, both", ", ".join(found["both"])])
+    for word, nearest in words.items():
+        lines.append([word, ", ".join(nearest["source"])])
+        lines.append([nearest["translation"], ", ".join(nearest["target"])])
+        lines.append([f"{word}, both", ", ".join(nearest["both"])])
     return markdown(("Word", "Nearest"), lines)
