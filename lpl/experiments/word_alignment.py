@@ -1,14 +1,14 @@
 """Tables 1a and 2: every method on every pair of spaces and number of known pairs."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 from ml_collections import ConfigDict
 
 from common.errors import UserError
@@ -89,7 +89,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
             rows += [task.row(*score, labels={"retrieval": retrieval}) for score in scores.items()]
         words = problem.shown_words if task.method == NEAREST_WORDS_OF else ()
         count = values.num_neighbours
-        return rows, {"nearest": nearest_words(problem.data, source, target, words, count)}
+        return rows, {"nearest": report.nearest_words(problem.data, source, target, words, count)}
 
     rows, coverage, nearest = [], [], {}
     for number, files in enumerate(_files(values), 1):
@@ -159,31 +159,3 @@ def _cases(
         Case(f"{prefix}-{n}", fields | {"num_pairs": n}, partial(problem, num_pairs=n))
         for n in counts
     ]
-
-
-def nearest_words(
-    data: BilingualData,
-    source: Float[Array, "n r"],
-    target: Float[Array, "m r"],
-    words: Sequence[str],
-    count: int,
-) -> dict[str, dict[str, Any]]:
-    """Word -> its translation and its `translation.nearest_words`, for words in the dictionary.
-
-    Args:
-      data: words of both spaces and the dictionary.
-      source: the source space in common coordinates.
-      target: the target space in common coordinates.
-      words: source words.
-      count: number of nearest words.
-    """
-    row_of = {word: row for row, word in enumerate(data.source.words)}
-    # The first translation of a word is its best one: in reverse order, it is set last.
-    translations = dict(reversed(data.dictionary.pairs.tolist()))
-    vocabularies, nearest = (data.source.words, data.target.words), {}
-    for word in words:
-        if (row := row_of.get(word)) in translations:
-            pair = row, translations[row]
-            near = translation.nearest_words(source, target, pair, vocabularies, count)
-            nearest[word] = near | {"translation": data.target.words[pair[1]]}
-    return nearest

@@ -8,11 +8,14 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from common.run.figures import error_bars
 from common.run.results import Row, markdown, pivot, plus_minus, select
+from lpl import translation
 from lpl.bilingual_data import BilingualData
 from lpl.reports.gains import over
 
@@ -62,6 +65,34 @@ def gains(rows: Sequence[Row]) -> list[Row]:
     return [
         dataclasses.replace(row, metric="gain") for row in select(differences, method="lpa_mse")
     ]
+
+
+def nearest_words(
+    data: BilingualData,
+    source: Float[Array, "n r"],
+    target: Float[Array, "m r"],
+    words: Sequence[str],
+    count: int,
+) -> dict[str, dict[str, Any]]:
+    """Word -> its translation and its `translation.nearest_words`, for words in the dictionary.
+
+    Args:
+      data: words of both spaces and the dictionary.
+      source: the source space in common coordinates.
+      target: the target space in common coordinates.
+      words: source words.
+      count: number of nearest words.
+    """
+    row_of = {word: row for row, word in enumerate(data.source.words)}
+    # The first translation of a word is its best one: in reverse order, it is set last.
+    translations = dict(reversed(data.dictionary.pairs.tolist()))
+    vocabularies, nearest = (data.source.words, data.target.words), {}
+    for word in words:
+        if (row := row_of.get(word)) in translations:
+            pair = row, translations[row]
+            near = translation.nearest_words(source, target, pair, vocabularies, count)
+            nearest[word] = near | {"translation": data.target.words[pair[1]]}
+    return nearest
 
 
 def table(
