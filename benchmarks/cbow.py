@@ -20,9 +20,10 @@ from common.data.packages import cache_dir
 from common.data.sets import corpus
 from common.linear import unit
 from common.retrieval import top_k
+from common.run.settings import settings
 from common.spaces import paired_spaces
 from configs.embed_match.match import get_config
-from embed_match import embeddings, experiments
+from embed_match import embeddings
 
 RANDOM_SEED = 1
 NUM_PAIRS = 200_000
@@ -39,7 +40,7 @@ class Task(NamedTuple):
 def load(num_texts: int, epochs: int) -> Task:
     """The first reviews of IMDB."""
     config = get_config()
-    models = experiments.models(config)
+    models = embeddings.models(settings(embeddings.Values, config))
     text = embeddings.read(config.dataset, num_texts, config.num_words, models, cache_dir())
     return Task(text, dataclasses.replace(models["C1"].settings, epochs=epochs))
 

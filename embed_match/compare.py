@@ -1,8 +1,10 @@
 """Comparison of two embeddings of the same words: rotation, distances, neighbours, transport."""
 
+import dataclasses
 import itertools
 import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,55 @@ from scipy.stats import spearmanr
 from common import alignment, metrics, ot
 from common.alignment import Aligner
 from common.retrieval import top_k
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Transport:
+    """Settings of entropic transport.
+
+    Attributes:
+      epsilon: regularisation, in units of the cost.
+      max_iterations: of Sinkhorn.
+      tolerance: L1 error of the marginals at which the iterations stop.
+    """
+
+    epsilon: float
+    max_iterations: int
+    tolerance: float
+
+
+class Distances(NamedTuple):
+    """Mean Euclidean distance and mean cosine of corresponding rows."""
+
+    l2: float
+    cosine: float
+
+
+class Neighbours(NamedTuple):
+    """How often row i of y is among the one or five nearest neighbours of row i of x."""
+
+    p_at_1: float
+    p_at_5: float
+
+
+class Matching(NamedTuple):
+    """How well rows are matched by optimal transport with the cost 1 - cos.
+
+    Attributes:
+      ot: fraction of rows that the optimal permutation matches with their own index.
+      ot_cost: mean cost of the permutation.
+      ot_seconds: duration of exact transport.
+      ot_entropic: fraction of rows whose own index is the argmax of their row of the entropic plan.
+      ot_entropic_error: L1 error of the plan's marginals.
+      ot_entropic_seconds: duration of entropic transport.
+    """
+
+    ot: float
+    ot_cost: float
+    ot_seconds: float
+    ot_entropic: float
+    ot_entropic_error: float
+    ot_entropic_seconds: float
 
 
 def rotation(source: Float[np.ndarray, "n d_s"], target: Float[np.ndarray, "n d_t"]) -> Aligner:
@@ -31,7 +82,7 @@ def aligned(
     y: Float[np.ndarray, "n d_y"],
     fit: Int[np.ndarray, " m"] | slice = slice(None),
 ) -> tuple[Float[Array, "n d"], Float[Array, "n d"]]:
-    """Both embeddings with unit rows in the space of the one with more dimensions.
+    """The embeddings with unit rows in the space of the one with more dimensions.
 
     With equal dimensions y is mapped onto x; distances are the same either way, as the map is
     orthogonal. It is fitted on the rows `fit`.
@@ -42,60 +93,47 @@ def aligned(
     return aligner.normalise_target(x), aligner.apply(y)
 
 
-def distances(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> dict[str, float]:
-    """Mean Euclidean distance and mean cosine of corresponding rows."""
-    l2 = jnp.linalg.norm(x - y, axis=1)
-    return {"l2": float(l2.mean()), "cosine": float(jnp.sum(x * y, axis=1).mean())}
-
-
-def neighbours(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> dict[str, float]:
-    """P@1 and P@5: how often row i of y is among the nearest neighbours of row i of x."""
-    found = top_k(x, y, min(5, len(y)))[1]
-    truth = jnp.arange(len(x))
-    return {f"p_at_{k}": float(metrics.precision_at_k(found, truth, k)) for k in (1, 5)}
-
-
-def matching(
-    x: Float[Array, "n d"],
-    y: Float[Array, "n d"],
-    *,
-    epsilon: float,
-    max_iterations: int,
-    tolerance: float,
+def scores(
+    x: Float[Array, "n d"], y: Float[Array, "n d"], transport: Transport
 ) -> dict[str, float]:
-    """Matches the rows of x and y by optimal transport with the cost 1 - cos.
+    """Metric -> value: the fields of `Distances`, `Neighbours` and `Matching`."""
+    parts = distances(x, y), neighbours(x, y), matching(x, y, transport)
+    return {metric: value for part in parts for metric, value in part._asdict().items()}
 
-    Args:
-      x: unit rows.
-      y: unit rows, as many.
-      epsilon: regularisation of entropic transport, in units of the cost.
-      max_iterations: of Sinkhorn.
-      tolerance: L1 error of the marginals at which the iterations stop.
 
-    Returns:
-      `ot` and `ot_entropic`, the fraction of rows that are matched with their own index by the
-      optimal permutation and by the argmax of each row of the entropic plan; `ot_cost`, the mean
-      cost of the permutation; `ot_entropic_error`, the L1 error of the marginals; `ot_seconds` and
-      `ot_entropic_seconds`, the duration of each.
-    """
+def distances(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> Distances:
+    """Distance and cosine of corresponding rows."""
+    l2 = jnp.linalg.norm(x - y, axis=1)
+    return Distances(l2=float(l2.mean()), cosine=float(jnp.sum(x * y, axis=1).mean()))
+
+
+def neighbours(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> Neighbours:
+    """P@1 and P@5 of the rows of x among those of y."""
+    nearest = top_k(x, y, min(5, len(y)))[1]
+    truth = jnp.arange(len(x))
+    return Neighbours(*(float(metrics.precision_at_k(nearest, truth, k)) for k in (1, 5)))
+
+
+def matching(x: Float[Array, "n d"], y: Float[Array, "n d"], transport: Transport) -> Matching:
+    """Matches as many unit rows of x and y by exact and by entropic transport."""
     start = time.perf_counter()
     exact = ot.assign(x, y)
     middle = time.perf_counter()
-    options = {"iterations": max_iterations, "tolerance": tolerance, "cost": "sqeuclidean"}
+    options = {"iterations": transport.max_iterations, "tolerance": transport.tolerance}
     # The squared distance of unit rows is 2 (1 - cos).
-    plan = ot.match(x, y, 2 * epsilon, **options, rows=True)
+    plan = ot.match(x, y, 2 * transport.epsilon, **options, cost="sqeuclidean", rows=True)
     entropic = np.asarray(plan.to_y)
     end = time.perf_counter()
     truth = np.arange(len(x))
     cosines = np.sum(np.asarray(x, np.float64) * np.asarray(y)[exact], axis=1)
-    return {
-        "ot": float(np.mean(exact == truth)),
-        "ot_cost": 1 - float(np.mean(cosines)),
-        "ot_seconds": middle - start,
-        "ot_entropic": float(np.mean(entropic == truth)),
-        "ot_entropic_error": float(plan.error),
-        "ot_entropic_seconds": end - middle,
-    }
+    return Matching(
+        ot=float(np.mean(exact == truth)),
+        ot_cost=1 - float(np.mean(cosines)),
+        ot_seconds=middle - start,
+        ot_entropic=float(np.mean(entropic == truth)),
+        ot_entropic_error=float(plan.error),
+        ot_entropic_seconds=end - middle,
+    )
 
 
 def correlation(accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], float]) -> float:
@@ -111,20 +149,21 @@ def correlation(accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], floa
 def interval(
     accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], float], resamples: int
 ) -> tuple[float, float]:
-    """Both ends of the 95% bootstrap interval of `correlation`.
+    """The ends of the 95% bootstrap interval of `correlation`.
 
     Pairs are not independent, since they share embeddings. Therefore embeddings are resampled, not
-    pairs; two draws of the same embedding do not form a pair.
+    pairs; an embedding does not form a pair with itself.
 
     Args:
       accuracy: of each embedding.
       l2: distance of each pair of embeddings.
       resamples: number of bootstrap samples.
     """
-    both, n = _distances_and_differences(accuracy, l2), len(accuracy)
-    rng = np.random.default_rng(0)
-    drawn = np.array([_spearman(*both, rng.integers(n, size=n)) for _ in range(resamples)])
-    low, high = np.quantile(drawn[np.isfinite(drawn)], [0.025, 0.975])
+    distance, difference = _distances_and_differences(accuracy, l2)
+    rng, n = np.random.default_rng(0), len(accuracy)
+    samples = (rng.integers(n, size=n) for _ in range(resamples))
+    values = np.array([_spearman(distance, difference, sample) for sample in samples])
+    low, high = np.quantile(values[np.isfinite(values)], [0.025, 0.975])
     return float(low), float(high)
 
 

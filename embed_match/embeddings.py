@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,34 @@ from common.run.workdir import Workdir
 from common.spaces import paired_spaces
 from embed_match import glove, lstm
 
+SEED_STEP = 10  # between the random seeds of a model in two random runs
 VERSION = 2  # of the trained embeddings: increase it when a change of the code changes them
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Values:
+    """Values of configs/embed_match/trained.py.
+
+    Attributes:
+      dataset: name of the reviews that embeddings are trained on.
+      num_texts: number of texts.
+      num_words: size of the vocabulary.
+      models: name -> `kind`, `random_seed`, `init_from` of fine-tuned ones, and values that differ
+        from those of the kind.
+      random_seeds: of the random runs, in each of which every model is trained anew.
+      cbow: settings of the kind `cbow`.
+      glove: settings of the kind `glove`.
+      lstm: settings of the kind `lstm`.
+    """
+
+    dataset: str
+    num_texts: int
+    num_words: int
+    models: Mapping[str, Mapping[str, Any]]
+    random_seeds: tuple[int, ...]
+    cbow: cbow.Settings
+    glove: glove.Settings
+    lstm: lstm.Settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +58,7 @@ class Model:
 
     kind: str  # a key of `KINDS`
     settings: cbow.Settings | glove.Settings | lstm.Settings
-    random_seed: int  # of the initialisation and of all random draws
+    random_seed: int  # of the initialisation and of all random samples
     init_from: str | None = None  # name of the model that the kind `lstm` fine-tunes
 
 
@@ -50,6 +77,82 @@ class Embedding(NamedTuple):
     vectors: Float[np.ndarray, "V d"]  # zero rows for words that the embedding lacks
     known: Bool[np.ndarray, " V"]  # whether the embedding has the word
     words_per_second: float  # in training, compilation included; NaN if not measured
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomRuns:
+    """The embeddings of all random runs.
+
+    Attributes:
+      models: those that are trained, as in the first of all random runs.
+      text: that they are trained on, whose vocabulary is embedded.
+      spaces: random seed -> embeddings by name.
+    """
+
+    models: dict[str, Model]
+    text: Text
+    spaces: dict[int, dict[str, Embedding]]
+
+    def in_common(
+        self, random_seed: int, source: str, target: str, ranks: str = ""
+    ) -> tuple[Float[np.ndarray, "n d_s"], Float[np.ndarray, "n d_t"]]:
+        """Vectors of the words that two embeddings share in a random run.
+
+        Args:
+          random_seed: of the random run.
+          source: name of an embedding.
+          target: name of another one.
+          ranks: which words in the order of frequency, such as 1-5000; all if empty.
+        """
+        x, y = self.spaces[random_seed][source], self.spaces[random_seed][target]
+        first, last = map(int, ranks.split("-")) if ranks else (1, len(x.known))
+        position = np.arange(1, len(x.known) + 1)
+        rows = x.known & y.known & (first <= position) & (position <= last)
+        return x.vectors[rows], y.vectors[rows]
+
+
+def models(values: Values, random_seed: int = 0) -> dict[str, Model]:
+    """The models that are trained, with their settings in a random run.
+
+    Raises:
+      UserError: an unknown kind.
+    """
+    by_name = {}
+    for name, own in values.models.items():
+        own = dict(own)
+        kind, init_from = own.pop("kind"), own.pop("init_from", None)
+        if kind not in TRAININGS:
+            choices = ", ".join(TRAININGS)
+            raise UserError(f"{name} has the unknown kind '{kind}': choose from {choices}.")
+        seed = own.pop("random_seed") + SEED_STEP * random_seed
+        own_settings = dataclasses.replace(getattr(values, kind), **own)
+        by_name[name] = Model(
+            kind=kind, settings=own_settings, random_seed=seed, init_from=init_from
+        )
+    return by_name
+
+
+def random_runs(values: Values, names: Iterable[str], work: Workdir, cache: Path) -> RandomRuns:
+    """Embeddings by name in each random run; pretrained ones are the same in all.
+
+    Args:
+      values: the text and the models.
+      names: models, or pretrained spaces; see `load`.
+      work: the run's folder, for the checkpoints of trainings.
+      cache: the cache directory.
+
+    Raises:
+      UserError: see `models`, `read` and `load`.
+    """
+    names, known = list(dict.fromkeys(names)), models(values)
+    text = read(values.dataset, values.num_texts, values.num_words, known, cache)
+    trained = [name for name in names if name in known]
+    pretrained = load([name for name in names if name not in known], known, text, work, cache)
+    spaces = {}
+    for random_seed in values.random_seeds:
+        of_run = pretrained | load(trained, models(values, random_seed), text, work, cache)
+        spaces[random_seed] = {name: of_run[name] for name in names}
+    return RandomRuns(known, text, spaces)
 
 
 def read(
@@ -75,10 +178,10 @@ def read(
         return built._asdict() | {"labels": labels[:num_texts]}
 
     recipe = [VERSION, Corpus._fields, dataset, num_texts, num_words, gap]
-    found = array_cache.load_or_compute(cache / "corpora", dataset, recipe, compute)
-    labels = found.pop("labels")
-    text = Corpus(**(found | {"words": found["words"].tolist()}))
-    return Text(text, gap, labels, np.arange(len(labels)) < len(labels) // 2)
+    stored = array_cache.load_or_compute(cache / "corpora", dataset, recipe, compute)
+    labels = stored.pop("labels")
+    built = Corpus(**(stored | {"words": stored["words"].tolist()}))
+    return Text(built, gap, labels, np.arange(len(labels)) < len(labels) // 2)
 
 
 def load(
@@ -96,16 +199,16 @@ def load(
     Raises:
       UserError: an unknown name.
     """
-    found = {}
+    spaces = {}
     for name in dict.fromkeys(names):
         if name in models:
-            found[name] = _trained(name, models, text, work, cache)
+            spaces[name] = _trained(name, models, text, work, cache)
         elif name in paired_spaces.SPACES:
-            found[name] = _pretrained(name, text, cache)
+            spaces[name] = _pretrained(name, text, cache)
         else:
             choices = ", ".join([*models, *paired_spaces.SPACES])
             raise UserError(f"There is no embedding '{name}': choose from {choices}.")
-    return found
+    return spaces
 
 
 def _pretrained(name: str, text: Text, cache: Path) -> Embedding:
@@ -139,8 +242,8 @@ def _trained(
     def compute():
         resumed = (work.path / "checkpoints" / part).exists()
         start = time.perf_counter()
-        keys = jax.random.split(jax.random.key(model.random_seed))  # of the data, of the start
-        run = KINDS[model.kind][1]
+        keys = jax.random.split(jax.random.key(model.random_seed))  # of data, of initialization
+        run = TRAININGS[model.kind]
         vectors, num_words = run(model.settings, keys, text, work, part, initial)
         speed = np.nan
         if not resumed:
@@ -148,10 +251,10 @@ def _trained(
             work.log(f"{part}-speed", {0: {"words_per_second": speed}})
         return {"vectors": vectors, "words_per_second": np.array(speed)}
 
-    found = array_cache.load_or_compute(cache / "embeddings", name, recipe, compute)
+    stored = array_cache.load_or_compute(cache / "embeddings", name, recipe, compute)
     train.forget_checkpoints(work, part)
     known = np.ones(len(text.corpus.words), bool)
-    return Embedding(found["vectors"], known, float(found["words_per_second"]))
+    return Embedding(stored["vectors"], known, float(stored["words_per_second"]))
 
 
 def _cbow(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
@@ -163,11 +266,11 @@ def _cbow(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.n
 def _glove(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
     """Trains GloVe, likewise."""
     num_words = len(text.corpus.words)
-    start = glove.init(settings, num_words, keys[1])
+    state = glove.init(settings, num_words, keys[1])
     counts = glove.cooccurrence(text.corpus.tokens, num_words, settings.window)
     data = glove.data(counts, settings, keys[0])
-    loop = {"num_steps": settings.steps, "chunk": 1}
-    state = train.run(glove.step, start, data, settings, **loop, work=work, part=part)
+    steps = {"num_steps": settings.steps, "chunk": 1}
+    state = train.run(glove.step, state, data, settings, **steps, work=work, part=part)
     epochs = settings.steps * settings.epochs_per_step
     return np.asarray(glove.vectors(state)), epochs * np.sum(text.corpus.tokens >= 0)
 
@@ -180,18 +283,13 @@ def _lstm(settings, keys, text: Text, work: Workdir, part: str, initial) -> tupl
         lstm.Data(jnp.asarray(last[rows]), jnp.asarray(text.labels[rows]), keys[0])
         for rows in (text.training, ~text.training)
     )
-    start = lstm.init(settings, unit(initial) if settings.unit_norm else initial, keys[1])
-    loop = {"num_steps": settings.steps, "chunk": settings.steps // 5 or 1}
-    state = train.run(lstm.step, start, training, settings, **loop, work=work, part=part)
+    state = lstm.init(settings, unit(initial) if settings.unit_norm else initial, keys[1])
+    steps = {"num_steps": settings.steps, "chunk": settings.steps // 5 or 1}
+    state = train.run(lstm.step, state, training, settings, **steps, work=work, part=part)
     accuracy = float(lstm.accuracy(state.parameters, test, settings))
     work.log(f"{part}-test", {0: {"accuracy": accuracy}})
     num_texts = settings.steps * settings.updates_per_step * settings.batch_size
     return np.asarray(state.parameters.table[...]), num_texts * settings.max_length
 
 
-# The class of the settings of each kind of model, and its training.
-KINDS = {
-    "cbow": (cbow.Settings, _cbow),
-    "glove": (glove.Settings, _glove),
-    "lstm": (lstm.Settings, _lstm),
-}
+TRAININGS = {"cbow": _cbow, "glove": _glove, "lstm": _lstm}  # by the kind of a model

@@ -80,9 +80,9 @@ def cooccurrence(
         for distance in range(1, window + 1):
             first, second = part[: min(BLOCK_TOKENS, len(part) - distance)], part[distance:]
             second = second[: len(first)]
-            both = (first >= 0) & (second >= 0)
-            values = np.full(np.sum(both), 1 / distance)
-            pairs = values, (first[both], second[both])
+            words = (first >= 0) & (second >= 0)
+            values = np.full(np.sum(words), 1 / distance)
+            pairs = values, (first[words], second[words])
             total += scipy.sparse.coo_array(pairs, shape=total.shape).tocsr()
     return total + total.T
 
@@ -92,11 +92,11 @@ def data(counts: scipy.sparse.csr_array, settings: Settings, key: Array) -> Data
 
     Each device takes the counts of one part of the contexts.
     """
-    found = counts.tocoo()
+    sparse = counts.tocoo()
     parts = num_parts(counts.shape[1])
-    group = found.col % parts * settings.blocks + found.row % settings.blocks
+    group = sparse.col % parts * settings.blocks + sparse.row % settings.blocks
     order = np.argsort(group, kind="stable")
-    row, context, count = found.row[order], found.col[order], found.data[order]
+    row, context, count = sparse.row[order], sparse.col[order], sparse.data[order]
     ends = np.cumsum(np.bincount(group, minlength=parts * settings.blocks))[:-1]
 
     def padded(values, dtype):
@@ -143,7 +143,7 @@ def loss(words: Table, contexts: Table, counts: Data) -> Float[Array, ""]:
     Args:
       words: of the block, [v].
       contexts: of the part.
-      counts: of both, without the axes `parts` and `blocks`.
+      counts: of the block and the part, without the axes `parts` and `blocks`.
     """
     products = (words.vectors @ contexts.vectors.T)[counts.word, counts.context]
     predicted = products + words.bias[counts.word] + contexts.bias[counts.context]
@@ -166,8 +166,9 @@ def step(
         def update(state, b):
             block = jax.tree.map(lambda x: x[b], state.words)
             tables = block.parameters, state.contexts.parameters
-            found = jax.value_and_grad(loss, (0, 1))(*tables, jax.tree.map(lambda x: x[b], counts))
-            value, (gradient, context_gradient) = found
+            of_block = jax.tree.map(lambda x: x[b], counts)
+            value, gradients = jax.value_and_grad(loss, (0, 1))(*tables, of_block)
+            gradient, context_gradient = gradients
             value, gradient = sum_of_parts((value, gradient))
             block = block.update(gradient, adagrad(settings))
             words = jax.tree.map(lambda old, new: old.at[b].set(new), state.words, block)

@@ -92,17 +92,17 @@ def step(
 def _loss(parameters, batch):
     """Cross-entropy and accuracy of texts and labels."""
     words, labels = batch
-    found = logits(parameters, words)
-    value = optax.sigmoid_binary_cross_entropy(found, labels).mean()
-    return value, ((found > 0) == (labels > 0)).mean()
+    scores = logits(parameters, words)
+    value = optax.sigmoid_binary_cross_entropy(scores, labels).mean()
+    return value, ((scores > 0) == (labels > 0)).mean()
 
 
 @partial(jax.jit, static_argnames="settings")
 def accuracy(parameters: nnx.State, data: Data, settings: Settings) -> Float[Array, ""]:
     """Fraction of texts that are classified correctly, computed in batches."""
     size = settings.batch_size
-    found = lax.map(lambda row: logits(parameters, row[None])[0], data.words, batch_size=size)
-    return jnp.mean((found > 0) == (data.labels > 0))
+    scores = lax.map(lambda row: logits(parameters, row[None])[0], data.words, batch_size=size)
+    return jnp.mean((scores > 0) == (data.labels > 0))
 
 
 def last_words(
@@ -119,6 +119,6 @@ def last_words(
     ends = np.cumsum(np.bincount(text, minlength=num_texts))
     from_end = ends[text] - np.arange(len(text))  # 1 for the last word of a text
     kept = from_end <= max_length
-    found = np.full((num_texts, max_length), -1, np.int32)
-    found[text[kept], max_length - from_end[kept]] = word[kept]
-    return found
+    last = np.full((num_texts, max_length), -1, np.int32)
+    last[text[kept], max_length - from_end[kept]] = word[kept]
+    return last

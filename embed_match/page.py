@@ -1,9 +1,8 @@
 """What the documentation shows of this paper's kept runs (`python -m docs.render`)."""
 
-from ml_collections import ConfigDict
-
 from common.run.records import Headline, Record
-from embed_match import experiments
+from embed_match.compare import Transport
+from embed_match.reports import correlate, ensemble, match, sentences, texts
 
 MATCH = "embed_match/match"
 CBOW = {"source": "C1", "target": "C2", "metric": "l2"}
@@ -22,4 +21,12 @@ HEADLINES = (
 
 def tables(record: Record) -> dict[str, str]:
     """The tables of a kept run by title."""
-    return experiments.tables(ConfigDict(record.config), record.rows)
+    config, rows = record.config, record.rows
+    if config["experiment"] == "sentences":
+        return sentences.tables(rows)
+    text = texts.trained_on(*(config[name] for name in ("dataset", "num_texts", "num_words")))
+    if config["experiment"] == "match":
+        values = {field: config[field] for field in ("epsilon", "max_iterations", "tolerance")}
+        return match.tables(rows, text, Transport(**values))
+    report = {"correlate": correlate, "ensemble": ensemble}[config["experiment"]]
+    return report.tables(rows, text)

@@ -10,7 +10,10 @@ from jaxtyping import Int
 from common.data.readers.vector_files import Space
 from common.data.sets import dictionary
 from common.data.sets.dictionary import Lookup
+from common.errors import UserError
 from common.spaces import paired_spaces
+
+SPLITS = ("test", "validation")
 
 
 class BilingualData(NamedTuple):
@@ -104,8 +107,10 @@ def split(data: BilingualData, num_pairs: int, random_seed: int, sizes: Sizes) -
     measured on the same words.
 
     Raises:
-      UserError: the dictionary is too small.
+      UserError: the dictionary is too small, or `sizes.split` is neither 'test' nor 'validation'.
     """
+    if sizes.split not in SPLITS:
+        raise UserError(f"There is no split '{sizes.split}': choose from {', '.join(SPLITS)}.")
     rng = np.random.default_rng(random_seed)
     known = data.dictionary.pairs
     if sizes.best_translation:

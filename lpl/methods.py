@@ -189,7 +189,7 @@ class GradientDescent(training.Training):
         targets = z[problem.pairs[:, 1]]
         data = Data(source=x[rows], targets=targets, num_pairs=num_pairs, key=second, **near)
         settings = dataclasses.replace(self, apply=apply)
-        state = training.start(parameters, settings)
+        state = training.init_state(parameters, settings)
         state = training.run(training.step, state, data, settings, work=work, part=part)
         return apply(state.parameters, x), z
 

@@ -164,9 +164,9 @@ def init(
     return parameters, apply, training.ApplyModule(graph)
 
 
-def start(parameters: dict[str, training.Parameters], settings: Settings) -> State:
+def init_state(parameters: dict[str, training.Parameters], settings: Settings) -> State:
     """The state of all runs before the first update."""
-    return jax.vmap(partial(training.start, settings=settings))(parameters)
+    return jax.vmap(partial(training.init_state, settings=settings))(parameters)
 
 
 def step(
@@ -196,7 +196,7 @@ def predict(
     parameters: dict, data: Data, pairs: EncodedPairs, settings: Settings
 ) -> tuple[Int[Array, "r t"], Float[Array, "r t hidden"]]:
     """The labels that each run predicts for t pairs, and their representations."""
-    _, logits, hidden = jax.vmap(lambda one: settings.forward(one, data, pairs))(parameters)
+    _, logits, hidden = jax.vmap(lambda run: settings.forward(run, data, pairs))(parameters)
     return logits.argmax(axis=2), hidden
 
 

@@ -30,6 +30,7 @@ from common.linear import unit
 from lpl import synthetic_nli
 from lpl.nli import EncodedPairs
 
+SPLITS = ("test", "validation")
 SENTENCE_END = re.compile(r"(?<=[a-z0-9)][.!?]) (?=[A-Z])")
 
 
@@ -43,7 +44,7 @@ class Limits:
 
 
 class SentencePairs(NamedTuple):
-    """Sentence pairs, and the index of each one's label in `nli.LABELS`."""
+    """Sentence pairs, and the index of each pair's label in `nli.LABELS`."""
 
     premises: list[str]
     hypotheses: list[str]
@@ -62,6 +63,17 @@ class Corpus(NamedTuple):
     def parts(self) -> dict[str, SentencePairs]:
         """All parts by name."""
         return {"train": self.train, "validation": self.validation} | self.tests
+
+    def judged(self, split: str) -> dict[str, SentencePairs]:
+        """The parts by which methods are judged: the tests, or the validation part.
+
+        Raises:
+          UserError: `split` is neither 'test' nor 'validation'.
+        """
+        if split not in SPLITS:
+            known = ", ".join(SPLITS)
+            raise UserError(f"There is no split '{split}': choose from {known}.")
+        return self.tests if split == "test" else {"validation": self.validation}
 
 
 def load(name: str, limits: Limits, cache: Path) -> Corpus:
@@ -101,7 +113,7 @@ def _bbc_pairs(limits: Limits, cache: Path) -> Corpus:
     articles = bbc.load(cache)
     rng = np.random.default_rng(0)
     order = rng.permutation(len(articles.labels))
-    counts = [most // 3 for most in (limits.max_validation, limits.max_test, limits.max_train)]
+    counts = [limit // 3 for limit in (limits.max_validation, limits.max_test, limits.max_train)]
     validation, test, train = np.split(order, np.cumsum(counts))[:3]
     parts = [_article_pairs(articles, rows, rng) for rows in (train, validation, test)]
     return Corpus("BBC pairs", *parts[:2], {"test": parts[2]}, proxy=True)
@@ -110,15 +122,15 @@ def _bbc_pairs(limits: Limits, cache: Path) -> Corpus:
 def _article_pairs(articles: bbc.Articles, rows: Int[np.ndarray, " n"], rng) -> SentencePairs:
     """Three pairs for each article, with texts of the articles `rows` alone."""
     classes = articles.labels[rows]
-    found = []
+    pairs = []
     for row, label in zip(rows, classes, strict=True):
         others = rows[(classes == label) & (rows != row)], rows[classes != label]
         if not all(map(len, others)):
             continue
         headlines = row, *(rng.choice(group) for group in others)
         opening = bbc.first_paragraph(articles.bodies[row])
-        found += [(opening, articles.headlines[i], j) for j, i in enumerate(headlines)]
-    return _sentence_pairs(found)
+        pairs += [(opening, articles.headlines[i], j) for j, i in enumerate(headlines)]
+    return _sentence_pairs(pairs)
 
 
 def _synthetic(limits: Limits, cache: Path) -> Corpus:
@@ -129,22 +141,22 @@ def _synthetic(limits: Limits, cache: Path) -> Corpus:
     # Parts are split by article, since the sentences of an article are about the same things.
     bounds = np.linspace(0, len(order), 11).astype(int)
     splits = ((0, 7, limits.max_train), (7, 8, limits.max_validation), (8, 10, limits.max_test))
-    for first, last, most in splits:
+    for first, last, limit in splits:
         rows = order[bounds[first] : bounds[last]]
         lines = [line for row in rows for line in articles.bodies[row].split("\n")]
         sentences = [text for line in lines for text in SENTENCE_END.split(line)]
         new = [text for text in dict.fromkeys(sentences) if text not in used]
         used |= set(new)
-        matched.append(_sentence_pairs(synthetic_nli.edited_pairs(new, most, rng)))
-    other = reviews.load("rotten_tomatoes", cache).texts
-    other = [other[i] for i in rng.permutation(len(other))]
-    mismatched = _sentence_pairs(synthetic_nli.edited_pairs(other, limits.max_test, rng))
+        matched.append(_sentence_pairs(synthetic_nli.edited_pairs(new, limit, rng)))
+    texts = reviews.load("rotten_tomatoes", cache).texts
+    texts = [texts[i] for i in rng.permutation(len(texts))]
+    mismatched = _sentence_pairs(synthetic_nli.edited_pairs(texts, limits.max_test, rng))
     tests = {"matched": matched[2], "mismatched": mismatched}
     return Corpus("synthetic NLI", *matched[:2], tests, proxy=True)
 
 
-def _sentence_pairs(found: list[tuple[str, str, int]]) -> SentencePairs:
-    premises, hypotheses, labels = zip(*found, strict=True)
+def _sentence_pairs(pairs: list[tuple[str, str, int]]) -> SentencePairs:
+    premises, hypotheses, labels = zip(*pairs, strict=True)
     return SentencePairs(list(premises), list(hypotheses), np.array(labels, np.int32))
 
 
@@ -181,7 +193,7 @@ def _tfds_builder(name: str, cache: Path) -> tfds.core.DatasetBuilder:
 
 def _read_split(builder: tfds.core.DatasetBuilder, split: str, *counts: int) -> list[SentencePairs]:
     """Disjoint random samples of a split of at most these sizes; unlabelled pairs are dropped."""
-    found = []
+    samples = []
     with explain_damage(builder.name, builder.data_dir):
         source = builder.as_data_source(split=split)
         order = np.random.default_rng(0).permutation(len(source))
@@ -193,8 +205,8 @@ def _read_split(builder: tfds.core.DatasetBuilder, split: str, *counts: int) -> 
                 for example in examples
                 if example["label"] >= 0  # -1: the annotators did not agree
             ]
-            found.append(_sentence_pairs(known))
-    return found
+            samples.append(_sentence_pairs(known))
+    return samples
 
 
 CORPORA = {"bbc_pairs": _bbc_pairs, "synthetic": _synthetic, "snli": _snli, "multi_nli": _multi_nli}

@@ -1,9 +1,9 @@
 """What the documentation shows of this paper's kept runs (`python -m docs.render`)."""
 
 from common.run.records import Headline, Record
-from lpl import nli_report, word_alignment_report
+from lpl.reports import nli, word_alignment
 
-TABLES = {"word_alignment": word_alignment_report.tables, "nli": nli_report.tables}
+TABLES = {"word_alignment": word_alignment.tables, "nli": nli.tables}
 FINNISH = {"target": "finnish", "num_pairs": 2_500, "retrieval": "csls"}
 INFERENCE = {"metric": "neighbour_agreement", "test": "mismatched", "num_pairs": 2_000}
 HEADLINES = (

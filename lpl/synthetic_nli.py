@@ -100,11 +100,13 @@ def edited_pairs(
     count = min(len(entailed), len(negated), wanted)
     entailed, negated = entailed[:count], negated[:count]
     negated = [(b, a, label) if i % 2 else (a, b, label) for i, (a, b, label) in enumerate(negated)]
-    both = entailed + negated
+    labelled = entailed + negated
     # In a random cyclic order, each premise takes the hypothesis of its predecessor, never its own.
-    cycle = rng.permutation(len(both))
-    neutral = [(both[i][0], both[j][1], 1) for i, j in zip(cycle, np.roll(cycle, 1), strict=True)]
-    return both + neutral[:count]
+    cycle = rng.permutation(len(labelled))
+    neutral = [
+        (labelled[i][0], labelled[j][1], 1) for i, j in zip(cycle, np.roll(cycle, 1), strict=True)
+    ]
+    return labelled + neutral[:count]
 
 
 def drop_modifier(sentence: str) -> str | None:

@@ -87,7 +87,7 @@ class Training:
     apply: Apply = linear
 
 
-def start(parameters: Parameters, settings: Training) -> State:
+def init_state(parameters: Parameters, settings: Training) -> State:
     """The state before the first update."""
     return State.init(parameters, _optimiser(settings))
 

@@ -99,7 +99,7 @@ chosen = settings(nli.Settings, nli_config.get_config(), apply=apply, classify=c
 classes = jnp.arange(40).reshape(2, 20) % 3
 pairs = nli.EncodedPairs(*jnp.asarray(rng.integers(0, 30, (2, 2, 20))), classes)
 data = nli.Data(x, near, weights, jnp.ones(2), jnp.asarray(20), pairs, jax.random.split(key, 2))
-run("inference", nli.step, nli.start(parameters, chosen), data, chosen)
+run("inference", nli.step, nli.init_state(parameters, chosen), data, chosen)
 curves = jax.device_get(curves)
 """
 

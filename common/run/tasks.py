@@ -16,6 +16,8 @@ from common.run import results, train
 from common.run.results import Row
 from common.run.workdir import Workdir
 
+ALL_SEEDS = None  # in the place of a random seed: one program makes all random runs at once
+
 
 class Case(NamedTuple):
     """One line of an experiment.
@@ -23,30 +25,34 @@ class Case(NamedTuple):
     Attributes:
       name: of its tasks in the run's folder.
       fields: of its rows (`Row`): experiment, dataset, labels and so on.
-      problem: random seed -> the problem that the methods get.
+      problem: random seed, or `ALL_SEEDS` -> the problem that the methods get.
     """
 
     name: str
     fields: Mapping[str, Any]
-    problem: Callable[[int], Any]
+    problem: Callable[[int | None], Any]
 
 
 class Task(NamedTuple):
-    """One random run of one method on one case."""
+    """One random run of one method on one case; all of them if `random_seed` is `ALL_SEEDS`."""
 
     case: Case
     method: str
-    random_seed: int
+    random_seed: int | None
 
     @property
     def name(self) -> str:
         """Of the task's result, logs and checkpoints in the run's folder."""
-        return f"{self.case.name}-{self.method}-seed{self.random_seed}".replace(" ", "_")
+        seed = "" if self.random_seed is ALL_SEEDS else f"-seed{self.random_seed}"
+        return f"{self.case.name}-{self.method}{seed}".replace(" ", "_")
 
     def row(
         self, metric: str, value: float, *, labels: Mapping[str, Any] | None = None, **fields: Any
     ) -> Row:
-        """A measured value with the fields of its case, and labels and fields of its own."""
+        """A measured value with the fields of its case, and labels and fields of its own.
+
+        A task of `ALL_SEEDS` gives the field `random_seed` for each of its rows.
+        """
         common = self.case.fields | {"method": self.method, "random_seed": self.random_seed}
         labels = {**common.get("labels", {}), **(labels or {})}
         return Row(**common | fields | {"metric": metric, "mean": float(value), "labels": labels})
@@ -70,7 +76,9 @@ class Measured(NamedTuple):
         return [name for name, notes in self.notes.items() if notes.get("failed")]
 
 
-def grid(cases: Iterable[Case], methods: Iterable[str], random_seeds: Iterable[int]) -> list[Task]:
+def grid(
+    cases: Iterable[Case], methods: Iterable[str], random_seeds: Iterable[int | None]
+) -> list[Task]:
     """The tasks of all cases: each random seed, and for each all methods."""
     return [
         Task(case, method, random_seed)

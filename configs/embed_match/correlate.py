@@ -13,7 +13,7 @@ from configs.embed_match import trained
 def get_config() -> ConfigDict:
     """Every value with its source; the embeddings are in configs/embed_match/trained.py."""
     config = trained.embeddings()
-    config.experiment = "correlate"  # the function in embed_match/experiments.py
+    config.experiment = "correlate"  # a module of embed_match/experiments
     trained_here = ("C1", "C2", "G1", "G2", "LSTM")
     config.embeddings = (*trained_here, "glove", "minilm", "minilm_input")
     config.tasks = ("sentiment", "news")  # poster

@@ -13,7 +13,7 @@ from configs.embed_match import trained
 def get_config() -> ConfigDict:
     """Every value with its source; the embeddings are in configs/embed_match/trained.py."""
     config = trained.embeddings()
-    config.experiment = "ensemble"  # the function in embed_match/experiments.py
+    config.experiment = "ensemble"  # a module of embed_match/experiments
     config.embeddings = ("C1", "C2", "G1", "G2", "LSTM", "glove")  # poster
     config.tasks = ("sentiment",)  # poster; news is available as well
     config.inverse_penalty = 100.0  # C of scikit-learn's LogisticRegression

@@ -14,7 +14,7 @@ from configs.embed_match import trained
 def get_config() -> ConfigDict:
     """Every value with its source; the embeddings are in configs/embed_match/trained.py."""
     config = trained.embeddings()
-    config.experiment = "match"  # the function in embed_match/experiments.py
+    config.experiment = "match"  # a module of embed_match/experiments
 
     # The poster's four pairs, and each model with pretrained GloVe.
     config.pairs = (

@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
     """Every value with its source; the poster names no sentence encoder and states no value."""
     config = ConfigDict()
-    config.experiment = "sentences"  # the function in embed_match/experiments.py
+    config.experiment = "sentences"  # a module of embed_match/experiments
     config.datasets = ("bbc", "imdb")  # headlines in five classes; reviews in two
     config.num_texts = 2_000  # of each, which one core encodes in minutes; half are training texts
     config.encoders = ("minilm", "wordllama")  # names or a folder (common/encoders/texts.py)

@@ -16,7 +16,7 @@ def get_config() -> ConfigDict:
     The values that were tried are given. `--config.split=validation` measures another choice there.
     """
     config = ConfigDict()
-    config.experiment = "nli"  # the function in lpl/experiments.py
+    config.experiment = "nli"  # a module of lpl/experiments
 
     # Proxy data: bbc_pairs, synthetic. The paper's: snli, multi_nli, which TFDS has to prepare as
     # array_record. See lpl/nli_data.py.

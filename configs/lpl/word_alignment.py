@@ -24,7 +24,7 @@ def get_config() -> ConfigDict:
     to French and from one layer of MiniLM to another.
     """
     config = ConfigDict()
-    config.experiment = "word_alignment"  # the function in lpl/experiments.py
+    config.experiment = "word_alignment"  # a module of lpl/experiments
 
     # Data, one entry for each pair of spaces. A space: minilm, minilm_input, glove, word2vec,
     # french (fastText), finnish (floret), or the path of a file of vectors: word2vec .txt or .bin,

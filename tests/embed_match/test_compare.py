@@ -23,36 +23,38 @@ def rotated_pair(n=60, d=8, noise=0.05):
 def test_rotation_and_scale_are_recovered():
     x, y = compare.aligned(*rotated_pair(noise=0.0))
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-5)
-    assert compare.distances(x, y)["l2"] < 1e-3
-    assert compare.distances(x, y)["cosine"] == pytest.approx(1, abs=1e-5)
-    assert compare.neighbours(x, y) == {"p_at_1": 1.0, "p_at_5": 1.0}
+    assert compare.distances(x, y).l2 < 1e-3
+    assert compare.distances(x, y).cosine == pytest.approx(1, abs=1e-5)
+    assert compare.neighbours(x, y) == (1.0, 1.0)
 
 
 def test_the_rotation_is_fitted_on_the_given_rows():
     x, y = rotated_pair(noise=0.0)
     y[30:] = RNG.standard_normal((30, 8))
-    found = [a[:30] - b[:30] for a, b in (compare.aligned(x, y, slice(30)), compare.aligned(x, y))]
-    assert np.abs(found[0]).max() < 1e-3 < np.abs(found[1]).max()
+    spaces = compare.aligned(x, y, slice(30)), compare.aligned(x, y)
+    on_rows, on_all = (np.abs(a[:30] - b[:30]).max() for a, b in spaces)
+    assert on_rows < 1e-3 < on_all
 
 
 def test_fewer_dimensions_are_equivalent_to_padding_with_zeros():
     rng = np.random.default_rng(1)
     x, y = (rng.standard_normal((60, d)).astype(np.float32) for d in (5, 8))
-    found = compare.aligned(x, y)
-    assert found[0].shape == found[1].shape == (60, 8)
+    aligned = compare.aligned(x, y)
+    assert aligned[0].shape == aligned[1].shape == (60, 8)
     expected = compare.distances(*compare.aligned(np.pad(x, ((0, 0), (0, 3))), y))
-    assert compare.distances(*found) == pytest.approx(expected, abs=1e-5)
+    assert compare.distances(*aligned) == pytest.approx(expected, abs=1e-5)
 
 
 def test_matching_is_the_assignment_of_least_cost():
     x, y = compare.aligned(*rotated_pair(noise=1.5))
-    found = compare.matching(x, y, epsilon=0.01, max_iterations=100, tolerance=1e-3)
+    transport = compare.Transport(epsilon=0.01, max_iterations=100, tolerance=1e-3)
+    matching = compare.matching(x, y, transport)
     distance = cdist(np.asarray(x, np.float64), np.asarray(y, np.float64), "cosine")
     rows, columns = linear_sum_assignment(distance)
-    assert found["ot_cost"] == pytest.approx(distance[rows, columns].mean(), abs=1e-6)
-    assert found["ot"] == np.mean(columns == rows)
-    assert found["ot_entropic"] > 0.8 * found["ot"]
-    assert found["ot_entropic_error"] < 0.01
+    assert matching.ot_cost == pytest.approx(distance[rows, columns].mean(), abs=1e-6)
+    assert matching.ot == np.mean(columns == rows)
+    assert matching.ot_entropic > 0.8 * matching.ot
+    assert matching.ot_entropic_error < 0.01
     shuffled = np.random.default_rng(2).permutation(len(y))
     np.testing.assert_array_equal(shuffled[ot.assign(x, y[shuffled])], columns)
 

@@ -10,11 +10,10 @@ from common.data.packages import cache_dir
 from common.data.sets import bbc, reviews
 from common.encoders import texts as text_encoders
 from common.errors import UserError
-from common.run import settings
+from common.run import cli, settings
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces
 from configs.embed_match import correlate, ensemble, match, sentences
-from embed_match.experiments import EXPERIMENTS
 
 pytestmark = pytest.mark.network
 
@@ -45,7 +44,12 @@ def run(name, workdir, cache, **changes):
     config = CONFIGS[name].get_config()
     config.update_from_flattened_dict(SMALL | changes)
     settings.apply_quick(config)
-    return EXPERIMENTS[name](config, Workdir(workdir, config.to_dict()), cache)
+    return call(config, workdir, cache)
+
+
+def call(config, workdir, cache):
+    experiment = cli.experiment("embed_match.experiments", config.experiment)
+    return experiment(config, Workdir(workdir, config.to_dict()), cache)
 
 
 def rows_of(workdir):
@@ -121,11 +125,11 @@ def test_the_gain_of_an_ensemble_is_over_the_mean_of_its_members(matched, cache,
 def test_pairs_are_compared_on_words_of_some_ranks(matched, cache, tmp_path):
     changes = {"pairs": ("C1-C2",), "ranks": ("1-200", "51-150"), "random_seeds": (0,)}
     table = run("match", tmp_path, cache, **changes)
-    found = {row["labels"]["ranks"]: row for row in rows_of(tmp_path) if row["metric"] == "l2"}
+    by_ranks = {row["labels"]["ranks"]: row for row in rows_of(tmp_path) if row["metric"] == "l2"}
     whole = next(row for row in rows_of(matched[0]) if row["metric"] == "l2")
-    assert [found[ranks]["num_items"] for ranks in ("1-200", "51-150")] == [200, 100]
-    assert found["1-200"]["mean"] != found["51-150"]["mean"]
-    assert found["1-200"]["mean"] == pytest.approx(whole["mean"], abs=whole["std"])
+    assert [by_ranks[ranks]["num_items"] for ranks in ("1-200", "51-150")] == [200, 100]
+    assert by_ranks["1-200"]["mean"] != by_ranks["51-150"]["mean"]
+    assert by_ranks["1-200"]["mean"] == pytest.approx(whole["mean"], abs=whole["std"])
     assert "51-150" in table
 
 
@@ -138,8 +142,7 @@ def test_sentence_encoders_are_compared_on_test_texts(tmp_path, monkeypatch):
     config = sentences.get_config()
     changes = {"num_texts": 80, "encoders": ("vowels", "letters"), "random_seeds": (0, 1)}
     config.update_from_flattened_dict(changes)
-    work = Workdir(tmp_path, config.to_dict())
-    table = EXPERIMENTS["sentences"](config, work, cache_dir())
+    table = call(config, tmp_path, cache_dir())
     rows = {(r["dataset"], r["method"], r["metric"]): r for r in rows_of(tmp_path)}
     for dataset in ("bbc", "imdb"):
         assert rows[dataset, "procrustes", "ot"]["num_items"] == 32  # four fifths of the test half

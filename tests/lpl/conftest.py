@@ -3,8 +3,8 @@
 import pytest
 
 from common.data.packages import cache_dir
+from common.run import cli
 from common.run.workdir import Workdir
-from lpl.experiments import EXPERIMENTS
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +14,6 @@ def run():
     def run(workdir, config, values):
         config.update_from_flattened_dict(values)
         work = Workdir(workdir, config.to_dict())
-        return EXPERIMENTS[config.experiment](config, work, cache_dir())
+        return cli.experiment("lpl.experiments", config.experiment)(config, work, cache_dir())
 
     return run

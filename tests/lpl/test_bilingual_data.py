@@ -5,7 +5,7 @@ import pytest
 
 from common.data.packages import cache_dir
 from lpl import bilingual_data
-from lpl.word_alignment_report import coverage
+from lpl.reports.word_alignment import coverage
 
 pytestmark = pytest.mark.network
 

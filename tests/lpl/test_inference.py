@@ -8,8 +8,10 @@ import pytest
 from common.encoders import texts as text_encoders
 from common.errors import UserError
 from common.run import results
+from common.run.results import Row
 from configs.lpl.nli import get_config
-from lpl import nli, nli_report
+from lpl import nli
+from lpl.reports import nli as report
 
 VALUES = {
     "datasets": ("synthetic",),
@@ -71,18 +73,18 @@ def test_a_run_writes_results_table_and_figures(whole):
     assert "| baseline + MSE + LPL | baseline |" in table and "| (the pair)" in table
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
     assert any("pairs_per_second" in record for record in records)
-    assert any(r["part"] == "synthetic-mse_lpl-60" and "lpl" in r for r in records)
+    assert any(r["part"] == "synthetic-60-mse_lpl" and "lpl" in r for r in records)
     assert not list(workdir.rglob("*.half")) and not list(workdir.glob("checkpoints/*"))
 
 
 def test_gains_are_means_of_differences_in_the_same_run():
     values = {("baseline", 0): 0.5, ("baseline", 1): 0.6, ("mse", 0): 0.7, ("mse", 1): 0.7}
-    measured = [
-        {"dataset": "SNLI", "method": method, "num_pairs": 9, "random_seed": random_seed}
-        | {"metric": "accuracy", "value": value, "labels": {"test": "test"}}
+    about = {"experiment": "nli", "dataset": "SNLI", "num_pairs": 9, "labels": {"test": "test"}}
+    rows = [
+        Row(**about, metric="accuracy", method=method, random_seed=random_seed, mean=value)
         for (method, random_seed), value in values.items()
     ]
-    (row,) = results.summarise(nli_report.gains(measured), experiment="nli")
+    (row,) = results.averaged(report.gains(rows))
     assert (row.method, row.metric, row.get("over")) == ("mse", "accuracy_gain", "baseline")
     assert (row.mean, row.std) == pytest.approx((0.15, 0.0707), abs=1e-4)
 
@@ -102,11 +104,16 @@ def test_with_the_validation_split_no_test_pair_is_measured(tmp_path, run):
     assert {row["num_pairs"] for row in rows} == {20, 60}
 
 
-def test_the_paper_s_numbers_are_shown_for_snli_alone():
-    found = nli_report.published("SNLI", "mse_lpl", 1_000, "accuracy")
-    assert found == {"paper_value": pytest.approx(0.550, abs=1e-3), "paper_dataset": "SNLI"}
-    assert nli_report.published("SNLI", "mse_lpl", 500, "accuracy") == {}
-    assert nli_report.published("synthetic NLI", "mse_lpl", 1_000, "accuracy") == {}
+@pytest.mark.parametrize(
+    ("dataset", "num_pairs", "expected"),
+    [("SNLI", 1_000, 0.550), ("SNLI", 500, None), ("synthetic NLI", 1_000, None)],
+)
+def test_the_paper_s_numbers_are_shown_for_snli_alone(dataset, num_pairs, expected):
+    about = {"experiment": "nli", "method": "mse_lpl", "mean": 0.5, "metric": "accuracy"}
+    row = Row(**about, dataset=dataset, num_pairs=num_pairs)
+    (shown,) = report.with_published([row])
+    assert shown.paper_value == (expected and pytest.approx(expected, abs=1e-3))
+    assert shown.paper_dataset == (dataset if expected else None)
 
 
 @pytest.mark.network
@@ -129,4 +136,4 @@ def test_a_mistake_is_reported_in_one_sentence(tmp_path, run, wrong, message):
 
 
 def test_every_method_has_a_name_in_the_table():
-    assert list(nli_report.NAMES) == list(nli.METHODS) == list(get_config().methods)
+    assert list(report.NAMES) == list(nli.METHODS) == list(get_config().methods)

@@ -99,7 +99,7 @@ def test_neighbours_of_premises_are_premises(data):
 def test_all_methods_have_the_same_initialisation_and_batches(network, data):
     parameters, chosen = network
     chosen = dataclasses.replace(chosen, gamma=0.0)
-    state = nli.start(parameters, chosen)
+    state = nli.init_state(parameters, chosen)
     found = {}
     for name, method in nli.METHODS.items():
         found[name], terms = step(state, 0, nli.restrict(data, method, COUNT), chosen)
@@ -114,7 +114,7 @@ def test_all_methods_have_the_same_initialisation_and_batches(network, data):
 
 def test_training_classifies_pairs_and_maps_premises_to_entailed_hypotheses(network, data):
     parameters, chosen = network
-    state = nli.start(parameters, chosen)
+    state = nli.init_state(parameters, chosen)
     for index in range(training.STEPS):
         state, _ = step(state, index, data, chosen)
     known = jax.tree.map(lambda x: x[:, :COUNT], data.pairs)

@@ -35,7 +35,7 @@ def data():
 
 
 def descend(data, parameters, chosen):
-    state, run = training.start(parameters, chosen), jax.jit(training.step, static_argnums=3)
+    state, run = training.init_state(parameters, chosen), jax.jit(training.step, static_argnums=3)
     for index in range(training.STEPS):
         state, terms = run(state, index, data, chosen)
     return state.parameters, terms

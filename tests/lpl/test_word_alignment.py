@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
+from common.run.results import Row
 from configs.lpl.word_alignment import get_config
 from lpl.bilingual_data import BilingualData
-from lpl.word_alignment_report import gains, published
+from lpl.reports.word_alignment import gains, with_published
 
 VALUES = {
     "num_pairs": (50, 300),
@@ -85,8 +86,14 @@ def test_a_run_writes_results_table_and_figure(whole):
     assert "| e3, both" in table and (workdir / "word_alignment.png").stat().st_size > 0
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
     assert any("pairs_per_second" in record for record in records)
-    assert any(one["part"].endswith("lpa_mse-50-seed0") and "lpl" in one for one in records)
+    assert any(one["part"].endswith("50-lpa_mse-seed0") and "lpl" in one for one in records)
     assert not list(workdir.rglob("*.half")) and not list(workdir.glob("checkpoints/*"))
+
+
+def row_of(**fields):
+    """P@1 by CSLS from 50 known pairs."""
+    about = {"experiment": "word_alignment", "dataset": "a", "metric": "p_at_1", "num_pairs": 50}
+    return Row(**about, labels={"retrieval": "csls"}, **fields)
 
 
 @pytest.mark.parametrize(
@@ -102,21 +109,20 @@ def test_a_run_writes_results_table_and_figure(whole):
 )
 def test_the_paper_s_numbers_belong_to_its_language_pairs(dictionary, proxy, method, expected):
     data = BilingualData(("en.vec", "xx.vec", dictionary), None, None, None, None, proxy)
-    found = published(method, "csls", "p_at_1", data)
-    assert found.get("paper_value") == (expected and pytest.approx(expected))
+    (row,) = with_published([row_of(method=method, mean=0.4)], data)
+    assert row.paper_value == (expected and pytest.approx(expected))
 
 
 def test_the_gain_by_lpl_is_paired_by_random_run_and_has_no_published_number():
-    shared = {"dataset": "a", "num_pairs": 50, "labels": {"retrieval": "nn"}, "metric": "p_at_1"}
-    measured = [
-        shared | {"method": method, "random_seed": seed, "value": value, "paper_value": 0.4}
+    rows = [
+        row_of(method=method, random_seed=seed, mean=value, paper_value=0.4)
         for method, values in (("mse_sgd", (0.1, 0.3)), ("lpa_mse", (0.2, 0.35)))
         for seed, value in enumerate(values)
     ]
-    found = gains(measured)
-    assert [one["value"] for one in found] == pytest.approx([0.1, 0.05])
-    assert {one["metric"] for one in found} == {"gain"} and "paper_value" not in found[0]
-    assert not gains(measured[2:])
+    gained = gains(rows)
+    assert [row.mean for row in gained] == pytest.approx([0.1, 0.05])
+    assert {row.metric for row in gained} == {"gain"} and gained[0].paper_value is None
+    assert not gains(rows[2:])
 
 
 def test_a_run_of_closed_forms_alone_has_a_table_and_no_figure(values, tmp_path, run):

@@ -17,6 +17,7 @@ from common.run.results import Row, markdown, pivot, select
 from lpl import loss
 from lpl.nli import LABELS
 from lpl.nli_data import SentencePairs
+from lpl.reports.gains import over
 
 NAMES = {
     "hypothesis_only": "hypothesis only",
@@ -41,10 +42,17 @@ PAPER = {
 }
 
 
-def published(dataset: str, method: str, num_pairs: int, metric: str) -> dict:
-    """The fields of `Row` for the paper's number, if it has one."""
-    value = PAPER.get((dataset, method, num_pairs)) if metric == "accuracy" else None
-    return {"paper_value": value, "paper_dataset": dataset} if value else {}
+def with_published(rows: Iterable[Row]) -> list[Row]:
+    """The rows, with the paper's number where it has one."""
+
+    def paper_value(row: Row) -> float | None:
+        number = PAPER.get((row.dataset, row.method, row.num_pairs))
+        return number if row.metric == "accuracy" else None
+
+    return [
+        dataclasses.replace(row, paper_value=value, paper_dataset=row.dataset) if value else row
+        for row, value in ((row, paper_value(row)) for row in rows)
+    ]
 
 
 def nearest_pairs(
@@ -71,26 +79,27 @@ def table(rows: Sequence[Row], nearest: Mapping[str, Mapping[str, list]]) -> str
     """table.md of a run: results, and data set -> method -> nearest pairs."""
     parts = tables(rows)
     for dataset, methods in nearest.items():
-        parts[f"{dataset}: nearest pairs, as in Table 3"] = _nearest(methods)
+        if methods:
+            parts[f"{dataset}: nearest pairs, as in Table 3"] = _nearest(methods)
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Title -> table: accuracy (Figures 3 to 5), agreement with neighbours (Table 3), gains."""
-    found = {
+    by_title = {
         "The paper's Figure 3": f"On SNLI with 1,000 training pairs, the accuracy of MSE + LPL is "
         f"{100 * SNLI_GAIN:.1f} points above the baseline ({100 * SNLI_RELATIVE_GAIN:.1f}% "
         f"relative, which gives {PAPER['SNLI', 'baseline', 1_000]:.2f} and "
         f"{PAPER['SNLI', 'mse_lpl', 1_000]:.2f}). The figures print no other number. Proxy data "
         "are other texts, on which accuracies can't be compared with these."
     }
-    for name, mine in _parts(rows).items():
+    for name, of_part in _by_part(rows).items():
         for metric, title in METRICS.items():
             shown = [
                 dataclasses.replace(row, method=NAMES[row.method])
-                for row in select(mine, metric=metric)
+                for row in select(of_part, metric=metric)
             ]
-            found[f"{name}: {title}, by number of training pairs"] = pivot(
+            by_title[f"{name}: {title}, by number of training pairs"] = pivot(
                 shown, lines={"method": "Method"}, columns="num_pairs", paper=True
             )
         gained = [
@@ -100,67 +109,60 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
                 metric=METRICS[row.metric.removesuffix("_gain")].split(",")[0],
                 labels={"over": NAMES[row.get("over")]},
             )
-            for row in mine
+            for row in of_part
             if row.get("over")
         ]
         if gained:
-            found[f"{name}: gain in the same random run, by number of training pairs"] = pivot(
+            by_title[f"{name}: gain in the same random run, by number of training pairs"] = pivot(
                 gained,
                 lines={"metric": "Gain in", "method": "Method", "over": "Over"},
                 columns="num_pairs",
             )
-    return found
+    return by_title
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
     """File name -> accuracy and its standard deviation over training pairs, as in Figure 3."""
-    found = {}
-    for name, mine in _parts(rows).items():
+    by_file = {}
+    for name, of_part in _by_part(rows).items():
         panels = {"accuracy, mean": {}, "accuracy, standard deviation": {}}
-        for row in select(mine, metric="accuracy"):
+        for row in select(of_part, metric="accuracy"):
             for panel, value in zip(panels.values(), (row.mean, row.std), strict=True):
                 panel.setdefault(NAMES[row.method], []).append((row.num_pairs, value, 0.0))
-        file = f"{mine[0].dataset}_{mine[0].get('test')}".lower().replace(" ", "_")
-        title = f"{name}: {mine[0].num_runs} random runs"
-        found[file] = error_bars(panels, "training pairs", title)
-    return found
+        file = f"{of_part[0].dataset}_{of_part[0].get('test')}".lower().replace(" ", "_")
+        title = f"{name}: {of_part[0].num_runs} random runs"
+        by_file[file] = error_bars(panels, "training pairs", title)
+    return by_file
 
 
-def _parts(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def _by_part(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Title -> rows of each part that was measured."""
-    found: dict[str, list[Row]] = {}
+    by_title: dict[str, list[Row]] = {}
     for row in rows:
         proxy = " (proxy data)" if row.proxy else ""
-        found.setdefault(f"{row.dataset}, {row.get('test')}{proxy}", []).append(row)
-    return found
+        by_title.setdefault(f"{row.dataset}, {row.get('test')}{proxy}", []).append(row)
+    return by_title
 
 
-def gains(measured: Sequence[Mapping]) -> list[dict]:
-    """Measurements of the losses, less those of each baseline in the same random run."""
-
-    def run(one):
-        names = "dataset", "num_pairs", "random_seed", "metric"
-        return *(one[name] for name in names), one["labels"]["test"]
-
-    values = {(one["method"], *run(one)): one["value"] for one in measured}
+def gains(rows: Sequence[Row]) -> list[Row]:
+    """What the methods with losses gain over each baseline in the same random run."""
     return [
-        one
-        | {"metric": f"{one['metric']}_gain", "labels": one["labels"] | {"over": baseline}}
-        | {"value": one["value"] - values[baseline, *run(one)]}
-        | {"paper_value": None, "paper_dataset": None}
+        dataclasses.replace(
+            row, metric=f"{row.metric}_gain", labels={**row.labels, "over": baseline}
+        )
         for baseline in BASELINES
-        for one in measured
-        if one["method"] in ("mse", "mse_lpl") and (baseline, *run(one)) in values
+        for row in over(baseline, rows)
+        if row.method in ("mse", "mse_lpl")
     ]
 
 
 def _nearest(methods: Mapping[str, list]) -> str:
     lines = []
-    for method, (pair, *others) in methods.items():
+    for method, (pair, *nearest) in methods.items():
         if not lines:
             lines.append(["(the pair)", pair["premise"], pair["hypothesis"], pair["label"], ""])
-        for other in others:
-            texts = other["premise"], other["hypothesis"]
-            lines.append([NAMES[method], *texts, other["label"], other["predicted"]])
+        for near in nearest:
+            texts = near["premise"], near["hypothesis"]
+            lines.append([NAMES[method], *texts, near["label"], near["predicted"]])
     cells = [[cell.replace("|", "/") for cell in line] for line in lines]
     return markdown(("Nearest by", "Premise", "Hypothesis", "Label", "Predicted"), cells)

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -11,14 +11,15 @@ from jaxtyping import Bool, Float, Int
 from sklearn.linear_model import LogisticRegression
 
 from common.data.sets import bbc, corpus, reviews
+from common.errors import UserError
 from common.linear import unit
 from embed_match import compare
 from embed_match.embeddings import Embedding, Text
 
-SAMPLED = 0.8  # fraction of the training texts and of the test texts that a random seed draws
+SAMPLED = 0.8  # fraction of the training texts and of the test texts in a random run
 
 
-class Task(NamedTuple):
+class LabelledTexts(NamedTuple):
     """Labelled texts as word counts."""
 
     counts: scipy.sparse.csr_array  # [t, V]
@@ -26,15 +27,15 @@ class Task(NamedTuple):
     training: Bool[np.ndarray, " t"]  # whether a text is a training text, not a test text
 
 
-def sentiment(text: Text, cache: Path) -> Task:
+def sentiment(text: Text, cache: Path) -> LabelledTexts:
     """The reviews that the embeddings are trained on, with the split that the LSTM uses."""
     del cache
     index, word = corpus.text_and_word_ids(text.corpus.tokens, text.gap)
     shape = len(text.labels), len(text.corpus.words)
-    return Task(_counts(index, word, shape), text.labels, text.training)
+    return LabelledTexts(_counts(index, word, shape), text.labels, text.training)
 
 
-def news(text: Text, cache: Path) -> Task:
+def news(text: Text, cache: Path) -> LabelledTexts:
     """Headlines of BBC articles in five classes; a random half are training texts."""
     articles = bbc.load(cache)
     words = corpus.word_ids(articles.headlines, text.corpus.words)
@@ -42,10 +43,10 @@ def news(text: Text, cache: Path) -> Task:
     shape = len(words), len(text.corpus.words)
     order = np.random.default_rng(0).permutation(len(words))
     counts = _counts(index, np.concatenate(words), shape)
-    return Task(counts, articles.labels, order < len(words) // 2)
+    return LabelledTexts(counts, articles.labels, order < len(words) // 2)
 
 
-def sentences(name: str, num_texts: int, cache: Path) -> tuple[list[str], Task]:
+def sentences(name: str, num_texts: int, cache: Path) -> tuple[list[str], LabelledTexts]:
     """Texts whose vectors are given, and a task in which each text is a word of its own.
 
     Args:
@@ -64,7 +65,7 @@ def sentences(name: str, num_texts: int, cache: Path) -> tuple[list[str], Task]:
         texts, labels = reviews.load(name, cache).interleaved()
         texts, labels = texts[:num_texts], labels[:num_texts]
     counts = scipy.sparse.eye_array(len(texts), format="csr")
-    return texts, Task(counts, labels, np.arange(len(texts)) < len(texts) // 2)
+    return texts, LabelledTexts(counts, labels, np.arange(len(texts)) < len(texts) // 2)
 
 
 def _counts(text, word, shape) -> scipy.sparse.csr_array:
@@ -74,12 +75,33 @@ def _counts(text, word, shape) -> scipy.sparse.csr_array:
 TASKS = {"sentiment": sentiment, "news": news}
 
 
+def load(name: str, text: Text, cache: Path) -> LabelledTexts:
+    """The labelled texts of a downstream task in `TASKS`.
+
+    Raises:
+      UserError: an unknown name.
+    """
+    if name not in TASKS:
+        raise UserError(f"There is no task '{name}': choose from {', '.join(TASKS)}.")
+    return TASKS[name](text, cache)
+
+
+def is_proxy(name: str, dataset: str) -> bool:
+    """Whether the texts of a task replace those of the poster, which does not name its headlines.
+
+    Args:
+      name: of the task.
+      dataset: that the embeddings are trained on.
+    """
+    return dataset != "imdb" or name == "news"
+
+
 def features(
-    task: Task, vectors: Float[np.ndarray, "V d"], known: Bool[np.ndarray, " V"]
+    texts: LabelledTexts, vectors: Float[np.ndarray, "V d"], known: Bool[np.ndarray, " V"]
 ) -> Float[np.ndarray, "t d"]:
     """The mean of the vectors of the known words of each text; zero for a text without any."""
-    count = task.counts @ known
-    return (task.counts @ vectors) / np.maximum(1, count)[:, None]
+    count = texts.counts @ known
+    return (texts.counts @ vectors) / np.maximum(1, count)[:, None]
 
 
 def average(
@@ -87,32 +109,34 @@ def average(
 ) -> tuple[Float[np.ndarray, "V d"], Bool[np.ndarray, " V"]]:
     """The mean of two embeddings, the one of fewer dimensions rotated onto the other.
 
-    The rotation is fitted on those of the rows `fit` that both embeddings have.
+    The rotation is fitted on those of the rows `fit` that the two embeddings share.
 
     Returns:
-      The vectors, for a word that only one embedding has those of that one; and the known words.
+      The vectors, for a word that one embedding lacks those of the other; and the known words.
     """
     if x.vectors.shape[1] < y.vectors.shape[1]:
         x, y = y, x
-    both = np.arange(len(x.known))[fit]
-    both = both[x.known[both] & y.known[both]]
-    aligner = compare.rotation(y.vectors[both], x.vectors[both])
+    shared = np.arange(len(x.known))[fit]
+    shared = shared[x.known[shared] & y.known[shared]]
+    aligner = compare.rotation(y.vectors[shared], x.vectors[shared])
     total = np.zeros(x.vectors.shape)
     total[x.known] += aligner.normalise_target(x.vectors[x.known])
     total[y.known] += aligner.apply(y.vectors[y.known])
     return total / np.maximum(1, x.known * 1 + y.known)[:, None], x.known | y.known
 
 
-def split(task: Task, random_seed: int) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
+def split(
+    texts: LabelledTexts, random_seed: int
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
     """Random subsets of the training texts and of the test texts, four fifths of each."""
     rng = np.random.default_rng(random_seed)
-    parts = np.flatnonzero(task.training), np.flatnonzero(~task.training)
+    parts = np.flatnonzero(texts.training), np.flatnonzero(~texts.training)
     return tuple(rng.permutation(part)[: max(1, int(SAMPLED * len(part)))] for part in parts)
 
 
 def logits(
     x: Float[np.ndarray, "t d"],
-    task: Task,
+    texts: LabelledTexts,
     train: Int[np.ndarray, " n"],
     test: Int[np.ndarray, " m"],
     inverse_penalty: float,
@@ -121,42 +145,57 @@ def logits(
 
     Args:
       x: features of all texts.
-      task: the texts.
+      texts: with their labels.
       train: rows to train on.
       test: rows to classify.
       inverse_penalty: C of scikit-learn's LogisticRegression.
     """
     model = LogisticRegression(C=inverse_penalty, solver="newton-cholesky", max_iter=200)
-    found = model.fit(x[train], task.labels[train]).decision_function(x[test])
-    return np.stack([-found, found], axis=1) / 2 if found.ndim == 1 else found
+    model.fit(x[train], texts.labels[train])
+    values = model.decision_function(x[test])
+    return np.stack([-values, values], axis=1) / 2 if values.ndim == 1 else values
 
 
-def accuracy(scores: Float[np.ndarray, "m c"], task: Task, test: Int[np.ndarray, " m"]) -> float:
+def accuracy(
+    scores: Float[np.ndarray, "m c"], texts: LabelledTexts, test: Int[np.ndarray, " m"]
+) -> float:
     """Fraction of the test texts whose own class has the largest logit."""
-    classes = np.unique(task.labels[task.training])
-    return float(np.mean(classes[scores.argmax(axis=1)] == task.labels[test]))
+    classes = np.unique(texts.labels[texts.training])
+    return float(np.mean(classes[scores.argmax(axis=1)] == texts.labels[test]))
 
 
-def evaluate(task: Task, space: Embedding, random_seed: int, inverse_penalty: float) -> float:
+def evaluate(
+    texts: LabelledTexts, space: Embedding, random_seed: int, inverse_penalty: float
+) -> float:
     """Accuracy of a classifier of texts, on the subsets of `split`."""
-    x = features(task, unit(space.vectors), space.known)
-    train, test = split(task, random_seed)
-    return accuracy(logits(x, task, train, test, inverse_penalty), task, test)
+    x = features(texts, unit(space.vectors), space.known)
+    train, test = split(texts, random_seed)
+    return accuracy(logits(x, texts, train, test, inverse_penalty), texts, test)
+
+
+class Score(NamedTuple):
+    """A value of an ensemble of two embeddings, or of a single one, which is source and target."""
+
+    source: str
+    target: str
+    method: str
+    metric: str
+    value: float
 
 
 def ensembles(
-    task: Task,
+    texts: LabelledTexts,
     spaces: Mapping[str, Embedding],
     random_seed: int,
     inverse_penalty: float,
     of_texts: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[Score]:
     """Accuracy of single embeddings and of three ensembles of each pair (poster, Figure 6).
 
     The ensembles are: features concatenated, embeddings averaged after rotation, logits averaged.
 
     Args:
-      task: the texts.
+      texts: to be classified.
       spaces: embeddings by name.
       random_seed: of `split`.
       inverse_penalty: C of scikit-learn's LogisticRegression.
@@ -164,31 +203,28 @@ def ensembles(
         on the training texts alone.
 
     Returns:
-      `source`, `target`, `method`, `metric` and `value` of each measurement. Single embeddings have
-      the method `member`; `gain` is the accuracy above the mean of both members.
+      The `accuracy` of single embeddings, whose method is `member`, and of the ensembles; `gain` is
+      the accuracy of an ensemble above the mean of its members.
     """
-    train, test = split(task, random_seed)
+    train, test = split(texts, random_seed)
     fit = train if of_texts else slice(None)
 
     def classify(features):
-        return logits(features, task, train, test, inverse_penalty)
+        return logits(features, texts, train, test, inverse_penalty)
 
-    x = {name: features(task, unit(space.vectors), space.known) for name, space in spaces.items()}
+    x = {name: features(texts, unit(space.vectors), space.known) for name, space in spaces.items()}
     single = {name: classify(part) for name, part in x.items()}
-    member = {name: accuracy(found, task, test) for name, found in single.items()}
-    rows = [
-        {"source": name, "target": name, "method": "member", "metric": "accuracy", "value": value}
-        for name, value in member.items()
-    ]
+    member = {name: accuracy(values, texts, test) for name, values in single.items()}
+    scores = [Score(name, name, "member", "accuracy", value) for name, value in member.items()]
     for a, b in itertools.combinations(x, 2):
-        scores = {
+        ensembles = {
             "concatenate": classify(np.concatenate([x[a], x[b]], axis=1)),
-            "average": classify(features(task, *average(spaces[a], spaces[b], fit))),
+            "average": classify(features(texts, *average(spaces[a], spaces[b], fit))),
             "logits": (single[a] + single[b]) / 2,
         }
-        for method, found in scores.items():
-            pair = {"source": a, "target": b, "method": method}
-            value = accuracy(found, task, test)
-            values = {"accuracy": value, "gain": value - (member[a] + member[b]) / 2}
-            rows += [pair | {"metric": name, "value": x} for name, x in values.items()]
-    return rows
+        for method, values in ensembles.items():
+            value = accuracy(values, texts, test)
+            gain = value - (member[a] + member[b]) / 2
+            scores.append(Score(a, b, method, "accuracy", value))
+            scores.append(Score(a, b, method, "gain", gain))
+    return scores

@@ -4,12 +4,12 @@ import numpy as np
 import scipy.sparse
 
 from common.linear import unit
-from embed_match import tasks
+from embed_match import downstream
 from embed_match.embeddings import Embedding
 
 RNG = np.random.default_rng(0)
 COUNTS = scipy.sparse.csr_array(RNG.poisson(0.5, size=(50, 12)))
-TASK = tasks.Task(COUNTS, np.arange(50) % 3, np.arange(50) < 30)
+TEXTS = downstream.LabelledTexts(COUNTS, np.arange(50) % 3, np.arange(50) < 30)
 
 
 def embedding(vectors, missing=()):
@@ -19,7 +19,7 @@ def embedding(vectors, missing=()):
 
 def test_features_are_means_over_known_words():
     space = embedding(RNG.standard_normal((12, 4)), missing=(3,))
-    x = tasks.features(TASK, unit(space.vectors), space.known)
+    x = downstream.features(TEXTS, unit(space.vectors), space.known)
     for text in range(5):
         words = np.repeat(np.arange(12), COUNTS.toarray()[text])
         rows = [space.vectors[w] / np.linalg.norm(space.vectors[w]) for w in words if w != 3]
@@ -27,27 +27,27 @@ def test_features_are_means_over_known_words():
 
 
 def test_training_texts_and_test_texts_are_disjoint():
-    train, test = tasks.split(TASK, 0)
+    train, test = downstream.split(TEXTS, 0)
     assert len(train) == 24 and len(test) == 16
-    assert TASK.training[train].all() and not TASK.training[test].any()
-    assert tasks.split(TASK, 1)[0].tolist() != train.tolist()
+    assert TEXTS.training[train].all() and not TEXTS.training[test].any()
+    assert downstream.split(TEXTS, 1)[0].tolist() != train.tolist()
 
 
 def test_the_average_of_rotated_copies_is_the_copy():
     base = RNG.standard_normal((12, 4)).astype(np.float32)
     rotation = np.linalg.qr(RNG.standard_normal((6, 6)))[0][:4]
     x, y = embedding(base, missing=(1,)), embedding(3 * base @ rotation, missing=(2,))
-    vectors, known = tasks.average(x, y)
+    vectors, known = downstream.average(x, y)
     assert known.all() and vectors.shape == (12, 6)
     expected = base / np.linalg.norm(base, axis=1, keepdims=True)
     np.testing.assert_allclose(vectors @ vectors.T, expected @ expected.T, atol=1e-5)
 
 
 def test_separable_classes_are_classified_without_error():
-    x = np.eye(3)[TASK.labels] + 0.1 * RNG.standard_normal((50, 3))
-    train, test = tasks.split(TASK, 0)
-    logits = tasks.logits(x, TASK, train, test, 100.0)
-    assert logits.shape == (16, 3) and tasks.accuracy(logits, TASK, test) == 1
-    two = TASK._replace(labels=TASK.labels % 2)
-    logits = tasks.logits(np.eye(2)[two.labels], two, train, test, 100.0)
-    assert logits.shape == (16, 2) and tasks.accuracy(logits, two, test) == 1
+    x = np.eye(3)[TEXTS.labels] + 0.1 * RNG.standard_normal((50, 3))
+    train, test = downstream.split(TEXTS, 0)
+    logits = downstream.logits(x, TEXTS, train, test, 100.0)
+    assert logits.shape == (16, 3) and downstream.accuracy(logits, TEXTS, test) == 1
+    two = TEXTS._replace(labels=TEXTS.labels % 2)
+    logits = downstream.logits(np.eye(2)[two.labels], two, train, test, 100.0)
+    assert logits.shape == (16, 2) and downstream.accuracy(logits, two, test) == 1

@@ -4,15 +4,20 @@ Labels of its rows: `retrieval` ('nn', 'csls' or 'inverted_softmax') and `split`
 'validation').
 """
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from common.run.figures import error_bars
 from common.run.results import Row, markdown, pivot, plus_minus, select
+from lpl import translation
 from lpl.bilingual_data import BilingualData
+from lpl.reports.gains import over
 
 # P@1 in percent on the dictionaries of Dinu et al. (2014), by method and retrieval. All methods but
 # the last two were trained on all 5,000 pairs.
@@ -31,41 +36,63 @@ CUTS = {"p_at_1", "p_at_5", "p_at_10"}
 COMPARED = {"mse_sgd": "MSE", "lpa_mse": "MSE + LPL"}
 
 
-def published(method: str, retrieval: str, metric: str, data: BilingualData) -> dict:
-    """The fields of `Row` for the paper's number, if it was measured on this language pair.
+def with_published(rows: Iterable[Row], data: BilingualData) -> list[Row]:
+    """The rows, with the paper's number where it was measured on the same language pair.
 
     The language pair is known from the name of a dictionary of Dinu et al., as in en-it.train.txt
-    or OPUS_en_it_europarl_train_5K.txt.
+    or OPUS_en_it_europarl_train_5K.txt; the paper's numbers are of the most known pairs.
     """
-    name = re.search(r"en[-_](it|de|fi|es)(?![a-z])", Path(data.names[2]).name.lower())
-    if data.proxy or not name or metric != "p_at_1" or (method, retrieval) not in TABLE_1A:
-        return {}
-    language = f"EN-{name[1].upper()}"
-    percent = TABLE_1A[method, retrieval][LANGUAGES.index(language)]
-    return {"paper_value": percent / 100, "paper_dataset": f"Dinu et al. 2014, {language}"}
+    rows, name = list(rows), Path(data.names[2]).name.lower()
+    language = re.search(r"en[-_](it|de|fi|es)(?![a-z])", name)
+    if data.proxy or not language:
+        return rows
+    language = f"EN-{language[1].upper()}"
+    largest = max(row.num_pairs for row in rows)
+    shown = []
+    for row in rows:
+        percents = TABLE_1A.get((row.method, row.get("retrieval")))
+        if percents and (row.metric, row.num_pairs) == ("p_at_1", largest):
+            value = percents[LANGUAGES.index(language)] / 100
+            dataset = f"Dinu et al. 2014, {language}"
+            row = dataclasses.replace(row, paper_value=value, paper_dataset=dataset)
+        shown.append(row)
+    return shown
 
 
-def gains(measured: Sequence[Mapping]) -> list[dict]:
-    """P@1 with LPL minus P@1 without, each of the same random run, number of pairs and retrieval.
+def gains(rows: Sequence[Row]) -> list[Row]:
+    """P@1 with LPL minus P@1 without, of the same random run, number of pairs and retrieval."""
+    differences = over("mse_sgd", select(rows, metric="p_at_1"))
+    return [
+        dataclasses.replace(row, metric="gain") for row in select(differences, method="lpa_mse")
+    ]
+
+
+def nearest_words(
+    data: BilingualData,
+    source: Float[Array, "n r"],
+    target: Float[Array, "m r"],
+    words: Sequence[str],
+    count: int,
+) -> dict[str, dict[str, Any]]:
+    """Word -> its translation and its `translation.nearest_words`, for words in the dictionary.
 
     Args:
-      measured: as for `report.summarise`.
-
-    Returns:
-      Values of the metric `gain`, likewise; none if a run lacks one of the two methods.
+      data: words of both spaces and the dictionary.
+      source: the source space in common coordinates.
+      target: the target space in common coordinates.
+      words: source words.
+      count: number of nearest words.
     """
-
-    def key(one):
-        return one["dataset"], one["num_pairs"], one["random_seed"], one["labels"]["retrieval"]
-
-    precision = [one for one in measured if one["metric"] == "p_at_1"]
-    without = {key(one): one["value"] for one in precision if one["method"] == "mse_sgd"}
-    return [
-        {name: value for name, value in one.items() if not name.startswith("paper_")}
-        | {"metric": "gain", "value": one["value"] - without[key(one)]}
-        for one in precision
-        if one["method"] == "lpa_mse" and key(one) in without
-    ]
+    row_of = {word: row for row, word in enumerate(data.source.words)}
+    # The first translation of a word is its best one: in reverse order, it is set last.
+    translations = dict(reversed(data.dictionary.pairs.tolist()))
+    vocabularies, nearest = (data.source.words, data.target.words), {}
+    for word in words:
+        if (row := row_of.get(word)) in translations:
+            pair = row, translations[row]
+            near = translation.nearest_words(source, target, pair, vocabularies, count)
+            nearest[word] = near | {"translation": data.target.words[pair[1]]}
+    return nearest
 
 
 def table(
@@ -82,42 +109,42 @@ def table(
 def coverage(data: BilingualData) -> list[list[str]]:
     """Lines of a table: how much of each dictionary is in both vocabularies."""
     lines = []
-    for part, found in (("dictionary", data.dictionary), ("test", data.test)):
-        if found:
-            covered = f"{found.num_covered_words:,} of {found.num_source_words:,}"
-            counts = f"{len(found.pairs):,}", f"{found.num_missing:,}", covered
+    for part, lookup in (("dictionary", data.dictionary), ("test", data.test)):
+        if lookup:
+            covered = f"{lookup.num_covered_words:,} of {lookup.num_source_words:,}"
+            counts = f"{len(lookup.pairs):,}", f"{lookup.num_missing:,}", covered
             lines.append([data.title, part, *counts])
     return lines
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Title -> table: Table 1a of the paper, and two tables for each pair of spaces."""
-    found = {"P@1 in the paper's Table 1a (dictionaries of Dinu et al. 2014)": _table_1a()}
+    by_title = {"P@1 in the paper's Table 1a (dictionaries of Dinu et al. 2014)": _table_1a()}
     for dataset in dict.fromkeys(row.dataset for row in rows):
-        mine = select(rows, dataset=dataset)
-        largest = max(row.num_pairs for row in mine)
-        proxy = " (proxy data)" if mine[0].proxy else ""
-        split, runs = mine[0].get("split"), mine[0].num_runs
-        found[
+        of_dataset = select(rows, dataset=dataset)
+        largest = max(row.num_pairs for row in of_dataset)
+        proxy = " (proxy data)" if of_dataset[0].proxy else ""
+        split, runs = of_dataset[0].get("split"), of_dataset[0].num_runs
+        by_title[
             f"{dataset}{proxy}: precision on the {split} words from {largest:,} known pairs, "
             f"mean ± std of {runs} random runs"
         ] = pivot(
-            [row for row in select(mine, num_pairs=largest) if row.metric in CUTS],
+            [row for row in select(of_dataset, num_pairs=largest) if row.metric in CUTS],
             lines=LINES,
             paper=True,
         )
-        found[f"{dataset}{proxy}: P@1 by number of known pairs"] = pivot(
-            select(mine, metric="p_at_1"), lines=LINES, columns="num_pairs"
+        by_title[f"{dataset}{proxy}: P@1 by number of known pairs"] = pivot(
+            select(of_dataset, metric="p_at_1"), lines=LINES, columns="num_pairs"
         )
     if rows_of_gains := select(rows, metric="gain"):
-        found["Gain in P@1 by LPL over MSE, paired by random run, by number of known pairs"] = (
+        by_title["Gain in P@1 by LPL over MSE, paired by random run, by number of known pairs"] = (
             pivot(
                 rows_of_gains,
                 lines={"dataset": "Data", "retrieval": "Retrieval"},
                 columns="num_pairs",
             )
         )
-    return found
+    return by_title
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
@@ -151,8 +178,8 @@ def _table_1a() -> str:
 
 def _nearest(words: Mapping[str, Mapping]) -> str:
     lines = []
-    for word, found in words.items():
-        lines.append([word, ", ".join(found["source"])])
-        lines.append([found["translation"], ", ".join(found["target"])])
-        lines.append([f"{word}, both", ", ".join(found["both"])])
+    for word, nearest in words.items():
+        lines.append([word, ", ".join(nearest["source"])])
+        lines.append([nearest["translation"], ", ".join(nearest["target"])])
+        lines.append([f"{word}, both", ", ".join(nearest["both"])])
     return markdown(("Word", "Nearest"), lines)

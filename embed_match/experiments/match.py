@@ -1,0 +1,51 @@
+"""Table 1: distance, nearest neighbours and matching by transport of pairs of embeddings."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from common.errors import UserError
+from common.run import results, tasks
+from common.run.results import Row
+from common.run.settings import settings
+from common.run.tasks import Case, Task
+from common.run.workdir import Workdir
+from embed_match import compare, embeddings
+from embed_match.reports import match as report
+from embed_match.reports import texts
+
+
+def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Measures each pair after rotation, and returns the tables."""
+    pairs = [tuple(pair.split("-")) for pair in config.pairs]
+    for pair in pairs:
+        if len(set(pair)) != 2:
+            raise UserError(f"'{'-'.join(pair)}' is not a pair: give two names, as in C1-C2.")
+    values, transport = settings(embeddings.Values, config), settings(compare.Transport, config)
+    trained = embeddings.random_runs(values, itertools.chain(*pairs), work, cache)
+
+    def case(source: str, target: str, ranks: str) -> Case:
+        fields = {"experiment": config.experiment, "dataset": values.dataset}
+        fields |= {"proxy": values.dataset != "imdb", "source": source, "target": target}
+        fields |= {"labels": {"ranks": ranks} if ranks else {}}
+        name = "-".join(filter(None, ("match", source, target, ranks)))
+        return Case(name, fields, lambda seed: trained.in_common(seed, source, target, ranks))
+
+    def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
+        x, y = compare.aligned(*task.case.problem(task.random_seed))
+        scores = compare.scores(x, y, transport)
+        return [task.row(*score, num_items=len(x)) for score in scores.items()], {}
+
+    cases = [case(*pair, ranks) for pair in pairs for ranks in config.ranks or ("",)]
+    measured = tasks.run(tasks.grid(cases, ["procrustes"], values.random_seeds), measure, work)
+    rows = results.averaged(measured.rows)
+    # The poster's numbers are comparable on its own text and vocabulary only.
+    text = values.dataset, values.num_texts, values.num_words
+    if text == ("imdb", 25_000, 5_000) and not config.ranks:
+        rows = report.with_published(rows)
+    tables = report.tables(rows, texts.trained_on(*text), transport)
+    tables |= texts.training_table(trained)
+    kinds = {name: model.kind for name, model in trained.models.items()}
+    return results.finish(work, rows, results.joined(tables), report.figures(rows, kinds))

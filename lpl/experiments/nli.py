@@ -1,0 +1,149 @@
+"""Figures 3 to 5 and Table 3: every method on every data set and number of training pairs."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from ml_collections import ConfigDict
+
+from common.errors import UserError
+from common.run import results, tasks
+from common.run.results import Row
+from common.run.settings import settings
+from common.run.tasks import Case, Task
+from common.run.workdir import Workdir
+from lpl import nli, nli_data, training
+from lpl.reports import nli as report
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Values:
+    """Values of configs/lpl/nli.py."""
+
+    datasets: tuple[str, ...]
+    encoder: str
+    max_pieces: int
+    smoothing: float
+    num_pairs: tuple[int, ...]
+    split: str
+    random_seeds: tuple[int, ...]
+    methods: tuple[str, ...]
+    map: str
+    map_hidden: int
+    classifier_hidden: int
+    k: int
+    regularisation: float
+    num_neighbours: int
+
+
+class Problem(NamedTuple):
+    """A data set, of which each random run has its own training pairs.
+
+    Attributes:
+      data: what a training reads.
+      parameters: initial ones of all random runs.
+      apply: applies the map.
+      classify: applies the classifier.
+      judged: name -> the texts of pairs whose labels are predicted, and their encoded pairs.
+    """
+
+    data: nli.Data
+    parameters: dict[str, training.Parameters]
+    apply: training.Apply
+    classify: training.Apply
+    judged: dict[str, tuple[nli_data.SentencePairs, nli.EncodedPairs]]
+
+
+def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Measures all methods, each in all random runs at once, and returns the tables."""
+    values, limits = settings(Values, config), settings(nli_data.Limits, config)
+    for name in values.methods:
+        if name not in nli.METHODS:
+            raise UserError(f"There is no method '{name}': choose from {', '.join(nli.METHODS)}.")
+    corpora = {name: nli_data.load(name, limits, cache) for name in values.datasets}
+
+    def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
+        problem, method = task.case.problem(task.random_seed), nli.METHODS[task.method]
+        functions = {"apply": problem.apply, "classify": problem.classify}
+        static = settings(nli.Settings, config, **functions, **config[task.method])
+        num_pairs = task.case.fields["num_pairs"]
+        data = nli.restrict(problem.data, method, num_pairs)
+        state = nli.init_state(jax.tree.map(jnp.copy, problem.parameters), static)  # donated
+        runs = len(values.random_seeds)
+        state = training.run(nli.step, state, data, static, work=work, part=task.name, runs=runs)
+        rows, nearest = [], []
+        for test, (texts, pairs) in problem.judged.items():
+            labels, hidden = nli.predict(state.parameters, data, pairs, static)
+            for i, random_seed in enumerate(values.random_seeds):
+                about = {"labels": {"test": test}, "random_seed": random_seed}
+                accuracy = np.mean(np.asarray(labels[i]) == pairs.labels)
+                rows.append(task.row("accuracy", accuracy, **about))
+                if method.premise:  # else pairs with one hypothesis have the same representation
+                    agreement = nli.neighbour_agreement(
+                        hidden[i], pairs.labels, values.num_neighbours
+                    )
+                    rows.append(task.row("neighbour_agreement", agreement, **about))
+            if num_pairs == max(values.num_pairs) and method.premise and not nearest:
+                predicted = np.asarray(labels[0])
+                nearest = report.nearest_pairs(texts, predicted, hidden[0], values.num_neighbours)
+        return rows, {"nearest": nearest}
+
+    rows, nearest = [], {}
+    for name, corpus in corpora.items():
+        problem = prepare(corpus, values, cache)
+        fields = {"experiment": config.experiment, "dataset": corpus.title, "proxy": corpus.proxy}
+        fields |= {"source": values.encoder, "target": values.encoder}
+        fields |= {"dim": problem.data.vectors.shape[1], "labels": {"split": values.split}}
+        cases = [
+            Case(f"{name}-{n}", fields | {"num_pairs": n}, lambda _, problem=problem: problem)
+            for n in values.num_pairs
+        ]
+        grid = tasks.grid(cases, values.methods, [tasks.ALL_SEEDS])
+        measured = tasks.run(grid, measure, work, title=corpus.title)
+        rows += measured.rows
+        nearest[corpus.title] = {
+            task.method: pairs for task in grid if (pairs := measured.notes[task.name]["nearest"])
+        }
+    rows = report.with_published(results.averaged(rows + report.gains(rows)))
+    return results.finish(work, rows, report.table(rows, nearest), report.figures(rows))
+
+
+def prepare(corpus: nli_data.Corpus, values: Values, cache: Path) -> Problem:
+    """The texts encoded; for each random run its random training pairs, initialisation and batches.
+
+    Raises:
+      UserError: fewer training pairs than asked for, or an unknown split or encoder.
+    """
+    largest, available = max(values.num_pairs), len(corpus.train.labels)
+    if largest > available:
+        raise UserError(
+            f"num_pairs asks for {largest} training pairs, but {corpus.title} has {available}: "
+            "lower num_pairs or raise max_train."
+        )
+    judged = corpus.judged(values.split)
+    vectors, parts = nli_data.encode(
+        corpus, values.encoder, cache, max_pieces=values.max_pieces, smoothing=values.smoothing
+    )
+    premises = jnp.asarray(np.unique(parts["train"].premises))
+    vectors = jnp.asarray(vectors)
+    neighbours, weights = nli.premise_neighbours(vectors, premises, values.k, values.regularisation)
+    rows = np.array(
+        [np.random.default_rng(s).permutation(available)[:largest] for s in values.random_seeds]
+    )
+    keys = jnp.stack([jax.random.split(jax.random.key(seed)) for seed in values.random_seeds])
+    data = nli.Data(
+        vectors=vectors,
+        neighbours=neighbours,
+        weights=weights,
+        inputs=jnp.ones(2),
+        num_pairs=jnp.array(largest),
+        pairs=nli.EncodedPairs(*(jnp.asarray(column[rows]) for column in parts["train"])),
+        key=keys[:, 1],
+    )
+    sizes = vectors.shape[1], values.map_hidden, values.classifier_hidden
+    parameters, apply, classify = nli.init(values.map, *sizes, keys[:, 0])
+    judged = {name: (texts, parts[name]) for name, texts in judged.items()}
+    return Problem(data, parameters, apply, classify, judged)

@@ -1,0 +1,34 @@
+"""Gains of methods over another one, paired by random run."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from common.run.results import Row
+
+
+def over(baseline: str, rows: Sequence[Row]) -> list[Row]:
+    """Each value of the other methods minus that of the baseline in the same random run.
+
+    Two rows belong together if they agree in data set, number of pairs, random seed, metric and
+    labels. Rows without such a partner are left out; differences have no published numbers.
+
+    Args:
+      baseline: a method.
+      rows: each of one random run.
+    """
+
+    def random_run(row: Row) -> tuple:
+        labels = sorted(row.labels.items())
+        return row.dataset, row.num_pairs, row.random_seed, row.metric, *labels
+
+    reference = {random_run(row): row.mean for row in rows if row.method == baseline}
+    return [
+        dataclasses.replace(
+            row,
+            mean=row.mean - reference[random_run(row)],
+            paper_value=None,
+            paper_dataset=None,
+        )
+        for row in rows
+        if row.method != baseline and random_run(row) in reference
+    ]
