@@ -144,6 +144,7 @@ def experiment_modules(name: str) -> set[str]:
         for alias in node.names
     }
     found = {f"{name}.experiments", f"{name}.runner"}
+    found |= {module for module in MODULES if module.startswith(f"{name}.experiments.")}
     for node in experiments.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and "EXPERIMENTS" in ast.unparse(node):
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

@@ -6,6 +6,7 @@ files and config values have to exist.
 
 import importlib
 import json
+import pkgutil
 import re
 import runpy
 import shlex
@@ -88,8 +89,11 @@ def test_commands_that_are_not_run_have_valid_flags(page):
 
 
 def experiments_of(main):
-    """The table of experiments that belongs to a main.py."""
-    return importlib.import_module(main.replace(".main", ".experiments")).EXPERIMENTS
+    """Names of the experiments that belong to a main.py."""
+    package = importlib.import_module(main.replace(".main", ".experiments"))
+    if hasattr(package, "EXPERIMENTS"):  # one module with a table of functions
+        return package.EXPERIMENTS
+    return {module.name for module in pkgutil.iter_modules(package.__path__)}
 
 
 def flat(config, prefix=""):
