@@ -64,7 +64,7 @@ clouds = settings(metric_embed.Settings, get_config().tuned.wasserstein, geometr
 first, second = (50 * np.arange(n // 50)[:, None] + nodes for nodes in np.triu_indices(50, 1))
 edges = jnp.asarray(rng.integers(1, 6, first.size), jnp.float32)
 pairs = metric_embed.Data(jnp.asarray(first.ravel()), jnp.asarray(second.ravel()), edges)
-embedded = metric_embed.init(clouds, jax.random.split(key, n // 50), 50)
+embedded = metric_embed.init(clouds, 50, jax.random.split(key, n // 50))
 
 def graphs(state, pairs):
     # Adam divides a gradient by its size: where it cancels, rounding moves a coordinate far.

@@ -72,7 +72,7 @@ transport = dataclasses.replace(vectors, geometry="wasserstein", shape=(3, 2), e
     iterations=3)
 for name, given in (("vectors", vectors), ("transport", transport), ("divergence",
         dataclasses.replace(transport, debiased=True, warm_start=True))):
-    state = metric_embed.init(given, jax.random.split(key, 1), 16)
+    state = metric_embed.init(given, 16, jax.random.split(key, 1))
     run(name, metric_embed.step, state, pairs, given)
 
 chosen = glove.Settings(dim=6, window=2, x_max=10.0, power=0.75, learning_rate=0.1, blocks=3,

@@ -29,6 +29,7 @@ from common.errors import UserError
 from common.ot import Potentials
 from common.parallel import all_parts, map_rows
 
+DIVERGENCE = "sinkhorn_divergence"
 BLOCK_ENTRIES = 1 << 17  # entries of the plans that are computed together; they fit in the cache
 
 
@@ -56,6 +57,13 @@ class Distance:
     # Whether gradients are those of the optimum, by the implicit function theorem; otherwise they
     # are propagated through the iterations.
     implicit_diff: bool
+
+
+class Transports(NamedTuple):
+    """The value of each transport problem, and potentials from which a later call can continue."""
+
+    values: Float[Array, " b"]
+    potentials: Potentials
 
 
 class WarmStart(NamedTuple):
@@ -88,7 +96,11 @@ def pair_distances(
     if distance is None:
         flat = clouds.points.reshape(len(clouds.points), -1)
         return euclidean(flat[first], flat[second])
-    return continued_distances(clouds, first, second, distance, None)[0]
+    values = transports(_rows(clouds, first), _rows(clouds, second), distance).values
+    if distance.value == DIVERGENCE:
+        self_costs = _by_blocks((clouds,), distance, None).values
+        values -= (self_costs[first] + self_costs[second]) / 2
+    return values
 
 
 @jax.jit
@@ -97,35 +109,48 @@ def continued_distances(
     first: Int[Array, " b"],
     second: Int[Array, " b"],
     distance: Distance,
-    start: WarmStart | None,
-    part: Int[Array, " s"] | None = None,
+    warm_start: WarmStart | None,
+    objects: Int[Array, " s"],
 ) -> tuple[Float[Array, " b"], WarmStart]:
-    """`pair_distances` whose iterations begin from the potentials of an earlier call, if any.
+    """`pair_distances` in a training: they begin from earlier potentials, on several devices.
 
     Args:
-      clouds: the objects.
-      first: first object of each pair.
+      clouds: all objects.
+      first: first object of each pair of this device.
       second: second object of each pair.
       distance: how they are compared.
-      start: potentials of an earlier call.
-      part: consecutive objects whose transport to themselves this device solves, in a function of
-        `common.parallel.on_parts`; all devices together solve all. Without it, all objects.
+      warm_start: potentials of an earlier call; None for a cold start.
+      objects: consecutive objects whose transport to themselves this device solves, in a function
+        of `common.parallel.on_parts`; all devices together solve all.
 
     Returns:
       The distances, and the potentials from which a later call can continue.
     """
-    pairs, selves = (None, None) if start is None else start
+    of_pairs, of_selves = (None, None) if warm_start is None else warm_start
     x, y = _rows(clouds, first), _rows(clouds, second)
-    values, pairs = _by_blocks((x, y), distance, pairs)
-    if distance.value == "sinkhorn_divergence":
-        if part is None:
-            own, selves = _by_blocks((clouds,), distance, selves)
-        else:
-            mine = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, part[0], len(part)), clouds)
-            own, selves = _by_blocks((mine,), distance, selves)
-            own = all_parts(own)
-        values -= (own[first] + own[second]) / 2
-    return values, WarmStart(pairs, selves)
+    values, of_pairs = transports(x, y, distance, of_pairs)
+    if distance.value == DIVERGENCE:
+        local = jax.tree.map(
+            lambda x: lax.dynamic_slice_in_dim(x, objects[0], len(objects)), clouds
+        )
+        self_costs, of_selves = _by_blocks((local,), distance, of_selves)
+        self_costs = all_parts(self_costs)
+        values -= (self_costs[first] + self_costs[second]) / 2
+    return values, WarmStart(of_pairs, of_selves)
+
+
+def transports(
+    x: Clouds, y: Clouds, distance: Distance, potentials: Potentials | None = None
+) -> Transports:
+    """Transport of each x_i to y_i; for the Sinkhorn divergence the entropic cost, its first term.
+
+    Args:
+      x: the sources.
+      y: as many targets.
+      distance: how they are compared.
+      potentials: of an earlier call, from which the iterations begin; None for a cold start.
+    """
+    return _by_blocks((x, y), distance, potentials)
 
 
 def euclidean(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
@@ -142,21 +167,23 @@ def nearest_neighbours(
     Queries are processed in blocks on all devices. Of equally distant keys the lower index is
     first. Errors are those of `pair_distances`.
     """
-    debiased = distance.value == "sinkhorn_divergence"
-    selves = [_by_blocks((x,), distance, None)[0] if debiased else None for x in (queries, keys)]
+    debiased = distance.value == DIVERGENCE
+    self_costs = [
+        _by_blocks((x,), distance, None).values if debiased else None for x in (queries, keys)
+    ]
     m, points, _ = keys.points.shape
 
-    def block(rows, keys, key_selves):
-        queries, query_selves = rows
+    def block(rows, keys, costs_of_keys):
+        queries, costs_of_queries = rows
         queries = jax.tree.map(lambda x: x[:, None], queries)
         values = _solve(queries, jax.tree.map(lambda x: x[None], keys), distance).value
         if debiased:
-            values -= (query_selves[:, None] + key_selves) / 2
+            values -= (costs_of_queries[:, None] + costs_of_keys) / 2
         negative, index = lax.top_k(-values, k)
         return -negative, index
 
     size = max(1, BLOCK_ENTRIES // (m * points**2))
-    return map_rows(block, (queries, selves[0]), keys, selves[1], block=size)
+    return map_rows(block, (queries, self_costs[0]), keys, self_costs[1], block=size)
 
 
 @jax.jit
@@ -177,74 +204,73 @@ def _rows(clouds: Clouds, rows: Int[Array, " b"]) -> Clouds:
 
 
 @jax.custom_vjp
-def _by_blocks(sides, distance, start) -> tuple[Float[Array, " b"], Potentials]:
-    """Values and potentials of problems, block by block; their plans fit in the cache together.
+def _by_blocks(sides, distance, potentials) -> Transports:
+    """Solves problems block by block; the plans of a block fit in the cache together.
 
     Args:
       sides: (x, y), or (x,) for the transport of each cloud to itself.
       distance: how they are compared.
-      start: potentials of an earlier call, or None.
+      potentials: of an earlier call, or None.
 
     The gradient of a block is computed with its values.
     """
-    return _map_blocks(lambda sides, start: _block(sides, distance, start), sides, start)
+    return _map_blocks(partial(_block, distance=distance), sides, potentials)
 
 
-def _by_blocks_forward(sides, distance, start):
-    def with_gradient(sides, start):
-        def total(sides):
-            values, potentials = _block(sides, distance, start)
-            return values.sum(), (values, potentials)
-
-        return jax.grad(total, has_aux=True)(sides)
-
-    gradients, found = _map_blocks(with_gradient, sides, start)
-    return found, (gradients, distance, start)
+def _by_blocks_forward(sides, distance, potentials):
+    block = jax.grad(partial(_block_total, distance=distance), has_aux=True)
+    gradients, solved = _map_blocks(block, sides, potentials)
+    return solved, (gradients, distance, potentials)
 
 
-def _by_blocks_backward(residuals, cotangents):
-    gradients, *others = residuals
-    by_value = cotangents[0]
+def _by_blocks_backward(residuals, cotangents: Transports):
+    gradients, *constants = residuals
 
     def scaled(gradient):
-        return by_value.reshape(-1, *[1] * (gradient.ndim - 1)) * gradient
+        return cotangents.values.reshape(-1, *[1] * (gradient.ndim - 1)) * gradient
 
-    return jax.tree.map(scaled, gradients), *jax.tree.map(jnp.zeros_like, others)
+    return jax.tree.map(scaled, gradients), *jax.tree.map(jnp.zeros_like, constants)
 
 
 _by_blocks.defvjp(_by_blocks_forward, _by_blocks_backward)
 
 
-def _map_blocks(function: Callable, sides: Any, start: Any) -> Any:
-    """Applies a function of (sides, start) to blocks of their rows."""
+def _map_blocks(function: Callable, sides: Any, potentials: Any) -> Any:
+    """Applies a function of (sides, potentials) to blocks of their rows."""
     n, points, _ = jax.tree.leaves(sides)[0].shape
     blocks = -(-n * points**2 // BLOCK_ENTRIES)
     if blocks == 1:
-        return function(sides, start)
+        return function(sides, potentials)
     size = -(-n // (blocks * 8)) * 8
 
     def split(x):
         padding = [(0, blocks * size - n)] + [(0, 0)] * (x.ndim - 1)
         return jnp.pad(x, padding, mode="edge").reshape(blocks, size, *x.shape[1:])
 
-    found = lax.map(lambda inputs: function(*inputs), jax.tree.map(split, (sides, start)))
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], found)
+    results = lax.map(lambda block: function(*block), jax.tree.map(split, (sides, potentials)))
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], results)
 
 
-def _block(sides, distance, start):
-    found = _solve(sides[0], sides[-1], distance, start, symmetric=len(sides) == 1)
-    return found.value, found.potentials
+def _block_total(sides, potentials, distance):
+    """The sum of a block's values, whose gradient has that of each value, and the solution."""
+    solved = _block(sides, potentials, distance)
+    return solved.values.sum(), solved
+
+
+def _block(sides, potentials, distance) -> Transports:
+    solution = _solve(sides[0], sides[-1], distance, potentials, symmetric=len(sides) == 1)
+    return Transports(solution.value, solution.potentials)
 
 
 def _solve(
     x: Clouds,
     y: Clouds,
     distance: Distance,
-    start: Potentials | None = None,
+    potentials: Potentials | None = None,
     symmetric: bool = False,
 ) -> ot.BatchSolution:
     """Solves the problems of clouds whose leading axes broadcast."""
-    names = {"sinkhorn_divergence": "entropic_cost"} | {name: name for name in ot.VALUES}
+    names = {DIVERGENCE: "entropic_cost"} | {name: name for name in ot.VALUES}
     if distance.value not in names:
         raise UserError(
             f"There is no distance value '{distance.value}': choose transport_cost, entropic_cost "
@@ -258,6 +284,6 @@ def _solve(
         iterations=distance.iterations,
         value=names[distance.value],
         implicit=distance.implicit_diff,
-        start=start,
+        start=potentials,
         symmetric=symmetric,
     )

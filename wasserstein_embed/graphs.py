@@ -16,11 +16,11 @@ from common.run.workdir import Workdir
 from wasserstein_embed import cloud, metric_embed
 from wasserstein_embed.metric_embed import Data, Settings
 
-MAX_DRAWS = 100  # random graphs that are drawn until one is connected
+MAX_SAMPLES = 100  # random graphs that are sampled until one is connected
 
 
 def _block_model(n: int, blocks: int, p_in: float, p_out: float, seed: int) -> nx.Graph:
-    sizes = [len(part) for part in np.array_split(np.arange(n), blocks)]
+    sizes = [len(nodes) for nodes in np.array_split(np.arange(n), blocks)]
     probabilities = np.where(np.eye(blocks, dtype=bool), p_in, p_out)
     return nx.stochastic_block_model(sizes, probabilities.tolist(), seed=seed)
 
@@ -35,13 +35,15 @@ GENERATORS: dict[str, Callable[..., nx.Graph]] = {
 }
 
 
-def draw(name: str, num_nodes: int, options: Mapping[str, float], random_seed: int) -> nx.Graph:
-    """The first connected graph of up to `MAX_DRAWS` draws of a generator with its options.
+def sample(name: str, num_nodes: int, options: Mapping[str, float], random_seed: int) -> nx.Graph:
+    """The first connected graph of up to `MAX_SAMPLES` of a generator with its options.
 
     Raises:
-      UserError: the generator rejects its options, or no graph is connected.
+      UserError: the generator is unknown or rejects its options, or no graph is connected.
     """
-    for attempt in range(MAX_DRAWS):
+    if name not in GENERATORS:
+        raise UserError(f"There is no graph '{name}': choose one of {', '.join(GENERATORS)}.")
+    for attempt in range(MAX_SAMPLES):
         try:
             graph = GENERATORS[name](num_nodes, **options, seed=random_seed + 1_000_003 * attempt)
         except nx.NetworkXException as error:
@@ -49,7 +51,7 @@ def draw(name: str, num_nodes: int, options: Mapping[str, float], random_seed: i
         if nx.is_connected(graph):
             return graph
     raise UserError(
-        f"None of {MAX_DRAWS} draws of '{name}' is connected: give more edges or fewer nodes."
+        f"None of {MAX_SAMPLES} samples of '{name}' is connected: give more edges or fewer nodes."
     )
 
 
@@ -71,52 +73,52 @@ def all_pairs(graphs: Sequence[nx.Graph]) -> Data:
     )
 
 
-def train_and_measure(
+def distortions(
     settings: Settings,
-    data: Data,
+    pairs: Data,
     num_graphs: int,
     measure_iterations: int,
     *,
     checkpoint_every: int,
     work: Workdir,
-    part: str,
+    task: str,
 ) -> list[float]:
     """Trains the embeddings of all graphs together, and returns the distortion of each.
 
     Args:
       settings: of the training.
-      data: pairs of all graphs.
-      num_graphs: number of graphs.
+      pairs: pairs of nodes of all graphs.
+      num_graphs: number of graphs; the random seed of each is its number.
       measure_iterations: Sinkhorn iterations of the measured distances, from a cold start.
       checkpoint_every: steps of `common.run.train.run` between checkpoints.
       work: the run's folder.
-      part: name of the training.
+      task: name of the training.
     """
     keys = jax.vmap(jax.random.key)(jnp.arange(num_graphs))
-    num_nodes = (int(data.second.max()) + 1) // num_graphs
+    num_nodes = (int(pairs.second.max()) + 1) // num_graphs
     state = train.run(
         metric_embed.step,
-        metric_embed.init(settings, keys, num_nodes),
-        data,
+        metric_embed.init(settings, num_nodes, keys),
+        pairs,
         settings,
         num_steps=settings.steps // metric_embed.UPDATES_PER_STEP,
         chunk=checkpoint_every,
         work=work,
-        part=part,
+        part=task,
     )
     distance = settings.distance(settings.epsilon[1], measure_iterations, implicit=False)
-    by_graph = Data(*(array.reshape(num_graphs, -1) for array in data))
-    pairs = by_graph.first[0], by_graph.second[0]  # the same nodes within each graph
-    measured = []
+    by_graph = Data(*(array.reshape(num_graphs, -1) for array in pairs))
+    first, second = by_graph.first[0], by_graph.second[0]  # the same nodes within each graph
+    values = []
     for nodes, expected in zip(jnp.split(state.x, num_graphs), by_graph.distance, strict=True):
         if settings.geometry == "wasserstein":
             clouds = cloud.Clouds(nodes)
-            embedded = cloud.pair_distances(clouds, *pairs, distance)
-            converged = float(cloud.fraction_converged(clouds, *pairs, distance))
+            embedded = cloud.pair_distances(clouds, first, second, distance)
+            converged = float(cloud.fraction_converged(clouds, first, second, distance))
             if converged < 1:
-                logging.warning("%s: %.1f%% of the plans have converged", part, 100 * converged)
+                logging.warning("%s: %.1f%% of the plans have converged", task, 100 * converged)
         else:
-            vectors = (nodes[index] for index in pairs)
-            embedded = metric_embed.VECTOR_DISTANCES[settings.geometry](*vectors)
-        measured.append(float(metric_embed.distortion(embedded, expected)))
-    return measured
+            vector_distance = metric_embed.VECTOR_DISTANCES[settings.geometry]
+            embedded = vector_distance(nodes[first], nodes[second])
+        values.append(float(metric_embed.distortion(embedded, expected)))
+    return values

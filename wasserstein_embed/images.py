@@ -1,5 +1,6 @@
 """Images as clouds of points (the MNIST report): data, training and evaluation."""
 
+import dataclasses
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -7,12 +8,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import nnx
 from jaxtyping import Array, Int, UInt8
 from sklearn.neighbors import KNeighborsClassifier
 
 from common.data.sets.images import MNIST_5K, Images, load
 from common.parallel import map_rows
 from common.run import train
+from common.run.train import Metrics
 from common.run.workdir import Workdir, write_arrays
 from wasserstein_embed import cloud, siamese
 from wasserstein_embed.cloud import Clouds, Distance
@@ -28,6 +31,28 @@ class Splits(NamedTuple):
     test: Images
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """How trained networks are measured on held-out images."""
+
+    num_neighbours: int  # of the nearest-neighbour classifiers
+    num_test_pairs: int  # pairs of held-out images, half of them of one class
+    evaluate_every: int  # steps between evaluations of these pairs, which are also checkpoints
+    distance: Distance  # of the Sinkhorn nearest neighbours
+
+
+class Scores(NamedTuple):
+    """What is measured of a network.
+
+    Attributes:
+      pairs: metric -> mean over the test pairs.
+      accuracy: distance of the nearest neighbours, `euclidean` or `sinkhorn` -> kNN accuracy.
+    """
+
+    pairs: dict[str, float]
+    accuracy: dict[str, float]
+
+
 def read(dataset: str, train_split: str, test_split: str, cache: Path) -> Splits:
     """Reads both splits.
 
@@ -40,104 +65,106 @@ def read(dataset: str, train_split: str, test_split: str, cache: Path) -> Splits
     Raises:
       UserError: an unknown set or split, or files that can't be read.
     """
-    default = SPLITS.get(dataset, ("train", "test"))
-    names = (train_split or default[0], test_split or default[1])
-    return Splits(*(load(dataset, name, cache) for name in names))
+    default_train, default_test = SPLITS.get(dataset, ("train", "test"))
+    return Splits(
+        load(dataset, train_split or default_train, cache),
+        load(dataset, test_split or default_test, cache),
+    )
 
 
-def clouds_file(part: str) -> str:
-    """File below the run's folder in which a part stores the clouds of the held-out images."""
-    return f"clouds/{part}.npz"
+def clouds_file(task: str) -> str:
+    """File below the run's folder in which a task stores the clouds of the held-out images."""
+    return f"clouds/{task}.npz"
 
 
 def train_and_measure(
     training: siamese.Training,
     splits: Splits,
     random_seed: int,
-    sinkhorn: Distance,
+    evaluation: Evaluation,
     *,
-    num_neighbours: int,
-    num_test_pairs: int,
-    evaluate_every: int,
     work: Workdir,
-    part: str,
-) -> list[dict]:
+    task: str,
+) -> Scores:
     """Trains a network, stores the clouds of the held-out images, and measures them.
 
     Args:
       training: settings of the network and its training.
       splits: the images.
       random_seed: of the parameters and the batches.
-      sinkhorn: distance of the Sinkhorn nearest neighbours.
-      num_neighbours: of the nearest-neighbour classifiers.
-      num_test_pairs: number of fixed pairs of held-out images, half of them of one class.
-      evaluate_every: steps between evaluations of the test pairs, which are also checkpoints.
+      evaluation: how the network is measured.
       work: the run's folder.
-      part: name of the training.
-
-    Returns:
-      `metric` and `value`: loss (if it is one of pairs) and mean distances of the test pairs;
-      accuracy of the nearest
-      neighbours by Euclidean and by Sinkhorn distance (label `neighbours_by`).
+      task: name of the training.
     """
-    x, test_x = (jnp.asarray(images.images) for images in splits)
-    classes, test_classes = (siamese.group_by_class(images.labels) for images in splits)
-    pairs = siamese.sample_pairs(jax.random.key(0), test_classes, num_test_pairs)
+    train_x, test_x = (jnp.asarray(images.images) for images in splits)
+    train_classes, test_classes = (siamese.group_by_class(images.labels) for images in splits)
+    pairs = siamese.sample_pairs(jax.random.key(0), test_classes, evaluation.num_test_pairs)
 
     def evaluate(state: train.State) -> dict:
-        return _measure_pairs(embed(training.network, test_x, state.parameters), *pairs, training)
+        return pair_scores(embed(training.network, test_x, state.parameters), pairs, training)
 
-    start, batches = jax.random.split(jax.random.key(random_seed))
+    of_parameters, of_batches = jax.random.split(jax.random.key(random_seed))
     state = train.run(
         siamese.step,
-        siamese.init(training, start),
-        siamese.Data(x, classes, batches),
+        siamese.init(training, of_parameters),
+        siamese.Data(train_x, train_classes, of_batches),
         training,
         num_steps=training.steps,
-        chunk=evaluate_every,
+        chunk=evaluation.evaluate_every,
         work=work,
-        part=part,
+        part=task,
         evaluate=evaluate,
     )
-    known, found = (embed(training.network, images, state.parameters) for images in (x, test_x))
-    weights = {} if found.weights is None else {"weights": found.weights}
-    arrays = {"points": found.points, "labels": splits.test.labels, **weights}
-    write_arrays(work.path / clouds_file(part), arrays)
-    last = _measure_pairs(found, *pairs, training)
-    measured = [{"metric": name, "value": float(value)} for name, value in last.items()]
-    k = min(num_neighbours, len(splits.train.labels))
-    for name, predicted in _classify(known, splits.train.labels, found, k, sinkhorn).items():
-        value = float((predicted == splits.test.labels).mean())
-        labels = {"neighbours_by": name}
-        measured.append({"metric": "knn_accuracy", "value": value, "labels": labels})
-    return measured
+    known, queries = (embed(training.network, x, state.parameters) for x in (train_x, test_x))
+    weights = {} if queries.weights is None else {"weights": queries.weights}
+    arrays = {"points": queries.points, "labels": splits.test.labels, **weights}
+    write_arrays(work.path / clouds_file(task), arrays)
+    predicted = classify(known, splits.train.labels, queries, evaluation)
+    accuracy = {n: float((labels == splits.test.labels).mean()) for n, labels in predicted.items()}
+    means = {n: float(mean) for n, mean in pair_scores(queries, pairs, training).items()}
+    return Scores(means, accuracy)
 
 
 @partial(jax.jit, static_argnames="network")
-def embed(network: siamese.Network, images: UInt8[Array, "n h w c"], parameters) -> Clouds:
+def embed(
+    network: siamese.Network, images: UInt8[Array, "n h w c"], parameters: nnx.State
+) -> Clouds:
     """The clouds of any number of images, computed in blocks on all devices."""
     return map_rows(partial(siamese.embed, network), images, parameters, block=BLOCK_ROWS)
 
 
 @partial(jax.jit, static_argnames="training")
-def _measure_pairs(clouds: Clouds, first, second, same, training: siamese.Training) -> dict:
-    distance = cloud.pair_distances(clouds, first, second, training.distance)
-    means = siamese.mean_distances(distance, same)
-    found = {f"test_{name}": value for name, value in means.items()}
-    if training.temperature is not None:  # its loss is one of batches, not of pairs
-        return found
-    loss = siamese.contrastive_loss(distance, same, training.margin, training.loss_power)
-    return {"test_loss": loss} | found
+def pair_scores(clouds: Clouds, pairs: siamese.Pairs, training: siamese.Training) -> Metrics:
+    """Mean distances of pairs of one class and of two, and the loss if it is one of pairs."""
+    distance = cloud.pair_distances(clouds, pairs.first, pairs.second, training.distance)
+    means = siamese.mean_distances(distance, pairs.same)
+    scores = {f"test_{name}": mean for name, mean in means.items()}
+    if training.temperature is None:  # otherwise the loss is one of batches
+        scores["test_loss"] = siamese.contrastive_loss(
+            distance, pairs.same, training.margin, training.loss_power
+        )
+    return scores
 
 
-def _classify(
-    known: Clouds, labels: np.ndarray, found: Clouds, k: int, sinkhorn: Distance
+def classify(
+    known: Clouds, labels: Int[np.ndarray, " m"], queries: Clouds, evaluation: Evaluation
 ) -> dict[str, Int[np.ndarray, " n"]]:
-    """Classes by majority vote of the k nearest; of equally frequent classes the lowest."""
-    flat, queries = (side.points.reshape(len(side.points), -1) for side in (known, found))
-    _, nearest = cloud.nearest_neighbours(found, known, sinkhorn, k)
+    """Classes by majority vote of the nearest known images; of equally frequent ones the lowest.
+
+    Args:
+      known: clouds of images whose classes are known.
+      labels: these classes.
+      queries: clouds of other images.
+      evaluation: the number of neighbours, and the distance that is called `sinkhorn`.
+
+    Returns:
+      Distance of the neighbours, `euclidean` or `sinkhorn` -> classes of the queries.
+    """
+    k = min(evaluation.num_neighbours, len(labels))
+    vectors, query_vectors = (x.points.reshape(len(x.points), -1) for x in (known, queries))
+    _, nearest = cloud.nearest_neighbours(queries, known, evaluation.distance, k)
     votes = labels[np.asarray(nearest)]
     return {
-        "euclidean": KNeighborsClassifier(k).fit(flat, labels).predict(queries),
+        "euclidean": KNeighborsClassifier(k).fit(vectors, labels).predict(query_vectors),
         "sinkhorn": np.array([np.bincount(classes).argmax() for classes in votes]),
     }

@@ -7,7 +7,8 @@ Adam uses all pairs of all graphs.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from jaxtyping import Array, Float, Int
 from common.errors import UserError
 from common.ot import safe_sqrt
 from common.parallel import mean_of_parts, on_parts
+from common.run import train
 from common.run.train import Metrics
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance, WarmStart, euclidean
@@ -60,11 +62,20 @@ class Settings:
 
 
 class State(NamedTuple):
-    """State of a training: embedded objects, the optimiser's state, potentials of clouds."""
+    """State of a training.
 
-    x: Float[Array, "n ..."]
-    optimiser: Any
+    Attributes:
+      training: the embedded objects, which are its parameters, and the state of their optimiser.
+      warm_start: potentials of clouds from which the next step continues; None for cold starts.
+    """
+
+    training: train.State
     warm_start: WarmStart | None
+
+    @property
+    def x(self) -> Float[Array, "n ..."]:
+        """The embedded objects."""
+        return self.training.parameters
 
 
 class Data(NamedTuple):
@@ -130,10 +141,10 @@ def pair_distances(
     if settings.geometry != "wasserstein":
         return VECTOR_DISTANCES[settings.geometry](x[first], x[second]), rows.warm_start
     distance = settings.distance(epsilon, settings.iterations, settings.implicit)
-    embedded, start = cloud.continued_distances(
+    embedded, warm_start = cloud.continued_distances(
         Clouds(x), first, second, distance, rows.warm_start, rows.objects
     )
-    return embedded, start if settings.warm_start else None
+    return embedded, warm_start if settings.warm_start else None
 
 
 def distortion(
@@ -143,19 +154,32 @@ def distortion(
     return jnp.mean(jnp.abs(embedded - distance) / distance, axis=-1)
 
 
-def init(settings: Settings, keys: Array, num_objects: int) -> State:
-    """Draws `num_objects` objects of each of several graphs at random, one key per graph."""
+def init(settings: Settings, num_objects: int, keys: Array) -> State:
+    """`num_objects` objects at random places for each of several graphs, one key per graph."""
     low, high = settings.init_range
     shape = (num_objects, *settings.shape)
     x = jax.vmap(lambda key: jax.random.uniform(key, shape, minval=low, maxval=high))(keys)
     x = x.reshape(-1, *settings.shape)
     if settings.geometry == "hyperbolic":
         x = _project_into_ball(x)
-    start = None
+    warm_start = None
     if settings.geometry == "wasserstein" and settings.warm_start:
         num_pairs = len(keys) * num_objects * (num_objects - 1) // 2
-        start = WarmStart.zeros(num_pairs, len(x), settings.shape[0])
-    return State(x, _optimiser(settings).init(x), start)
+        warm_start = WarmStart.zeros(num_pairs, len(x), settings.shape[0])
+    return State(train.State.init(x, optimiser(settings)), warm_start)
+
+
+def optimiser(settings: Settings) -> optax.GradientTransformation:
+    """Adam, whose learning rate is constant or decays to zero by a cosine.
+
+    Raises:
+      UserError: an unknown schedule.
+    """
+    if settings.schedule == "constant":
+        return optax.adam(settings.learning_rate)
+    if settings.schedule == "cosine":
+        return optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
+    raise UserError(f"There is no schedule '{settings.schedule}': choose constant or cosine.")
 
 
 def step(
@@ -167,44 +191,38 @@ def step(
     several graphs together equals training each alone. The pairs and their potentials are sharded
     over the devices, which send each other the gradient only.
     """
-    first_epsilon, last_epsilon = settings.epsilon
 
-    def train_part(rows, x, optimiser, counts):
-        def update(state, count):
-            progress = jnp.minimum(1.0, count / settings.steps)
-            epsilon = first_epsilon * (last_epsilon / first_epsilon) ** progress
-            current = rows._replace(warm_start=state.warm_start)
-
-            def loss(x):
-                embedded, start = pair_distances(x, current, epsilon, settings)
-                return distortion(embedded, rows.pairs.distance), start
-
-            (value, start), gradient = jax.value_and_grad(loss, has_aux=True)(state.x)
-            value, gradient = mean_of_parts((value, gradient))
-            change, optimiser = _optimiser(settings).update(gradient, state.optimiser)
-            x = optax.apply_updates(state.x, change)
-            if settings.geometry == "hyperbolic":
-                x = _project_into_ball(x)
-            return State(x, optimiser, start), value
-
-        state, values = lax.scan(update, State(x, optimiser, rows.warm_start), counts)
-        return (state.x, state.optimiser, values.mean()), state.warm_start
+    def train_part(rows, training, counts):
+        first = State(training, rows.warm_start)
+        state, values = lax.scan(partial(_update, rows=rows, settings=settings), first, counts)
+        return (state.training, values.mean()), state.warm_start
 
     rows = Rows(data, jnp.arange(len(state.x)), state.warm_start)
     counts = UPDATES_PER_STEP * index + jnp.arange(UPDATES_PER_STEP)
-    found, start = on_parts(train_part, rows, state.x, state.optimiser, counts)
-    x, optimiser, value = found
-    return State(x, optimiser, start), {"distortion": value}
+    (training, value), warm_start = on_parts(train_part, rows, state.training, counts)
+    return State(training, warm_start), {"distortion": value}
+
+
+def _update(state: State, count, *, rows: Rows, settings: Settings) -> tuple[State, Array]:
+    """A step of Adam after `count` others, by the rows of one device, and the distortion."""
+    first_epsilon, last_epsilon = settings.epsilon
+    progress = jnp.minimum(1.0, count / settings.steps)
+    epsilon = first_epsilon * (last_epsilon / first_epsilon) ** progress
+    rows = rows._replace(warm_start=state.warm_start)
+    loss = jax.value_and_grad(_loss, has_aux=True)
+    (value, warm_start), gradient = loss(state.x, rows, epsilon, settings)
+    value, gradient = mean_of_parts((value, gradient))
+    training = state.training.update(gradient, optimiser(settings))
+    if settings.geometry == "hyperbolic":
+        training = training._replace(parameters=_project_into_ball(training.parameters))
+    return State(training, warm_start), value
+
+
+def _loss(x, rows: Rows, epsilon, settings: Settings) -> tuple[Array, WarmStart | None]:
+    embedded, warm_start = pair_distances(x, rows, epsilon, settings)
+    return distortion(embedded, rows.pairs.distance), warm_start
 
 
 def _project_into_ball(x):
     norm = jnp.linalg.norm(x, axis=-1, keepdims=True)
     return x * jnp.minimum(1.0, MAX_NORM / jnp.maximum(norm, MAX_NORM))
-
-
-def _optimiser(settings: Settings) -> optax.GradientTransformation:
-    if settings.schedule == "constant":
-        return optax.adam(settings.learning_rate)
-    if settings.schedule == "cosine":
-        return optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
-    raise UserError(f"There is no schedule '{settings.schedule}': choose constant or cosine.")

@@ -1,7 +1,7 @@
-"""What the documentation shows of the kept runs (`python -m docs.render`)."""
+"""What the documentation shows of the recorded results (`python -m docs.render`)."""
 
 from common.run.records import Headline, Record
-from wasserstein_embed import graphs_report, images_report, words_report
+from wasserstein_embed.reports import graphs, images, words
 
 IMAGES = {"neighbours_by": "euclidean", "metric": "knn_accuracy"}
 HEADLINES = (
@@ -34,8 +34,6 @@ HEADLINES = (
 
 
 def tables(record: Record) -> dict[str, str]:
-    """The tables of a kept run by title, the first one after the description, as in table.md."""
-    reports = {"graphs": graphs_report, "words": words_report}
-    report = reports.get(record.rows[0].experiment, images_report)
-    (title, first), *others = report.tables(record.rows).items()
-    return {title: f"{report.describe(record.rows)}\n\n{first}", **dict(others)}
+    """The tables of a recorded result by title, as in table.md."""
+    report = {"graphs": graphs, "words": words}.get(record.rows[0].experiment, images)
+    return report.tables(record.rows)

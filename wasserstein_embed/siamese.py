@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 from common.errors import UserError
 from common.linear import unit
 from common.parallel import all_parts, value_and_gradient
-from common.run.train import State
+from common.run.train import Metrics, State
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance
 
@@ -64,6 +64,30 @@ class Classes(NamedTuple):
     count: Int[Array, " c"]
     label: Int[Array, " n"]  # class of each image, from 0 to c - 1
     rank: Int[Array, " n"]  # position of each image among those of its class
+
+
+class Pairs(NamedTuple):
+    """Pairs of images, given by their rows, and whether both are of one class."""
+
+    first: Int[Array, " b"]
+    second: Int[Array, " b"]
+    same: Bool[Array, " b"]
+
+
+class Side(NamedTuple):
+    """The first or the second images of a batch's pairs."""
+
+    images: UInt8[Array, "b h w c"]
+    label: Int[Array, " b"]
+    place: Int[Array, " b"]  # among all images of the batch, of which a device has a part
+
+
+class Batch(NamedTuple):
+    """Pairs of images, and whether both are of one class."""
+
+    first: Side
+    second: Side
+    same: Bool[Array, " b"]
 
 
 class Data(NamedTuple):
@@ -169,16 +193,11 @@ def group_by_class(labels: Int[np.ndarray, " n"]) -> Classes:
     return Classes(**{name: jnp.asarray(array, jnp.int32) for name, array in arrays.items()})
 
 
-def sample_pairs(
-    key: jax.Array, classes: Classes, num_pairs: int
-) -> tuple[Int[Array, " b"], Int[Array, " b"], Bool[Array, " b"]]:
+def sample_pairs(key: jax.Array, classes: Classes, num_pairs: int) -> Pairs:
     """Samples random pairs of images, alternately of one class and of two classes.
 
     The first image is uniform over all images. The second is uniform over the other images of its
     class, or over the images of a uniformly chosen other class.
-
-    Returns:
-      Rows of the first images, rows of the second images, whether both are of one class.
     """
     image, class_, within = jax.random.split(key, 3)
     first = jax.random.randint(image, (num_pairs,), 0, len(classes.label))
@@ -189,32 +208,42 @@ def sample_pairs(
     # Candidates of the same class are the count - 1 images after the first, cyclically.
     step = jax.random.randint(within, (num_pairs,), 0, jnp.where(same, count - 1, count))
     rank = jnp.where(same, (classes.rank[first] + 1 + step) % count, step)
-    return first, classes.order[classes.start[label] + rank], same
+    return Pairs(first, classes.order[classes.start[label] + rank], same)
 
 
-def step(state: State, index, data: Data, settings: Training) -> tuple[State, dict]:
+def batch_loss(
+    parameters: nnx.State, batch: Batch, settings: Training
+) -> tuple[Float[Array, ""], Metrics]:
+    """The loss of a batch, and the mean distances of its pairs of one class and of two."""
+    images, label, place = jax.tree.map(
+        lambda *sides: jnp.concatenate(sides), batch.first, batch.second
+    )
+    clouds = embed(settings.network, images, parameters)
+    row = jnp.arange(len(batch.same))
+    distance = cloud.pair_distances(clouds, row, row + len(row), settings.distance)
+    if settings.temperature is None:
+        loss = contrastive_loss(distance, batch.same, settings.margin, settings.loss_power)
+    else:
+        vectors = clouds.points.reshape(len(images), -1)
+        loss = cosine_loss(vectors, label, place, settings.temperature)
+    return loss, mean_distances(distance, batch.same)
+
+
+def step(
+    state: State, index: Int[Array, ""], data: Data, settings: Training
+) -> tuple[State, Metrics]:
     """One Adam step on a batch of balanced pairs, sharded over the devices."""
     key = jax.random.fold_in(data.key, index)
     first, second, same = sample_pairs(key, data.classes, settings.batch_size)
-
-    def loss_of(parameters, rows):
-        images, label, place = map(jnp.concatenate, rows[:3])
-        same = rows[3]
-        clouds = embed(settings.network, images, parameters)
-        row = jnp.arange(len(same))
-        distance = cloud.pair_distances(clouds, row, row + len(same), settings.distance)
-        if settings.temperature is None:
-            value = contrastive_loss(distance, same, settings.margin, settings.loss_power)
-        else:
-            vectors = clouds.points.reshape(len(images), -1)
-            value = cosine_loss(vectors, label, place, settings.temperature)
-        return value, mean_distances(distance, same)
-
-    sides = jnp.stack([first, second])
-    places = jnp.arange(sides.size).reshape(sides.shape)
-    rows = *(tuple(of) for of in (data.images[sides], data.classes.label[sides], places)), same
-    (loss, means), gradient = value_and_gradient(loss_of, state.parameters, rows)
-    return state.update(gradient, optimiser(settings)), {"loss": loss} | means
+    place = jnp.arange(len(first))
+    batch = Batch(
+        Side(data.images[first], data.classes.label[first], place),
+        Side(data.images[second], data.classes.label[second], place + len(place)),
+        same,
+    )
+    loss_of = partial(batch_loss, settings=settings)
+    (loss, means), gradient = value_and_gradient(loss_of, state.parameters, batch)
+    return state.update(gradient, optimiser(settings)), {"loss": loss, **means}
 
 
 def cosine_loss(
@@ -233,17 +262,15 @@ def cosine_loss(
       place: their places in the whole batch.
       temperature: t.
     """
-    others = all_parts((x, label, place))
-    apart = place[:, None] != others[2]
-    same = apart & (label[:, None] == others[1])
-    logits = jnp.where(apart, x @ others[0].T / temperature, -jnp.inf)
+    whole_x, whole_label, whole_place = all_parts((x, label, place))
+    apart = place[:, None] != whole_place
+    same = apart & (label[:, None] == whole_label)
+    logits = jnp.where(apart, x @ whole_x.T / temperature, -jnp.inf)
     log_fractions = jnp.where(same, jax.nn.log_softmax(logits), 0)
     return -jnp.mean(jnp.sum(log_fractions, axis=1) / jnp.maximum(1, jnp.sum(same, axis=1)))
 
 
-def mean_distances(
-    distance: Float[Array, " b"], same: Bool[Array, " b"]
-) -> dict[str, Float[Array, ""]]:
+def mean_distances(distance: Float[Array, " b"], same: Bool[Array, " b"]) -> Metrics:
     """Mean distance of pairs of one class and of pairs of two classes, half of the pairs each."""
     return {
         "positive": 2 * jnp.where(same, distance, 0).mean(),

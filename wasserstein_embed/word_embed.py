@@ -5,6 +5,7 @@ one-hot -> h -> M k without activation.
 """
 
 import dataclasses
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -13,9 +14,11 @@ import optax
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from common.ot import Potentials
 from common.parallel import value_and_gradient
 from common.run.train import Metrics, State
 from wasserstein_embed import cloud
+from wasserstein_embed.cloud import Clouds
 
 NEGATIVE_POWER = 0.75  # exponent of word frequencies in negative sampling (Mikolov et al. 2013)
 
@@ -38,11 +41,16 @@ class Settings:
     learning_rate: float  # of Adam; decays linearly to zero
 
     @property
+    def size(self) -> int:
+        """Numbers per word, M k."""
+        return self.num_points * self.dimension
+
+    @property
     def name(self) -> str:
         """Geometry and size, `wasserstein_r2` or `euclidean_20` for instance."""
         if self.geometry == "wasserstein":
             return f"wasserstein_r{self.dimension}"
-        return f"{self.geometry}_{self.num_points * self.dimension}"
+        return f"{self.geometry}_{self.size}"
 
 
 class Data(NamedTuple):
@@ -63,7 +71,7 @@ class Batch(NamedTuple):
 
     word: Int[Array, " b"]
     context: Int[Array, " b"]
-    other: Int[Array, " b"]
+    negative: Int[Array, " b"]
     positive_weight: Float[Array, " b"]
     negative_weight: Float[Array, " b"]
 
@@ -78,11 +86,10 @@ class Parameters(NamedTuple):
 def init(settings: Settings, num_words: int, key: Array) -> State:
     """Random parameters: both factors are Gaussian with variance 1 / h."""
     first, second = jax.random.split(key)
-    size = settings.num_points * settings.dimension
     scale = settings.hidden_size**0.5
     parameters = Parameters(
         jax.random.normal(first, (num_words, settings.hidden_size)) / scale,
-        jax.random.normal(second, (settings.hidden_size, size)) / scale,
+        jax.random.normal(second, (settings.hidden_size, settings.size)) / scale,
     )
     return State.init(parameters, optimiser(settings))
 
@@ -113,24 +120,24 @@ def sample(data: Data, key: Array, settings: Settings) -> Batch:
     The place of a word is uniform over the texts, its context is uniform over the window, and
     negative words follow `data.cumulative`. Places between texts have word number -1.
     """
-    places, offsets, signs, negatives = jax.random.split(key, 4)
+    of_places, of_offsets, of_signs, of_negatives = jax.random.split(key, 4)
     b, window = settings.batch_size, settings.window
-    place = jax.random.randint(places, (b,), window, len(data.tokens) - window)
-    offset = jax.random.randint(offsets, (b,), 1, window + 1)
-    offset = jnp.where(jax.random.bernoulli(signs, shape=(b,)), offset, -offset)
-    other = jnp.searchsorted(data.cumulative, jax.random.uniform(negatives, (b,)))
+    place = jax.random.randint(of_places, (b,), window, len(data.tokens) - window)
+    offset = jax.random.randint(of_offsets, (b,), 1, window + 1)
+    offset = jnp.where(jax.random.bernoulli(of_signs, shape=(b,)), offset, -offset)
+    negative = jnp.searchsorted(data.cumulative, jax.random.uniform(of_negatives, (b,)))
     # In float32 the last cumulative probability may be less than 1.
-    other = jnp.minimum(other, len(data.cumulative) - 1)
+    negative = jnp.minimum(negative, len(data.cumulative) - 1)
     word, context = data.tokens[place], data.tokens[place + offset]
     has_word, has_context = word >= 0, (word >= 0) & (context >= 0)
-    return Batch(word, context, other, _weights(has_context), _weights(has_word))
+    return Batch(word, context, negative, _weights(has_context), _weights(has_word))
 
 
 def batch_loss(
-    batch: Batch, parameters: Parameters, settings: Settings
+    parameters: Parameters, batch: Batch, settings: Settings
 ) -> tuple[Float[Array, ""], Metrics]:
     """Mean of `contrastive_losses`, and the mean distances of positive and of negative pairs."""
-    rows = jnp.concatenate([batch.word, batch.word, batch.context, batch.other])
+    rows = jnp.concatenate([batch.word, batch.word, batch.context, batch.negative])
     x, y = jnp.split(embed(parameters.words[rows], parameters.output, settings), 2)
     positive, negative = jnp.split(pair_distances(x, y, settings), 2)
     attract, repel = contrastive_losses(positive, negative, settings.margin)
@@ -148,9 +155,7 @@ def step(
 
     Each batch is sharded over the devices.
     """
-
-    def loss_of(parameters, batch):
-        return batch_loss(batch, parameters, settings)
+    loss_of = partial(batch_loss, settings=settings)
 
     def update(state, key):
         batch = sample(data, key, settings)
@@ -176,11 +181,10 @@ def pair_distances(
         value="transport_cost",
         implicit_diff=True,
     )
-    row = jnp.arange(len(x))
-    start = cloud.WarmStart.zeros(len(x), 0, settings.num_points)  # always with the kernel
-    both = cloud.Clouds(jnp.concatenate([x, y]))
-    return cloud.continued_distances(both, row, row + len(x), distance, start)[0]
+    potentials = Potentials.zeros(len(x), settings.num_points)  # always with the kernel
+    return cloud.transports(Clouds(x), Clouds(y), distance, potentials).values
 
 
-def _weights(there: Bool[Array, " b"]) -> Float[Array, " b"]:
-    return there / jnp.maximum(jnp.mean(there), 1 / len(there))
+def _weights(is_pair: Bool[Array, " b"]) -> Float[Array, " b"]:
+    """Weights with a mean of 1 of the places that have a pair; 0 of the others."""
+    return is_pair / jnp.maximum(jnp.mean(is_pair), 1 / len(is_pair))

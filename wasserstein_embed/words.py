@@ -49,9 +49,34 @@ class JudgedPairs(NamedTuple):
     scores: Float[np.ndarray, " n"]
 
 
-def points_file(part: str) -> str:
-    """File below the run's folder in which a part stores the clouds of all words."""
-    return f"clouds/{part}.npz"
+class Mode(NamedTuple):
+    """A mode of the density of a word's points, and the nearest words that have points there."""
+
+    place: Float[np.ndarray, "2"]
+    words: list[str]
+
+
+class Density(NamedTuple):
+    """The points of a word in the plane, and their density.
+
+    Attributes:
+      points: of the word.
+      x: first coordinates of a grid.
+      y: second coordinates of the grid.
+      values: density at its places.
+      modes: the largest first.
+    """
+
+    points: Float[np.ndarray, "M 2"]
+    x: Float[np.ndarray, " g"]
+    y: Float[np.ndarray, " g"]
+    values: Float[np.ndarray, "g g"]
+    modes: list[Mode]
+
+
+def points_file(task: str) -> str:
+    """File below the run's folder in which a task stores the clouds of all words."""
+    return f"clouds/{task}.npz"
 
 
 def read(
@@ -91,7 +116,7 @@ def judged_pairs(names: Sequence[str], words: Sequence[str], cache: Path) -> dic
     Raises:
       UserError: as `word_similarity.load`, or fewer than two pairs are left.
     """
-    found = {}
+    judged = {}
     for name in names:
         pairs, scores = word_similarity.load(name, cache)
         rows = word_similarity.lookup(pairs, words)
@@ -101,8 +126,8 @@ def judged_pairs(names: Sequence[str], words: Sequence[str], cache: Path) -> dic
                 f"The {len(words):,} words of the texts have {known.sum()} of the pairs of "
                 f"'{name}': set config.num_words to more words."
             )
-        found[name] = JudgedPairs(rows[known], scores[known])
-    return found
+        judged[name] = JudgedPairs(rows[known], scores[known])
+    return judged
 
 
 def train_embedding(
@@ -112,7 +137,7 @@ def train_embedding(
     *,
     checkpoint_every: int,
     work: Workdir,
-    part: str,
+    task: str,
 ) -> Float[np.ndarray, "V M k"]:
     """Trains and returns the clouds of all words; logs the loss on the held-out texts.
 
@@ -122,42 +147,40 @@ def train_embedding(
       random_seed: of the parameters and the batches.
       checkpoint_every: steps between checkpoints.
       work: the run's folder.
-      part: name of the training.
+      task: name of the training.
     """
-    batches, start = jax.random.split(jax.random.key(random_seed))
+    of_batches, of_parameters = jax.random.split(jax.random.key(random_seed))
     cumulative = np.cumsum(texts.whole.frequencies**word_embed.NEGATIVE_POWER)
     cumulative = jnp.asarray(cumulative / cumulative[-1], jnp.float32)
-    data, held_out = (
-        Data(tokens=jnp.asarray(tokens), cumulative=cumulative, key=key)
-        for tokens, key in ((texts.training, batches), (texts.held_out, jax.random.key(0)))
-    )
+    data = Data(jnp.asarray(texts.training), cumulative, of_batches)
+    held_out = Data(jnp.asarray(texts.held_out), cumulative, jax.random.key(0))
     keys = jax.random.split(held_out.key, HELD_OUT_BATCHES)
-    measured = [word_embed.sample(held_out, key, settings) for key in keys]
+    batches = [word_embed.sample(held_out, key, settings) for key in keys]
 
     def evaluate(state: train.State) -> dict:
-        losses = [batch_loss(batch, state.parameters, settings)[0] for batch in measured]
+        losses = [batch_loss(state.parameters, batch, settings)[0] for batch in batches]
         return {"held_out_loss": float(np.mean(jax.device_get(losses)))}
 
     parameters = train.run(
         word_embed.step,
-        word_embed.init(settings, len(texts.whole.words), start),
+        word_embed.init(settings, len(texts.whole.words), of_parameters),
         data,
         settings,
         num_steps=settings.steps,
         chunk=checkpoint_every,
         work=work,
-        part=part,
+        part=task,
         evaluate=evaluate,
     ).parameters
     return np.asarray(word_embed.embed(parameters.words, parameters.output, settings))
 
 
 def train_cbow(
-    settings: cbow.Settings, texts: Texts, random_seed: int, *, work: Workdir, part: str
+    settings: cbow.Settings, texts: Texts, random_seed: int, *, work: Workdir, task: str
 ) -> Float[np.ndarray, "V 1 d"]:
     """Trains CBOW on the same texts; distances of its unit vectors are in the order of cosines."""
     keys = jax.random.split(jax.random.key(random_seed))
-    return unit(cbow.train(texts.whole, settings, keys, work=work, part=part))[:, None]
+    return unit(cbow.train(texts.whole, settings, keys, work=work, part=task))[:, None]
 
 
 def rank_correlations(
@@ -188,20 +211,17 @@ def nearest_words(
 
 def densities(
     x: Float[np.ndarray, "V M 2"], words: Sequence[str], chosen: Sequence[str], settings: Settings
-) -> dict[str, dict]:
-    """The density of the points of each chosen word, and the words at its modes.
+) -> dict[str, Density]:
+    """The density of the points of each chosen word that is known, and the words at its modes.
 
     The density is a Gaussian kernel density whose bandwidth is a tenth of the standard deviation of
     all points. A mode is a local maximum above a fifth of the global one. Each of the `NEAR_WORDS`
     nearest words belongs to the mode at which its own density is largest; shown are the nearest
     of each mode.
-
-    Returns:
-      Word -> `points`, `axes` and `density` on a grid, and `modes` of a `place` and `words` each.
     """
     width = 0.1 * float(np.mean(np.std(x.reshape(-1, 2), axis=0)))
     number = {word: i for i, word in enumerate(words)}
-    found = {}
+    densities = {}
     for word in (word for word in chosen if word in number):
         points = x[number[word]]
         low, high = points.min(axis=0) - 4 * width, points.max(axis=0) + 4 * width
@@ -212,17 +232,15 @@ def densities(
         peaks = sorted(np.argwhere(is_peak), key=lambda place: -density[tuple(place)])
         modes = np.array([places[i, j] for i, j in peaks[:MAX_MODES]])
         near = _nearest(x, number[word], NEAR_WORDS, settings)
-        own = _density(x[near][:, None], modes[None, :, None], width).argmax(axis=1)
-        found[word] = {
-            "points": points.tolist(),
-            "axes": [axis.tolist() for axis in axes],
-            "density": np.round(density, 4).tolist(),
-            "modes": [
-                {"place": place.tolist(), "words": [words[i] for i in near[own == k][:MODE_WORDS]]}
-                for k, place in enumerate(modes)
-            ],
-        }
-    return found
+        nearest_mode = _density(x[near][:, None], modes[None, :, None], width).argmax(axis=1)
+        shown = [near[nearest_mode == mode][:MODE_WORDS] for mode in range(len(modes))]
+        densities[word] = Density(
+            points,
+            *axes,
+            density,
+            [Mode(m, [words[i] for i in at]) for m, at in zip(modes, shown, strict=True)],
+        )
+    return densities
 
 
 def _source(name: str, cache: Path) -> list[str]:
@@ -233,14 +251,21 @@ def _source(name: str, cache: Path) -> list[str]:
     return reviews.load(name, cache).texts
 
 
-def _nearest(x, query, count, settings) -> Int[np.ndarray, " n"]:
+def _nearest(
+    x: Float[np.ndarray, "V M k"], query: int, count: int, settings: Settings
+) -> Int[np.ndarray, " n"]:
     """Numbers of the words nearest to a word, itself excluded, nearest first."""
     distance = _distances(x, np.full(len(x), query), np.arange(len(x)), settings)
     distance[query] = np.inf
     return np.argsort(distance, kind="stable")[:-1][:count]
 
 
-def _distances(x, first, second, settings):
+def _distances(
+    x: Float[np.ndarray, "V M k"],
+    first: Int[np.ndarray, " b"],
+    second: Int[np.ndarray, " b"],
+    settings: Settings,
+) -> Float[np.ndarray, " b"]:
     """Distances between words `first` and `second`, computed in blocks."""
     blocks = [slice(start, start + BLOCK_PAIRS) for start in range(0, len(first), BLOCK_PAIRS)]
     return np.concatenate(
@@ -248,6 +273,8 @@ def _distances(x, first, second, settings):
     )
 
 
-def _density(points, places, width):
-    """Kernel density of points [..., M, 2] at places that broadcast against them."""
+def _density(
+    points: Float[np.ndarray, "*a M 2"], places: Float[np.ndarray, "*b 2"], width: float
+) -> Float[np.ndarray, "*c"]:
+    """Kernel density of points at places that broadcast against them."""
     return np.exp(-np.sum((points - places) ** 2, axis=-1) / (2 * width**2)).mean(axis=-1)

@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
     """Every value with its source: "published", the public code of the experiment."""
     config = ConfigDict()
-    config.experiment = "graphs"  # a name of wasserstein_embed/experiments.py
+    config.experiment = "graphs"  # a file of wasserstein_embed/experiments
 
     # Graphs
     config.graph = "scale_free"  # published; or small_world, block, tree, cycle

@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
     """Every value with its source: "report", its text; "code", the code published with it."""
     config = ConfigDict()
-    config.experiment = "images"  # a name of wasserstein_embed/experiments.py
+    config.experiment = "images"  # a file of wasserstein_embed/experiments
 
     # Data
     # The whole of MNIST (70,000 digits); or fashion_mnist, as many images of clothes; or mnist_5k,

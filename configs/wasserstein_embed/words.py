@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
     """Every value with its source; "reference" is the public code of the paper."""
     config = ConfigDict()
-    config.experiment = "words"  # a name of wasserstein_embed/experiments.py
+    config.experiment = "words"  # a file of wasserstein_embed/experiments
 
     # Data
     # Of texts, 6.5 million words: imdb, rotten_tomatoes (common/data/sets/reviews.py) and bbc

@@ -58,8 +58,8 @@ def test_all_three_values_equal_those_of_pot(ground, p, weighted):
         ],
     }
     for value, numbers in expected.items():
-        found = cloud.pair_distances(objects, FIRST, SECOND, replace(distance, value=value))
-        np.testing.assert_allclose(found, numbers, rtol=2e-4, atol=2e-5)
+        distances = cloud.pair_distances(objects, FIRST, SECOND, replace(distance, value=value))
+        np.testing.assert_allclose(distances, numbers, rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.slow
@@ -84,16 +84,16 @@ def test_three_iterations_and_their_gradients_equal_those_of_ott():
         return transport + 2 * entropic
 
     expected = jax.jit(jax.value_and_grad(by_ott))(objects.points)
-    found = jax.jit(jax.value_and_grad(ours))(objects)
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
-    np.testing.assert_allclose(found[1].points, expected[1], atol=1e-5)
+    result = jax.jit(jax.value_and_grad(ours))(objects)
+    np.testing.assert_allclose(result[0], expected[0], rtol=1e-5)
+    np.testing.assert_allclose(result[1].points, expected[1], atol=1e-5)
 
 
 def test_the_divergence_is_zero_only_between_an_object_and_itself():
     distance = replace(CONVERGED, value="sinkhorn_divergence")
-    found = cloud.pair_distances(clouds(), FIRST, SECOND, distance)
-    np.testing.assert_allclose(found[2], 0, atol=1e-6)
-    assert (np.asarray(found)[[0, 1, 3]] > 0.01).all()
+    distances = cloud.pair_distances(clouds(), FIRST, SECOND, distance)
+    np.testing.assert_allclose(distances[2], 0, atol=1e-6)
+    assert (np.asarray(distances)[[0, 1, 3]] > 0.01).all()
 
 
 @pytest.mark.slow
@@ -151,9 +151,9 @@ def test_nearest_neighbours_are_the_smallest_pair_distances(value, monkeypatch):
     keys = cloud.Clouds(objects.points[11:], objects.weights[11:])
     i, j = np.indices((11, 8)).reshape(2, -1)
     full = np.asarray(cloud.pair_distances(objects, i, j + 11, distance)).reshape(11, 8)
-    found, index = cloud.nearest_neighbours(queries, keys, distance, 3)
+    distances, index = cloud.nearest_neighbours(queries, keys, distance, 3)
     np.testing.assert_array_equal(index, full.argsort(1, kind="stable")[:, :3])
-    np.testing.assert_allclose(found, np.sort(full)[:, :3], atol=1e-5)
+    np.testing.assert_allclose(distances, np.sort(full)[:, :3], atol=1e-5)
 
 
 def test_euclidean_distances_are_those_of_flat_vectors():

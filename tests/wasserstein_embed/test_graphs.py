@@ -11,7 +11,7 @@ from common.errors import UserError
 from common.run.workdir import Workdir
 from configs.wasserstein_embed.graphs import get_config
 from wasserstein_embed import graphs
-from wasserstein_embed.experiments import graph_embeddings
+from wasserstein_embed.experiments import graphs as experiment
 
 SMALL = {
     "num_graphs": 2,
@@ -30,7 +30,7 @@ OPTIONS = get_config().graph_options.to_dict()
 def run(folder, **changes):
     config = get_config()
     config.update_from_flattened_dict(SMALL | changes)
-    return graph_embeddings(config, Workdir(folder, {}), Path())
+    return experiment.run(config, Workdir(folder, {}), Path())
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +41,14 @@ def whole(tmp_path_factory):
 
 @pytest.mark.parametrize("name", graphs.GENERATORS)
 def test_generators_give_connected_reproducible_graphs(name):
-    drawn = [graphs.draw(name, 30, OPTIONS[name], seed) for seed in (0, 1)]
-    assert all(len(graph) == 30 and nx.is_connected(graph) for graph in drawn)
-    again = graphs.draw(name, 30, OPTIONS[name], 0)
-    assert set(again.edges) == set(drawn[0].edges)
-    assert name == "cycle" or set(drawn[0].edges) != set(drawn[1].edges)
+    first, second, again = (graphs.sample(name, 30, OPTIONS[name], seed) for seed in (0, 1, 0))
+    assert all(len(graph) == 30 and nx.is_connected(graph) for graph in (first, second))
+    assert set(again.edges) == set(first.edges)
+    assert name == "cycle" or set(first.edges) != set(second.edges)
 
 
 def test_shortest_paths_equal_those_of_networkx_and_of_a_small_example():
-    graph = graphs.draw("scale_free", 64, {"m": 2}, 0)
+    graph = graphs.sample("scale_free", 64, {"m": 2}, 0)
     lengths = dict(nx.all_pairs_shortest_path_length(graph))
     expected = [[lengths[a][b] for b in graph.nodes] for a in graph.nodes]
     np.testing.assert_array_equal(graphs.shortest_paths(graph), expected)
@@ -70,7 +69,7 @@ def test_a_run_writes_rows_tables_and_a_figure(whole):
         assert row["metric"] == "distortion" and row["num_runs"] == 2 and not row["proxy"]
         assert 0 < row["mean"] < 2 and row["std"] >= 0
         assert row["paper_value"] is None  # the reference has graphs of 64 nodes
-    assert "**Clouds, tuned recipe**" in table and "**Equal numbers of coordinates" in table
+    assert "## Clouds, tuned recipe\n" in table and "## Equal numbers of coordinates" in table
     assert (path / "table.md").read_text().strip() == table
     assert (path / "distortion.png").stat().st_size > 0
     records = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
@@ -92,7 +91,7 @@ def test_a_killed_run_resumes_to_the_same_rows_and_records(whole, tmp_path, asse
         ({"recipes": ("best",)}, "no recipe 'best'"),
         ({"tuned.euclidean.schedule": "linear"}, "no schedule 'linear'"),
         ({"graph_options.scale_free": {"m": 64}}, "options of the graph 'scale_free' are wrong"),
-        ({"graph": "block", "graph_options.block.p_out": 0.0}, "None of 100 draws"),
+        ({"graph": "block", "graph_options.block.p_out": 0.0}, "None of 100 samples"),
     ],
 )
 def test_mistakes_are_user_errors(tmp_path, change, message):

@@ -12,7 +12,8 @@ from common.run.workdir import Workdir
 from configs.wasserstein_embed.images import get_config
 from configs.wasserstein_embed.sweep_points import get_config as sweep_config
 from wasserstein_embed import images
-from wasserstein_embed.experiments import image_embeddings, image_sweep
+from wasserstein_embed.experiments import images as experiment
+from wasserstein_embed.experiments import sweep_points
 
 SMALL = {
     "train_split": "train[:300]",
@@ -32,7 +33,7 @@ METHODS = ("sinkhorn", "euclidean")
 def run(folder, **changes):
     config = get_config()
     config.update_from_flattened_dict(SMALL | changes)
-    return image_embeddings(config, Workdir(folder, {}), cache_dir())
+    return experiment.run(config, Workdir(folder, {}), cache_dir())
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +62,12 @@ def test_a_run_writes_rows_table_and_figures(whole):
     for name in ("training.png", "clouds.png", "nine.png"):
         assert (workdir / name).stat().st_size > 10_000
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-    assert [r["step"] for r in records if r["part"] == "seed0-sinkhorn"] == list(range(10))
+    assert [r["step"] for r in records if r["part"] == "images-sinkhorn-seed0"] == list(range(10))
     assert records[-1]["loss"] > 0
     assert records[-1]["test_negative"] > records[-1]["test_positive"]
-    with np.load(workdir / "clouds/seed0-euclidean.npz") as stored:
+    with np.load(workdir / "clouds/images-euclidean-seed0.npz") as stored:
         assert stored["points"].shape == (60, 3, 2) and len(stored["labels"]) == 60
-    assert not (workdir / "checkpoints/seed0-sinkhorn").exists()
+    assert not (workdir / "checkpoints/images-sinkhorn-seed0").exists()
 
 
 @pytest.mark.network
@@ -94,28 +95,26 @@ def test_the_default_split_has_4000_and_1000_distinct_images():
     splits = images.read("mnist_5k", "", "", cache_dir())
     assert splits.train.images.shape == (4000, 28, 28, 1)
     assert splits.test.images.shape == (1000, 28, 28, 1)
-    for part, number in ((splits.train, 400), (splits.test, 100)):
-        np.testing.assert_array_equal(np.bincount(part.labels), number)
-    both = np.concatenate([part.images.reshape(-1, 784) for part in splits])
-    assert len(np.unique(both, axis=0)) == 5000
+    for split, number in ((splits.train, 400), (splits.test, 100)):
+        np.testing.assert_array_equal(np.bincount(split.labels), number)
+    images_of_splits = np.concatenate([split.images.reshape(-1, 784) for split in splits])
+    assert len(np.unique(images_of_splits, axis=0)) == 5000
 
 
 def test_a_sweep_has_a_line_for_each_value(tmp_path, monkeypatch):
     """Training is replaced by values that depend on the number of points."""
 
-    def measure(training, splits, random_seed, sinkhorn, **options):
-        values = {"euclidean": training.network.num_points / 100, "sinkhorn": 0.5}
-        return [
-            {"metric": "knn_accuracy", "value": value, "labels": {"neighbours_by": name}}
-            for name, value in values.items()
-        ]
+    def measure(training, *values, **options):
+        accuracy = {"euclidean": training.network.num_points / 100, "sinkhorn": 0.5}
+        return images.Scores(pairs={}, accuracy=accuracy)
 
     monkeypatch.setattr(images, "train_and_measure", measure)
-    some = Images(np.zeros((4, 28, 28, 1), np.uint8), np.array([0, 0, 1, 1]), "some")
-    monkeypatch.setattr(images, "read", lambda *args: images.Splits(some, some))
-    table = image_sweep(sweep_config(), Workdir(tmp_path, {}), cache_dir())
+    split = Images(np.zeros((4, 28, 28, 1), np.uint8), np.array([0, 0, 1, 1]), "some")
+    monkeypatch.setattr(images, "read", lambda *args: images.Splits(split, split))
+    table = sweep_points.run(sweep_config(), Workdir(tmp_path, {}), cache_dir())
     rows = json.loads((tmp_path / "results.json").read_text())
-    found = [(r["sweep_value"], r["labels"]["num_points"], r["mean"]) for r in rows]
+    assert {row["experiment"] for row in rows} == {"sweep_points"}
+    values = [(r["sweep_value"], r["labels"]["num_points"], r["mean"]) for r in rows]
     expected = [(m, m, pytest.approx(m / 100)) for m in (1, 2, 3, 5, 10) for _ in METHODS]
-    assert [one for one in found if one[2] != 0.5] == expected
+    assert [value for value in values if value[2] != 0.5] == expected
     assert "| 10 " in table and (tmp_path / "sweep.png").stat().st_size > 10_000

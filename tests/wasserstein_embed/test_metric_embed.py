@@ -26,12 +26,12 @@ def test_hyperbolic_distance_equals_the_formula_by_arcosh():
     x, y = (0.5 * RNG.normal(size=(20, 3)) / 3**0.5 for _ in range(2))
     squares = ((x - y) ** 2).sum(1)
     ratio = 1 + 2 * squares / ((1 - (x**2).sum(1)) * (1 - (y**2).sum(1)))
-    found = metric_embed.hyperbolic(jnp.asarray(x), jnp.asarray(y))
-    np.testing.assert_allclose(found, np.arccosh(ratio), rtol=1e-4)
+    distances = metric_embed.hyperbolic(jnp.asarray(x), jnp.asarray(y))
+    np.testing.assert_allclose(distances, np.arccosh(ratio), rtol=1e-4)
     radius = 0.9  # at distance 2 artanh r from the centre
     origin = jnp.zeros((1, 2))
-    found = metric_embed.hyperbolic(origin, jnp.array([[radius, 0.0]]))
-    np.testing.assert_allclose(found, 2 * np.arctanh(radius), rtol=1e-5)
+    distances = metric_embed.hyperbolic(origin, jnp.array([[radius, 0.0]]))
+    np.testing.assert_allclose(distances, 2 * np.arctanh(radius), rtol=1e-5)
     near = metric_embed.hyperbolic(origin, origin + 1e-6)  # where arcosh in float32 gives 0
     np.testing.assert_allclose(near, 2e-6 * 2**0.5, rtol=1e-4)
 
@@ -45,8 +45,8 @@ def test_polar_coordinates_have_the_distances_of_the_ball():
     expected = metric_embed.hyperbolic(
         *(jnp.asarray(s[:, None] * z) for s, z in zip(ball, (x, y), strict=True))
     )
-    found = metric_embed.polar_hyperbolic(jnp.asarray(x), jnp.asarray(y))
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    distances = metric_embed.polar_hyperbolic(jnp.asarray(x), jnp.asarray(y))
+    np.testing.assert_allclose(distances, expected, rtol=1e-4, atol=1e-5)
     far, opposite = jnp.array([[20.0, 0.0]]), jnp.array([[20.0, 1e-3]])
     np.testing.assert_allclose(metric_embed.polar_hyperbolic(far, -far), 40, rtol=1e-6)
     # cosh d - 1 = sinh(20)^2 (1 - cos t), with t about 5e-5
@@ -58,28 +58,28 @@ def test_polar_coordinates_have_the_distances_of_the_ball():
 
 def test_kl_equals_relative_entropy_of_scipy():
     x, y = RNG.normal(size=(2, 10, 4))
-    found = metric_embed.kl(jnp.asarray(x), jnp.asarray(y))
-    np.testing.assert_allclose(found, entropy(softmax(x, 1), softmax(y, 1), axis=1), rtol=1e-4)
-    assert not np.allclose(found, metric_embed.kl(jnp.asarray(y), jnp.asarray(x)), rtol=1e-2)
+    distances = metric_embed.kl(jnp.asarray(x), jnp.asarray(y))
+    np.testing.assert_allclose(distances, entropy(softmax(x, 1), softmax(y, 1), axis=1), rtol=1e-4)
+    assert not np.allclose(distances, metric_embed.kl(jnp.asarray(y), jnp.asarray(x)), rtol=1e-2)
 
 
 def test_distortion_is_the_mean_relative_error():
-    found = metric_embed.distortion(jnp.array([1.5, 2.0, 2.0]), jnp.array([1.0, 2.0, 4.0]))
-    np.testing.assert_allclose(found, (0.5 + 0 + 0.5) / 3)
+    value = metric_embed.distortion(jnp.array([1.5, 2.0, 2.0]), jnp.array([1.0, 2.0, 4.0]))
+    np.testing.assert_allclose(value, (0.5 + 0 + 0.5) / 3)
 
 
 def test_a_path_on_a_line_has_no_distortion():
     data, nodes = path_graph(6), 6
     line = jnp.arange(nodes, dtype=jnp.float32)
-    found = metric_embed.euclidean(line[data.first, None], line[data.second, None])
-    assert metric_embed.distortion(found, data.distance) < 1e-6
+    distances = metric_embed.euclidean(line[data.first, None], line[data.second, None])
+    assert metric_embed.distortion(distances, data.distance) < 1e-6
     # The divergence between clouds of coinciding points is the distance between the points.
     x = jnp.repeat(jnp.stack([line, jnp.zeros(nodes)], axis=1)[:, None], 4, axis=1)
     settings = Settings(geometry="wasserstein", shape=(4, 2), debiased=True, **TRAINING)
-    for start in (None, WarmStart.zeros(len(data.distance), nodes, 4)):
-        rows = Rows(data, jnp.arange(nodes), start)
-        found, _ = metric_embed.pair_distances(x, rows, 0.1, settings)
-        assert metric_embed.distortion(found, data.distance) < 1e-4
+    for warm_start in (None, WarmStart.zeros(len(data.distance), nodes, 4)):
+        rows = Rows(data, jnp.arange(nodes), warm_start)
+        distances, _ = metric_embed.pair_distances(x, rows, 0.1, settings)
+        assert metric_embed.distortion(distances, data.distance) < 1e-4
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_training_embeds_a_path(geometry, shape, bound):
     training = {"init_range": (-0.5, 0.5), "steps": 400, "learning_rate": 0.05}
     solver = {"epsilon": (0.3, 0.05), "debiased": True, "iterations": 3, "warm_start": True}
     settings = Settings(geometry=geometry, shape=shape, schedule="cosine", **training, **solver)
-    state = metric_embed.init(settings, jax.random.split(jax.random.key(0), 1), nodes)
+    state = metric_embed.init(settings, nodes, jax.random.split(jax.random.key(0), 1))
     for index in range(settings.steps // metric_embed.UPDATES_PER_STEP):
         state, metrics = step(state, index, data, settings)
     assert metrics["distortion"] < bound
@@ -106,17 +106,17 @@ def test_training_embeds_a_path(geometry, shape, bound):
 
 @pytest.mark.slow
 def test_graphs_trained_together_equal_graphs_trained_alone():
-    one = path_graph(4)
-    both = Data(
-        jnp.concatenate([one.first, one.first + 4]),
-        jnp.concatenate([one.second, one.second + 4]),
-        jnp.concatenate([one.distance, one.distance]),
+    path = path_graph(4)
+    two_paths = Data(
+        jnp.concatenate([path.first, path.first + 4]),
+        jnp.concatenate([path.second, path.second + 4]),
+        jnp.concatenate([path.distance, path.distance]),
     )
     settings = Settings(geometry="wasserstein", shape=(3, 2), **TRAINING)
     keys = jax.random.split(jax.random.key(1), 2)
-    alone = metric_embed.init(settings, keys[:1], 4)
-    together = metric_embed.init(settings, keys, 4)
+    alone = metric_embed.init(settings, 4, keys[:1])
+    together = metric_embed.init(settings, 4, keys)
     for index in range(2):
-        alone, _ = step(alone, index, one, settings)
-        together, _ = step(together, index, both, settings)
+        alone, _ = step(alone, index, path, settings)
+        together, _ = step(together, index, two_paths, settings)
     np.testing.assert_allclose(together.x[:4], alone.x, atol=1e-4)

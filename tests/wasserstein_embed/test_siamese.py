@@ -37,9 +37,9 @@ def test_the_network_equals_its_layers_by_lax():
         x = x @ layer.kernel[...] + layer.bias[...]
         x = jnp.where(x > 0, x, 0.25 * x)
     expected = (x @ model.linear3.kernel[...] + model.linear3.bias[...]).reshape(40, 3, 2)
-    found = siamese.embed(NETWORK, jnp.asarray(images), nnx.state(model))
-    assert found.weights is None
-    np.testing.assert_allclose(found.points, expected, atol=1e-5)
+    clouds = siamese.embed(NETWORK, jnp.asarray(images), nnx.state(model))
+    assert clouds.weights is None
+    np.testing.assert_allclose(clouds.points, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("image_shape", [(16, 17, 1), (32, 32, 3)])
@@ -47,9 +47,9 @@ def test_other_image_sizes_and_learned_weights(image_shape):
     changes = {"num_points": 4, "dimensions": 3, "weights": "learned"}
     network = replace(NETWORK, image_shape=image_shape, **changes)
     parameters = nnx.state(siamese.Siamese(network, nnx.Rngs(0)))
-    found = siamese.embed(network, jnp.ones((2, *image_shape), jnp.uint8), parameters)
-    assert found.points.shape == (2, 4, 3)
-    np.testing.assert_allclose(found.weights.sum(axis=1), 1, rtol=1e-5)
+    clouds = siamese.embed(network, jnp.ones((2, *image_shape), jnp.uint8), parameters)
+    assert clouds.points.shape == (2, 4, 3)
+    np.testing.assert_allclose(clouds.weights.sum(axis=1), 1, rtol=1e-5)
 
 
 def test_pairs_are_balanced_and_uniform_within_and_between_classes():
@@ -70,10 +70,10 @@ def test_pairs_are_balanced_and_uniform_within_and_between_classes():
 
 def test_the_contrastive_loss_is_the_mean_of_powers():
     distance, same = jnp.array([0.2, 0.5, 0.9]), jnp.array([True, False, False])
-    found = siamese.contrastive_loss(distance, same, 0.6, 2.0)
-    np.testing.assert_allclose(found, (0.2**2 + (0.6 - 0.5) ** 2 + 0) / 2 / 3, rtol=1e-6)
-    found = siamese.contrastive_loss(distance, same, 0.6, 1.0)
-    np.testing.assert_allclose(found, (0.2 + (0.6 - 0.5) + 0) / 3, rtol=1e-6)
+    loss = siamese.contrastive_loss(distance, same, 0.6, 2.0)
+    np.testing.assert_allclose(loss, (0.2**2 + (0.6 - 0.5) ** 2 + 0) / 2 / 3, rtol=1e-6)
+    loss = siamese.contrastive_loss(distance, same, 0.6, 1.0)
+    np.testing.assert_allclose(loss, (0.2 + (0.6 - 0.5) + 0) / 3, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_cosine_loss_equals_its_definition():
         total = sum(np.exp(x[i] @ x[a] / 0.3) for a in others)
         terms = [np.log(np.exp(x[i] @ x[p] / 0.3) / total) for p in positives]
         expected -= np.mean(terms) / 9 if terms else 0
-    found = siamese.cosine_loss(x, label, np.arange(9), 0.3)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    loss = siamese.cosine_loss(x, label, np.arange(9), 0.3)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
     gradient = jax.grad(siamese.cosine_loss)(jnp.asarray(x), label, np.arange(9), 0.3)
     assert np.isfinite(gradient).all()

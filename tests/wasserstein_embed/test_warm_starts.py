@@ -26,17 +26,19 @@ def distance(epsilon, iterations, value, implicit=True):
 
 
 def continued(points, options, calls=1):
-    start = WarmStart.zeros(PAIRS, 2 * PAIRS, POINTS)
+    warm_start, objects = WarmStart.zeros(PAIRS, 2 * PAIRS, POINTS), jnp.arange(2 * PAIRS)
     for _ in range(calls):  # as in a training whose clouds do not move
-        found, start = cloud.continued_distances(Clouds(points), FIRST, SECOND, options, start)
-    return found
+        distances, warm_start = cloud.continued_distances(
+            Clouds(points), FIRST, SECOND, options, warm_start, objects
+        )
+    return distances
 
 
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("epsilon", [1.0, 0.1])
 def test_values_of_a_long_first_call_equal_those_of_pot(epsilon, k):
     points = clouds(0, k)
-    found = {
+    values = {
         value: continued(points, distance(epsilon, 300, value))
         for value in ("transport_cost", "entropic_cost")
     }
@@ -46,17 +48,17 @@ def test_values_of_a_long_first_call_equal_those_of_pot(epsilon, k):
         options = {"method": "sinkhorn_log", "numItermax": 2_000, "stopThr": 1e-9}
         plan = pot.sinkhorn(weights, weights, cost, epsilon, **options)
         entropic = np.sum(plan * (cost + epsilon * np.log(plan * POINTS**2)))
-        np.testing.assert_allclose(found["transport_cost"][i], np.sum(plan * cost), rtol=2e-4)
-        np.testing.assert_allclose(found["entropic_cost"][i], entropic, rtol=2e-4, atol=1e-4)
+        np.testing.assert_allclose(values["transport_cost"][i], np.sum(plan * cost), rtol=2e-4)
+        np.testing.assert_allclose(values["entropic_cost"][i], entropic, rtol=2e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("value", ["transport_cost", "sinkhorn_divergence"])
 def test_short_continued_calls_end_where_long_ones_do(value):
     points = clouds(1)
-    found = continued(points, distance(0.05, 3, value), calls=100)
+    distances = continued(points, distance(0.05, 3, value), calls=100)
     converged = distance(0.05, 500, value)
     expected = cloud.pair_distances(Clouds(jnp.asarray(points)), FIRST, SECOND, converged)
-    np.testing.assert_allclose(found, expected, atol=1e-3)
+    np.testing.assert_allclose(distances, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("value", ["transport_cost", "entropic_cost"])
@@ -74,11 +76,11 @@ def test_gradients_at_the_optimum_equal_finite_differences(value):
 @pytest.mark.slow
 def test_gradients_at_the_optimum_equal_those_through_converged_iterations():
     points = Clouds(jnp.asarray(clouds(3)))
-    found = [
+    gradients = [
         jax.grad(lambda x: cloud.pair_distances(x, FIRST, SECOND, options).sum())(points).points  # noqa: B023
         for options in (distance(0.5, 200, "transport_cost", which) for which in (True, False))
     ]
-    np.testing.assert_allclose(*found, atol=2e-4)
+    np.testing.assert_allclose(*gradients, atol=2e-4)
 
 
 def test_distant_clouds_stay_finite_and_converge_to_unregularised_transport():
@@ -86,9 +88,11 @@ def test_distant_clouds_stay_finite_and_converge_to_unregularised_transport():
     points[PAIRS:] += 40.0
     options = distance(0.02, 3, "transport_cost")
     assert jnp.all(jnp.isfinite(continued(points, options)))
-    found = continued(points, options, calls=60)
+    distances = continued(points, options, calls=60)
     pairs = zip(points[:PAIRS], points[PAIRS:], strict=True)
-    np.testing.assert_allclose(found, [pot.emd2([], [], cdist(*pair)) for pair in pairs], rtol=1e-3)
+    np.testing.assert_allclose(
+        distances, [pot.emd2([], [], cdist(*pair)) for pair in pairs], rtol=1e-3
+    )
 
 
 def test_gradients_between_equal_clouds_are_finite():
@@ -116,7 +120,7 @@ def graph_curve():
     training = {"init_range": (0.0, 1.0), "steps": 50, "learning_rate": 0.01, "debiased": True}
     solver = {"epsilon": (0.3, 0.1), "iterations": 3, "warm_start": True}
     settings = metric_embed.Settings(geometry="wasserstein", shape=(3, 2), **training, **solver)
-    state = metric_embed.init(settings, jax.random.split(jax.random.key(0), 1), 8)
+    state = metric_embed.init(settings, 8, jax.random.split(jax.random.key(0), 1))
     step = jax.jit(lambda state, index: metric_embed.step(state, index, data, settings))
     for index in range(5):  # of ten updates each
         state, metrics = step(state, index)
@@ -150,8 +154,8 @@ def image_curve():
 @pytest.mark.slow
 @pytest.mark.parametrize("curve", [graph_curve, image_curve])
 def test_fifty_steps_of_training_are_those_with_plain_sinkhorn_iterations(curve, monkeypatch):
-    found = list(curve())
+    losses = list(curve())
     monkeypatch.setattr(batched, "_potentials", plain_sinkhorn)
     jax.clear_caches()
-    np.testing.assert_allclose(found, list(curve()), atol=1e-4)
+    np.testing.assert_allclose(losses, list(curve()), atol=1e-4)
     jax.clear_caches()

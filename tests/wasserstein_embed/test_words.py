@@ -16,7 +16,7 @@ from common.run.settings import settings
 from common.run.workdir import Workdir
 from configs.wasserstein_embed.words import get_config
 from wasserstein_embed import word_embed, words
-from wasserstein_embed.experiments import word_embeddings
+from wasserstein_embed.experiments import words as experiment
 
 SMALL = {
     "sources": ("rotten_tomatoes",),
@@ -51,18 +51,18 @@ def load_once():
 def run(folder, **changes):
     config = get_config()
     config.update_from_flattened_dict(SMALL | changes)
-    return word_embeddings(config, Workdir(folder, {}), cache_dir())
+    return experiment.run(config, Workdir(folder, {}), cache_dir())
 
 
 def test_samples_are_words_of_a_window_and_negatives_by_probability():
     tokens = jnp.asarray([-1, -1, 0, 1, 2, 3, 0, 1, -1, -1], jnp.int32)
     data = word_embed.Data(tokens, jnp.array([0.1, 0.2, 0.3, 1.0]), jax.random.key(0))
     batch = word_embed.sample(data, jax.random.key(1), SETTINGS)
-    word, context, other = map(np.asarray, batch[:3])
+    word, context, negative = map(np.asarray, batch[:3])
     text = tokens.tolist()
     allowed = {(text[i], text[i + o]) for i in range(2, 8) for o in (-2, -1, 1, 2)}
     assert set(zip(word.tolist(), context.tolist(), strict=True)) == allowed
-    np.testing.assert_allclose(np.mean(other == 3), 0.7, atol=0.06)
+    np.testing.assert_allclose(np.mean(negative == 3), 0.7, atol=0.06)
 
 
 def test_the_contrastive_losses_are_squares():
@@ -99,7 +99,7 @@ def test_a_place_without_a_pair_does_not_count():
     batch = word_embed.sample(data, jax.random.key(1), SETTINGS)
     x = jax.random.normal(jax.random.key(2), (3, 8))
     parameters = word_embed.Parameters(x, jax.random.normal(jax.random.key(3), (8, 6)))
-    value, means = word_embed.batch_loss(batch, parameters, SETTINGS)
+    value, means = word_embed.batch_loss(parameters, batch, SETTINGS)
     clouds = word_embed.embed(*parameters, SETTINGS)
 
     def distances(pairs):
@@ -107,9 +107,9 @@ def test_a_place_without_a_pair_does_not_count():
         return word_embed.pair_distances(clouds[first], clouds[second], SETTINGS)
 
     word, context = np.asarray(batch.word), np.asarray(batch.context)
-    there = (word >= 0) & (context >= 0)
-    assert 0 < there.sum() < (word >= 0).sum() < len(word)
-    near = distances(list(zip(word[there], context[there], strict=True)))
+    is_pair = (word >= 0) & (context >= 0)
+    assert 0 < is_pair.sum() < (word >= 0).sum() < len(word)
+    near = distances(list(zip(word[is_pair], context[is_pair], strict=True)))
     far = distances([(i, 2) for i in word[word >= 0]])
     attract, repel = word_embed.contrastive_losses(near, far, SETTINGS.margin)
     np.testing.assert_allclose(value, (attract.mean() + repel.mean()) / 2, rtol=1e-5)
@@ -121,17 +121,19 @@ def test_the_words_at_a_mode_are_the_nearest_words_with_points_there():
     left, right = np.array([[0.0, 0.0]]), np.array([[5.0, 0.0]])
     x = np.stack([np.concatenate([left, right]), np.repeat(left, 2, 0), np.repeat(right, 2, 0)])
     chosen = replace(SETTINGS, num_points=2)
-    modes = words.densities(x, ["both", "left", "right"], ("both", "none"), chosen)["both"]["modes"]
-    assert sorted(mode["words"] for mode in modes) == [["left"], ["right"]]
+    densities = words.densities(x, ["both", "left", "right"], ("both", "none"), chosen)
+    assert sorted(mode.words for mode in densities["both"].modes) == [["left"], ["right"]]
 
 
 @pytest.mark.network
 def test_judged_pairs_have_both_words():
-    found = words.judged_pairs(["simlex999"], ["old", "new", "smart", "dumb"], cache_dir())
-    rows, scores = found["simlex999"]
+    judged = words.judged_pairs(["simlex999"], ["old", "new", "smart", "dumb"], cache_dir())
+    rows, scores = judged["simlex999"]
     assert rows.tolist() == [[0, 1], [2, 3]] and scores.tolist() == pytest.approx([1.58, 0.55])
     near_then_far = np.array([[[0.0, 0.0]], [[1.0, 0.0]], [[5.0, 0.0]], [[9.0, 0.0]]])
-    assert words.rank_correlations(near_then_far, found, VECTORS) == {"simlex999": pytest.approx(1)}
+    assert words.rank_correlations(near_then_far, judged, VECTORS) == {
+        "simlex999": pytest.approx(1)
+    }
 
 
 @pytest.mark.network
@@ -154,8 +156,8 @@ def test_a_run_writes_rows_neighbours_and_figures(tmp_path):
     assert {row["labels"]["set"] for row in rows} == {"simlex999", "men"}
     assert all(row["metric"] == "spearman" and row["proxy"] for row in rows)
     assert all(abs(row["mean"]) <= 1 for row in rows)
-    assert "**Nearest words, euclidean_6-seed0**" in table
-    with np.load(tmp_path / "clouds/wasserstein_r2-seed0.npz") as stored:
+    assert "## Nearest words, words-euclidean_6-seed0\n" in table
+    with np.load(tmp_path / "clouds/words-wasserstein_r2-seed0.npz") as stored:
         assert stored["points"].shape == (300, 3, 2) and "film" in stored["words"]
     for name in ("words-wasserstein_r2-seed0", "held_out"):
         assert (tmp_path / f"{name}.png").stat().st_size > 0

@@ -6,11 +6,11 @@ words in the vocabulary.
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from common.run.figures import COLOURS
-from common.run.results import Row, pivot
+from common.run.results import Row, markdown, pivot
+from wasserstein_embed.words import Density
 
 SETS = {
     "simlex999": "SimLex-999",
@@ -35,26 +35,31 @@ def describe(rows: Sequence[Row]) -> str:
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Title -> table."""
+    """Title -> table, after a description of it."""
     lines = {"method": "Embedding", "dim": "Numbers per word"}
-    title = "Rank correlation with human judgements"
-    return {title: pivot(rows, lines=lines, columns="set", titles=SETS)}
+    table = pivot(rows, lines=lines, columns="set", titles=SETS)
+    return {"Rank correlation with human judgements": f"{describe(rows)}\n\n{table}"}
 
 
-def held_out_figure(records: Sequence[dict], parts: Mapping[str, Sequence[str]]) -> Figure:
+def nearest_table(nearest: Mapping[str, Sequence[str]]) -> str:
+    """The nearest words of each query, nearest first."""
+    return markdown(("Word", "Nearest first"), [(w, ", ".join(n)) for w, n in nearest.items()])
+
+
+def held_out_figure(records: Sequence[dict], tasks: Mapping[str, Sequence[str]]) -> Figure:
     """The loss on held-out texts over the steps, a thin line for each random seed.
 
     Args:
       records: of metrics.jsonl.
-      parts: embedding -> parts of its random seeds; embeddings with another loss are left out.
+      tasks: embedding -> names of its tasks; embeddings with another loss are left out.
     """
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     axis = figure.subplots()
     shown = [record for record in records if "held_out_loss" in record and record["step"]]
-    parts = {n: runs for n, runs in parts.items() if any(r["part"] in runs for r in shown)}
-    for colour, (name, runs) in zip(COLOURS, parts.items(), strict=False):
-        for part in runs:
-            points = [(r["step"], r["held_out_loss"]) for r in shown if r["part"] == part]
+    tasks = {n: runs for n, runs in tasks.items() if any(r["part"] in runs for r in shown)}
+    for colour, (name, runs) in zip(COLOURS, tasks.items(), strict=False):
+        for task in runs:
+            points = [(r["step"], r["held_out_loss"]) for r in shown if r["part"] == task]
             axis.plot(*zip(*points, strict=True), color=colour, lw=1, label=name)
             name = None
     axis.spines[["top", "right"]].set_visible(False)
@@ -63,27 +68,27 @@ def held_out_figure(records: Sequence[dict], parts: Mapping[str, Sequence[str]])
     return figure
 
 
-def densities_figure(panels: dict[str, dict], title: str) -> Figure:
+def densities_figure(densities: Mapping[str, Density], title: str) -> Figure:
     """One panel per word: its points, their density, and below the near words of each mode.
 
     Args:
-      panels: the result of `words.densities`.
+      densities: by word.
       title: name of the embedding.
     """
-    columns = min(3, len(panels))
-    lines = -(-len(panels) // columns)
+    columns = min(3, len(densities))
+    lines = -(-len(densities) // columns)
     figure = Figure(figsize=(4.2 * columns, 4.2 * lines), layout="constrained")
     axes = figure.subplots(lines, columns, squeeze=False).ravel()
-    for axis in axes[len(panels) :]:
+    for axis in axes[len(densities) :]:
         axis.set_visible(False)
-    for axis, (word, panel) in zip(axes, panels.items(), strict=False):
-        axis.contourf(*panel["axes"], panel["density"], levels=12, cmap="Blues")
-        axis.scatter(*np.array(panel["points"]).T, s=14, color="0.15", linewidths=0)
+    for axis, (word, density) in zip(axes, densities.items(), strict=False):
+        axis.contourf(density.x, density.y, density.values, levels=12, cmap="Blues")
+        axis.scatter(*density.points.T, s=14, color="0.15", linewidths=0)
         listed = []
-        for number, mode in enumerate(panel["modes"], 1):
+        for number, mode in enumerate(density.modes, 1):
             style = {"textcoords": "offset points", "color": "firebrick", "weight": "bold"}
-            axis.annotate(str(number), mode["place"], xytext=(5, 4), **style)
-            listed.append(f"{number}: {', '.join(mode['words']) or '-'}")
+            axis.annotate(str(number), mode.place, xytext=(5, 4), **style)
+            listed.append(f"{number}: {', '.join(mode.words) or '-'}")
         axis.set_title(word)
         axis.set_xlabel("\n".join(listed), color="firebrick", loc="left")
         axis.set(xticks=[], yticks=[])

@@ -1,7 +1,7 @@
 """Tables and figure of the graph experiment, with the numbers of the reference.
 
 The reference is the public code of the experiment of Frogner et al. 2019: means over ten
-Barabasi-Albert graphs (n = 64, m = 2), which are other draws of the generator than ours. It does
+Barabasi-Albert graphs (n = 64, m = 2), which are other samples of the generator than ours. It does
 not state its number of steps.
 
 Labels of the rows: `recipe`, `published` or `tuned`; `size`, the support points of a cloud or the
@@ -15,6 +15,8 @@ from matplotlib.figure import Figure
 from common.run.figures import error_bars
 from common.run.results import Row, pivot, select
 
+# Generator, number of nodes and options of the reference's graphs.
+REFERENCE_GRAPHS = ("scale_free", 64, {"m": 2})
 REFERENCE_SIZES = (2, 5, 10, 20, 30, 40)
 REFERENCE = {
     "euclidean": (0.256, 0.127, 0.102, 0.100, 0.101, 0.101),
@@ -50,25 +52,30 @@ def describe(rows: Sequence[Row]) -> str:
 
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Title -> table: vectors and clouds by each recipe, and both at equal sizes."""
+    """Title -> table: vectors and clouds by each recipe, and both at equal sizes.
+
+    The description of all tables precedes the first one.
+    """
     clouds = [row for row in rows if row.method.startswith("wasserstein")]
     vectors = [row for row in rows if row not in clouds]
-    found = {}
+    tables = {}
     for recipe in dict.fromkeys(row.get("recipe") for row in rows):
         for kind, size, members in (
             ("Vectors", "Dimensions", vectors),
             ("Clouds", "Support points", clouds),
         ):
             if chosen := select(members, recipe=recipe):
-                found[f"{kind}, {recipe} recipe"] = pivot(
+                tables[f"{kind}, {recipe} recipe"] = pivot(
                     chosen, lines={"size": size}, columns="method", paper=True, titles=NAMES
                 )
     shared = {row.dim for row in clouds} & {row.dim for row in vectors}
     if shared:
         title = "Equal numbers of coordinates (M k for a cloud of M points in R^k)"
         lines = {"method": "Embedding", "recipe": "Recipe"}
-        found[title] = pivot((row for row in rows if row.dim in shared), lines=lines, columns="dim")
-    return found
+        equal = [row for row in rows if row.dim in shared]
+        tables[title] = pivot(equal, lines=lines, columns="dim")
+    (title, first), *others = tables.items()
+    return {title: f"{describe(rows)}\n\n{first}", **dict(others)}
 
 
 def figure(rows: Sequence[Row]) -> Figure:
@@ -81,12 +88,12 @@ def figure(rows: Sequence[Row]) -> Figure:
             points = panel.setdefault(name, [])
             if row.get("recipe") == recipe:
                 points.append((row.dim, row.mean, row.std))
-    drawn = error_bars(panels, "coordinates of a node", f"Shortest paths of {rows[0].dataset}")
+    figure = error_bars(panels, "coordinates of a node", f"Shortest paths of {rows[0].dataset}")
     sizes = sorted({row.dim for row in rows})
-    for axis in drawn.axes:
+    for axis in figure.axes:
         axis.set_yscale("log")
         axis.set_ylim(bottom=max(MIN_SHOWN, axis.get_ylim()[0]))
         axis.set_yticks(TICKS, map(str, TICKS))
         axis.set_xticks(sizes, map(str, sizes))
         axis.minorticks_off()
-    return drawn
+    return figure

@@ -1,0 +1,122 @@
+"""Shortest paths of graphs: the distortion of each recipe, geometry and size, over all graphs."""
+
+import itertools
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from ml_collections import ConfigDict
+from tqdm import tqdm
+
+from common.errors import UserError
+from common.run import results, train
+from common.run.results import Row
+from common.run.settings import settings
+from common.run.workdir import Workdir
+from wasserstein_embed import graphs, metric_embed
+from wasserstein_embed.reports import graphs as report
+
+GEOMETRIES = (*metric_embed.VECTOR_DISTANCES, "wasserstein")
+RECIPES = ("published", "tuned")
+
+
+class Training(NamedTuple):
+    """Embeddings of one geometry and size. It embeds all graphs, each with its own random seed."""
+
+    recipe: str
+    method: str  # the geometry, and for clouds the dimension of their points
+    settings: metric_embed.Settings
+
+    @property
+    def size(self) -> int:
+        """Dimension of a vector, or number of points of a cloud."""
+        return self.settings.shape[0]
+
+    @property
+    def name(self) -> str:
+        """Of its result, logs and checkpoints in the run's folder."""
+        return f"{self.recipe}-{self.method}-{self.size}"
+
+
+def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Trains all embeddings, and returns tables of their distortion."""
+    del cache  # the graphs are random
+    chosen = list(trainings(config))
+    options = dict(config.graph_options.get(config.graph, {}))
+    random_seeds = range(config.num_graphs)
+    samples = [graphs.sample(config.graph, config.num_nodes, options, s) for s in random_seeds]
+    pairs = graphs.all_pairs(samples)
+    fields = {
+        "experiment": config.experiment,
+        "dataset": f"{config.graph}, {config.num_nodes} nodes",
+        "metric": "distortion",
+        "num_items": config.num_nodes,
+    }
+    is_published = (config.graph, config.num_nodes, options) == report.REFERENCE_GRAPHS
+
+    def rows_of(training: Training) -> list[Row]:
+        iterations = config.measure_iterations[training.recipe]
+        compute = partial(
+            graphs.distortions,
+            training.settings,
+            pairs,
+            config.num_graphs,
+            iterations,
+            checkpoint_every=config.checkpoint_every,
+            work=work,
+            task=training.name,
+        )
+        distortions = work.part(training.name, compute)
+        train.forget_checkpoints(work, training.name)
+        reference = None
+        if is_published and training.recipe == "published":
+            reference = report.reference(training.method, training.size)
+        return [
+            Row(
+                **fields,
+                method=training.method,
+                dim=int(np.prod(training.settings.shape)),
+                paper_value=reference,
+                labels={"recipe": training.recipe, "size": training.size},
+                random_seed=random_seed,
+                mean=distortion,
+            )
+            for random_seed, distortion in zip(random_seeds, distortions, strict=True)
+        ]
+
+    bar = tqdm(chosen, unit="training")
+    rows = results.averaged(row for training in bar for row in rows_of(training))
+    table = results.joined(report.tables(rows))
+    return results.finish(work, rows, table, {"distortion": report.figure(rows)})
+
+
+def trainings(config: ConfigDict) -> Iterator[Training]:
+    """The trainings of all recipes, and for each of all geometries and sizes.
+
+    Raises:
+      UserError: an unknown recipe or geometry.
+    """
+    for recipe, geometry in itertools.product(config.recipes, config.methods):
+        if recipe not in RECIPES:
+            raise UserError(f"There is no recipe '{recipe}': choose one of {', '.join(RECIPES)}.")
+        if geometry not in GEOMETRIES:
+            known = ", ".join(GEOMETRIES)
+            raise UserError(f"There is no geometry '{geometry}': choose one of {known}.")
+        if geometry not in config[recipe]:
+            continue
+        if geometry == "wasserstein":
+            sizes = itertools.product(config.cloud_dimensions, config.points)
+            shapes, steps = {(m, k): f"wasserstein_r{k}" for k, m in sizes}, config.steps.clouds
+        else:
+            shapes, steps = {(d,): geometry for d in config.dimensions}, config.steps.vectors
+        for shape, method in shapes.items():
+            values = settings(
+                metric_embed.Settings,
+                config[recipe][geometry],
+                geometry=geometry,
+                shape=shape,
+                steps=steps,
+            )
+            yield Training(recipe, method, values)

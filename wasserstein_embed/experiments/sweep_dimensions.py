@@ -1,0 +1,5 @@
+"""Number of dimensions of the points: the images experiment with each of its values."""
+
+from wasserstein_embed.experiments import images
+
+run = images.sweep

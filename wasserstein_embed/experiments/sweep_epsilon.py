@@ -1,0 +1,5 @@
+"""Entropic regularisation (lambda): the images experiment with each of its values."""
+
+from wasserstein_embed.experiments import images
+
+run = images.sweep

@@ -1,0 +1,5 @@
+"""Number of points of an image: the images experiment with each of its values."""
+
+from wasserstein_embed.experiments import images
+
+run = images.sweep

@@ -1,0 +1,89 @@
+"""Words as clouds and as vectors of equal size: human judgements, nearest words, densities."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from ml_collections import ConfigDict
+
+from common import cbow
+from common.errors import UserError
+from common.run import results, tasks
+from common.run.results import Row
+from common.run.settings import settings
+from common.run.tasks import Case, Task
+from common.run.workdir import Workdir, read_arrays, write_arrays
+from wasserstein_embed import word_embed, words
+from wasserstein_embed.reports import words as report
+
+GEOMETRIES = ("wasserstein", "euclidean", "cbow")
+SHOWN = "wasserstein_r2"  # the embedding whose densities are drawn
+
+
+def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
+    """Trains each embedding with each random seed; tables of correlations and nearest words."""
+    embeddings = {values.name: values for values in _embeddings(config)}
+    texts = words.read(
+        config.sources,
+        cache,
+        num_texts=config.num_texts,
+        num_words=config.num_words,
+        subsample=config.subsample,
+        window=config.window,
+    )
+    vocabulary = texts.whole.words
+    judged = words.judged_pairs(config.similarity_sets, vocabulary, cache)
+
+    def measure(task: Task) -> tuple[list[Row], dict]:
+        values = embeddings[task.method]
+        if values.geometry == "cbow":
+            chosen = settings(cbow.Settings, config.cbow, dim=values.size, window=config.window)
+            x = words.train_cbow(chosen, texts, task.random_seed, work=work, task=task.name)
+        else:
+            x = words.train_embedding(
+                values,
+                texts,
+                task.random_seed,
+                checkpoint_every=config.checkpoint_every,
+                work=work,
+                task=task.name,
+            )
+        write_arrays(_points_file(work, task), {"points": x, "words": vocabulary})
+        rows = []
+        for name, correlation in words.rank_correlations(x, judged, values).items():
+            labels = {"set": name, "num_judged": len(judged[name].scores)}
+            rows.append(task.row("spearman", correlation, dim=values.size, labels=labels))
+        return rows, {}
+
+    fields = {"experiment": config.experiment, "dataset": ", ".join(config.sources)}
+    fields |= {"num_items": len(vocabulary), "proxy": True}
+    case = Case("words", fields, lambda random_seed: texts)  # only the training is random
+    grid = tasks.grid([case], embeddings, config.random_seeds)
+    measured = tasks.run(grid, measure, work, arrays=lambda task: words.points_file(task.name))
+    rows = results.averaged(measured.rows)
+    tables, figures = report.tables(rows), {}
+    for task in grid:
+        values, x = embeddings[task.method], read_arrays(_points_file(work, task))["points"]
+        nearest = words.nearest_words(
+            x, vocabulary, config.query_words, config.num_neighbours, values
+        )
+        tables[f"Nearest words, {task.name}"] = report.nearest_table(nearest)
+        if task.method == SHOWN:
+            densities = words.densities(x, vocabulary, config.figure_words, values)
+            if densities:
+                figures[task.name] = report.densities_figure(densities, task.name)
+    names = {m: [task.name for task in grid if task.method == m] for m in embeddings}
+    figures["held_out"] = report.held_out_figure(work.records(), names)
+    return results.finish(work, rows, results.joined(tables), figures)
+
+
+def _embeddings(config: ConfigDict) -> Iterator[word_embed.Settings]:
+    for geometry, dimension in itertools.product(config.geometries, config.dimensions):
+        if geometry not in GEOMETRIES:
+            known = ", ".join(GEOMETRIES)
+            raise UserError(f"There is no geometry '{geometry}': choose one of {known}.")
+        yield settings(word_embed.Settings, config, geometry=geometry, dimension=dimension)
+
+
+def _points_file(work: Workdir, task: Task) -> Path:
+    return work.path / words.points_file(task.name)

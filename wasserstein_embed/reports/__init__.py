@@ -1,0 +1,1 @@
+"""Tables, figures and published numbers of the experiments."""
