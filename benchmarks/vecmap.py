@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -31,7 +32,7 @@ from sklearn.decomposition import PCA
 
 from common.data.packages import cache_dir
 from common.linear import unit
-from common.run.results import pivot, summarise
+from common.run.results import Row, averaged, pivot
 from common.run.settings import settings
 from common.run.workdir import write_json
 from configs.lpl import word_alignment
@@ -117,8 +118,8 @@ def cut(vectors: np.ndarray, dimension: int) -> np.ndarray:
     return PCA(dimension, random_state=0).fit_transform(unit(vectors)).astype(np.float32)
 
 
-def compare(data: BilingualData, methods: dict[str, MultiStep], random_seed: int) -> list[dict]:
-    """Measurements of one pair of spaces and random seed."""
+def compare(data: BilingualData, methods: dict[str, MultiStep], random_seed: int) -> list[Row]:
+    """Rows of one pair of spaces and random seed."""
     sizes = settings(bilingual_data.Sizes, word_alignment.get_config())
     split = bilingual_data.split(data, PAIRS.value, random_seed, sizes)
     spaces = data.source.vectors, data.target.vectors
@@ -132,7 +133,7 @@ def compare(data: BilingualData, methods: dict[str, MultiStep], random_seed: int
         key=jax.random.key(0),
     )
     hubness = Hubness(hubness_words=len(x), csls_neighbours=10, inverse_temperature=TEMPERATURE)
-    measured = []
+    rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_vectors(folder / "x.txt", data.source.words, x)
@@ -151,17 +152,21 @@ def compare(data: BilingualData, methods: dict[str, MultiStep], random_seed: int
                 "ours": ours(baseline, problem, split, hubness),
             }
             for code, (precision, seconds) in found.items():
-                shared = {"dataset": data.title, "method": method, "dim": dimension}
-                shared |= {"num_pairs": PAIRS.value, "random_seed": random_seed}
-                measured += [
-                    shared
-                    | {"labels": {"code": code, "retrieval": retrieval}}
-                    | {"metric": "p_at_1", "value": value}
-                    for retrieval, value in precision.items()
-                ]
-                timing = {"labels": {"code": code, "retrieval": "seconds"}, "metric": "seconds"}
-                measured.append(shared | timing | {"value": seconds})
-    return measured
+                row = partial(
+                    Row,
+                    experiment="vecmap",
+                    dataset=data.title,
+                    method=method,
+                    dim=dimension,
+                    num_pairs=PAIRS.value,
+                    random_seed=random_seed,
+                )
+                for retrieval, value in precision.items():
+                    labels = {"code": code, "retrieval": retrieval}
+                    rows.append(row(metric="p_at_1", mean=value, labels=labels))
+                labels = {"code": code, "retrieval": "seconds"}
+                rows.append(row(metric="seconds", mean=seconds, labels=labels))
+    return rows
 
 
 def main(argv: list[str]) -> None:
@@ -169,12 +174,12 @@ def main(argv: list[str]) -> None:
     del argv
     config = word_alignment.get_config()
     methods = {name: settings(METHODS[name], config[name]) for name in METHODS_ASKED.value}
-    measured = []
+    rows = []
     for names in (("minilm", "minilm_input", "same"), ("minilm", "french", "wordnet")):
         data = bilingual_data.load(names, max_rows=config.max_rows, cache=cache_dir())
         for random_seed in range(RUNS.value):
-            measured += compare(data, methods, random_seed)
-    rows = summarise(measured, experiment="vecmap")
+            rows += compare(data, methods, random_seed)
+    rows = averaged(rows)
     write_json(Path(OUT.value), [dataclasses.asdict(row) for row in rows])
     lines = {"dataset": "Spaces", "method": "Method", "retrieval": "P@1 by, or seconds"}
     print(pivot(rows, lines=lines, columns="code"))

@@ -83,7 +83,7 @@ def test_imports_point_from_main_to_experiments_to_methods():
         found = imported(path)
         assert not {name for name in found & MODULES.keys() if is_command_line(name)}, module
         assert not {name for name in found if name.endswith(".page")}, module
-        if not module.endswith(".page"):  # an experiment is imported by its name alone
+        if not module.endswith(".page") and not of_experiments(module):
             assert not {name for name in found if ".experiments." in name}, module
         if module.endswith(".main"):  # names its experiments, which are imported after the flags
             assert {package(name) for name in found} == {"common"}
@@ -135,6 +135,13 @@ def test_public_functions_are_documented_and_their_arrays_have_shapes(module):
             assert not texts & shapeless, f"{node.name} has arrays without shapes"
 
 
+def names_of(path: Path) -> set[str]:
+    """The names that a file defines at its top."""
+    functions = {node.name for node in tree(path).body if isinstance(node, FUNCTIONS)}
+    assigned = [node.targets for node in tree(path).body if isinstance(node, ast.Assign)]
+    return functions | {ast.unparse(target) for targets in assigned for target in targets}
+
+
 def of_experiments(module: str) -> bool:
     """Whether a module is one of a paper's experiments, or builds values that all of them use."""
     return module.split(".")[1:2] in (["experiments"], ["runner"])
@@ -144,12 +151,7 @@ def of_experiments(module: str) -> bool:
 def test_every_config_names_an_experiment_and_every_experiment_can_be_run(name):
     modules = {m.split(".")[2] for m in MODULES if m.startswith(f"{name}.experiments.")}
     for module in modules:
-        functions = {
-            node.name
-            for node in tree(MODULES[f"{name}.experiments.{module}"]).body
-            if isinstance(node, FUNCTIONS)
-        }
-        assert "run" in functions, module
+        assert "run" in names_of(MODULES[f"{name}.experiments.{module}"]), module
     named = set()
     for path in ROOT.glob(f"configs/{name}/*.py"):
         if "def get_config()" in path.read_text():

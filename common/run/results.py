@@ -34,7 +34,7 @@ class Row:
     """One metric of one method, in one random run or averaged over several.
 
     Attributes:
-      experiment: key of the package's `EXPERIMENTS`.
+      experiment: name of the config's experiment.
       dataset: data on which the metric was measured.
       method: name of the method.
       metric: `jaccard`, `mrr`, `cosine`, `p_at_1`, `accuracy` and so on; a fraction, not a percent.
@@ -90,16 +90,6 @@ class Row:
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Row))
-
-
-def summarise(measured: Iterable[Mapping[str, Any]], **shared: Any) -> list[Row]:
-    """Rows of measurements given as dicts; see `averaged`."""
-    rows = []
-    for one in measured:
-        given = shared | dict(one)
-        given["labels"] = {**shared.get("labels", {}), **one.get("labels", {})}
-        rows.append(Row(mean=given.pop("value"), **given))
-    return averaged(rows)
 
 
 def averaged(rows: Iterable[Row]) -> list[Row]:

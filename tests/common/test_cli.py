@@ -18,13 +18,15 @@ from common.errors import UserError
 from common.run import cli
 
 MAIN = '''"""The experiment of this test."""
-import jax
-from common import cli
-EXPERIMENTS = {"one": lambda config, work, cache: f"{config.steps} steps",
-               "two": lambda config, work, cache: f"{jax.jit(lambda x: x + 1)(1)} is computed"}
+from common.run import cli
 if __name__ == "__main__":
-    cli.launch("main")
+    cli.launch("paper.experiments")
 '''
+EXPERIMENTS = {
+    "one": 'def run(config, work, cache):\n    return f"{config.steps} steps"\n',
+    "two": "import jax\ndef run(config, work, cache):\n"
+    '    return f"{jax.jit(lambda x: x + 1)(1)} is computed"\n',
+}
 CONFIG = """
 from ml_collections import ConfigDict
 def get_config():
@@ -35,6 +37,10 @@ def get_config():
 def launch(folder, *arguments, **variables):
     (folder / "main.py").write_text(MAIN)
     (folder / "config.py").write_text(CONFIG)
+    for name, text in {"__init__": "", **EXPERIMENTS}.items():
+        path = folder / "paper/experiments" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     paths = os.pathsep.join(sys.path)
     return subprocess.run(
         [sys.executable, "main.py", *arguments],
@@ -47,8 +53,10 @@ def launch(folder, *arguments, **variables):
 
 
 def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(tmp_path):
-    done = launch(tmp_path, "--config=config.py", "--workdir=run", "--config.steps=5")
+    done = launch(tmp_path, "--config=config.py", "--workdir", "run", "--config.steps", "5")
     assert (done.returncode, done.stdout) == (0, "5 steps\n"), done.stderr
+    command = "python -m paper.main --config=config.py --config.steps=5\n"
+    assert (tmp_path / "run/command.txt").read_text() == command
     config = json.loads((tmp_path / "run/config.json").read_text())
     assert config == {"experiment": "one", "steps": 5, "rates": {"first": 0.5}}
 
@@ -97,7 +105,10 @@ def test_help_shows_the_docstring_and_the_flags(tmp_path):
         (["--config=config.py", "--config.rates.frist=1.0"], "no value 'frist'"),
         (["--config=config.py", "--config.steps=many"], "steps"),
         (["--config=none.py"], "no such file: --config=none.py; give --config=configs/"),
-        (["--config=config.py", "--config.experiment=three"], "no experiment 'three': choose one"),
+        (
+            ["--config=config.py", "--config.experiment=three"],
+            "no experiment 'three': choose one of one",
+        ),
         (["--config=config.py", "steps=5"], "'steps=5' is not a flag"),
         ([], "--config"),
     ],

@@ -15,20 +15,20 @@ def row(**values):
     return Row(**(required | {"mean": 0.4912, "std": 0.0021, "num_runs": 3} | values))
 
 
-def test_summarise_averages_over_random_runs():
+def test_rows_of_random_runs_are_averaged():
     values = [0.1, 0.4, 0.6]
-    measured = [
-        {"method": m, "metric": "mrr", "labels": {"size": 4}, "random_seed": s, "value": v + offset}
-        for s, v in enumerate(values)
-        for m, offset in (("gt", 0.0), ("seed", 1.0))
+    runs = [
+        row(method=method, mean=value + offset, labels={"size": 4}, random_seed=random_seed)
+        for random_seed, value in enumerate(values)
+        for method, offset in (("gt", 0.0), ("seed", 1.0))
     ]
-    shared = {"experiment": "one", "dataset": "digits", "labels": {"head": "linear"}}
-    first, second = results.summarise(measured, **shared)
+    first, second = results.averaged(runs)
     assert (first.method, second.method, first.num_runs) == ("gt", "seed", 3)
     assert first.mean == pytest.approx(statistics.mean(values))
     assert second.std == pytest.approx(statistics.stdev(values))
-    assert first.labels == {"head": "linear", "size": 4}
-    assert results.summarise(measured[:1], **shared)[0].std == 0
+    assert first.labels == {"size": 4} and first.random_seed is None
+    assert results.averaged(runs[:1])[0].std == 0
+    assert len(results.averaged([*runs, row(method="gt", labels={"size": 5})])) == 3
 
 
 def test_rows_are_selected_by_fields_and_labels():
