@@ -1,5 +1,6 @@
 """The command isthmus."""
 
+import importlib.metadata
 import importlib.util
 import runpy
 import subprocess
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 import isthmus
-from common import alignment
+from anchor_opt import align
+from common import alignment, retrieval
 from common.data.readers import vector_files
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +67,26 @@ def test_a_wrong_command_is_refused_in_one_sentence(monkeypatch, capsys, argumen
         called(monkeypatch, *arguments)
     error = capsys.readouterr().err
     assert left.value.code == 2 and message in error and error.count("\n") == 1
+
+
+def test_the_front_door_leads_to_the_functions_and_imports_nothing_by_itself():
+    code = "import isthmus, sys; assert not {'jax', 'numpy'} & sys.modules.keys(); dir(isthmus)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert isthmus.fit is alignment.fit and isthmus.load is alignment.load
+    assert isthmus.discover is align.discover and isthmus.top_k is retrieval.top_k
+    assert isthmus.__version__ == importlib.metadata.version("isthmus")
+    assert {*isthmus.FRONT_DOOR, "encode", "__version__"} <= set(dir(isthmus))
+    with pytest.raises(AttributeError, match="no attribute 'magic'"):
+        isthmus.magic  # noqa: B018
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_texts_are_encoded_by_the_front_door():
+    vectors = isthmus.encode(["a man is eating food", "a man eats something", "stocks fell"])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    cosines = vectors @ vectors.T
+    assert cosines[0, 1] > 0.7 > 0.3 > cosines[0, 2]
 
 
 @pytest.mark.slow
