@@ -55,6 +55,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ORDERS)
 def test_permuted_rows_give_permuted_results(name):
     x, y, rows = jnp.asarray(X), jnp.asarray(Y), P

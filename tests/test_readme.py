@@ -38,6 +38,7 @@ def test_ci_runs_the_named_blocks_of_the_readme():
     assert named == called | BY_TESTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_examples_run(page, tmp_path, monkeypatch):
     """On two noisy copies of one space, of which the first twelve rows are known pairs."""

@@ -118,6 +118,7 @@ def test_products_of_the_smaller_factors_give_the_same_matching(d_source, d_targ
     np.testing.assert_array_equal(found.to_x, expected.to_x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("permute", ["source", "target"])
 @pytest.mark.parametrize("d_target", [6, 8])
 def test_tied_anchors_are_images_of_the_source_anchors_under_one_orthogonal_map(permute, d_target):

@@ -111,6 +111,7 @@ def search(data, loop=LOOP, keep_prob=1.0, steps=30, step=bootstrap.step):
     return state, metrics
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d_target", [20, 30])
 def test_a_rotation_is_found_from_few_pairs(d_target):
     spaces = rotated_spaces(d_target=d_target)

@@ -61,6 +61,7 @@ def test_maps_agree_on_rows_of_which_both_images_choose_each_other():
     assert disjoint.agreement([first, second], rows) < 0.2
 
 
+@pytest.mark.slow
 def test_a_search_between_unrelated_spaces_reports_a_failure(tmp_path):
     x, y = (jnp.asarray(unit(RNG.normal(size=(200, 10)))) for _ in range(2))
     few = disjoint.Settings(group_rows=50, last_group_rows=50, steps=5, last_steps=5)

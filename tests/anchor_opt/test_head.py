@@ -68,6 +68,7 @@ def test_only_the_published_head_depends_on_the_other_texts_of_the_batch():
     np.testing.assert_allclose(normed.std(0), 1, atol=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", head.FORMS)
 def test_training_learns_and_depends_on_the_random_seed_alone(form):
     x = unit_rows(330, 20)  # 10 batches, and 10 rows that are skipped

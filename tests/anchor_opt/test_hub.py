@@ -53,6 +53,7 @@ def test_two_spaces_get_the_map_of_orthogonal_procrustes():
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(7, 4, 5), (3, 6, 4, 3)]))
 def test_the_maps_are_orthogonal_and_no_single_one_can_be_better(random_seed, dimensions):

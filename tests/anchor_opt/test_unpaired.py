@@ -44,6 +44,7 @@ def test_a_rotated_copy_is_found(name, spaces, num_pairs):
     assert (nearest[order] == np.arange(len(order))).mean() > 0.95
 
 
+@pytest.mark.slow
 def test_the_batches_of_rosetta_need_not_hold_all_rows():
     source, target, order = skewed_spaces()
     settings = unpaired.Rosetta(num_clusters=8, num_restarts=20, draw_rows=200, steps=5)

@@ -95,6 +95,7 @@ def test_training_brings_words_of_one_topic_together():
     assert metrics["positions"] == 600
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_word_that_is_surely_wrong_is_finite():
     """A score of -60: its sigmoid rounds to zero, whose logarithm is infinite."""
     settings = dataclasses.replace(SETTINGS, dim=1, window=1)

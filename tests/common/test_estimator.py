@@ -12,6 +12,7 @@ from common.estimator import AlignerTransformer
 
 
 # The checks of scikit-learn use a Y of one column that contains zeros, which 'unit' refuses.
+@pytest.mark.slow
 @parametrize_with_checks([AlignerTransformer(normalise=("center",))])
 def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

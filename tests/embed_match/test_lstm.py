@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from embed_match import lstm
 
@@ -15,6 +16,7 @@ def test_last_words_are_padded_on_the_left():
     assert lstm.last_words(text, word, 3, 2).tolist() == [[6, 7], [-1, -1], [-1, 8]]
 
 
+@pytest.mark.slow
 def test_training_changes_the_vectors_of_the_words_that_occur():
     """Texts with word 0 are of class 1; word 5 does not occur and keeps its vector."""
     rng = np.random.default_rng(0)

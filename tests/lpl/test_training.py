@@ -75,6 +75,7 @@ def test_the_orthogonality_loss_makes_the_map_an_isometry(data):
     np.testing.assert_allclose(found.T @ found, np.eye(3), atol=0.05)
 
 
+@pytest.mark.slow
 def test_a_perceptron_is_trained_with_lpl_of_its_mapped_neighbours(data):
     _, data = data
     start, apply = training.init_map("mlp", DIMENSION, DIMENSION, 32, jax.random.key(1))

@@ -142,6 +142,7 @@ def test_gradients_between_equal_objects_are_finite():
     np.testing.assert_array_equal(flat.points, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["transport_cost", "sinkhorn_divergence"])
 def test_nearest_neighbours_are_the_smallest_pair_distances(value, monkeypatch):
     monkeypatch.setattr(cloud, "BLOCK_ENTRIES", 8 * 4 * 4 * 2)

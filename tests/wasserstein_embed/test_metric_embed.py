@@ -82,6 +82,7 @@ def test_a_path_on_a_line_has_no_distortion():
         assert metric_embed.distortion(distances, data.distance) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("geometry", "shape", "bound"),
     [

@@ -34,6 +34,7 @@ def continued(points, options, calls=1):
     return distances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("epsilon", [1.0, 0.1])
 def test_values_of_a_long_first_call_equal_those_of_pot(epsilon, k):

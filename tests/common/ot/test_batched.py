@@ -43,6 +43,7 @@ def test_kernel_updates_and_log_domain_updates_are_equal(weighted):
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_the_debiased_value_is_the_sinkhorn_divergence_of_ott():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 9, 5))

@@ -27,6 +27,7 @@ def test_plan_and_costs_agree_with_pot(metric):
     np.testing.assert_allclose(ours.reg_ot_cost, (plan * cost).sum() + relative_entropy, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 2.0])
 @pytest.mark.parametrize("field", ["primal_cost", "reg_ot_cost"])
 def test_gradients_before_convergence_agree_with_finite_differences(p, field):
