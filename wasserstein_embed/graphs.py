@@ -76,9 +76,9 @@ def all_pairs(graphs: Sequence[nx.Graph]) -> Data:
 def distortions(
     settings: Settings,
     pairs: Data,
+    *,
     num_graphs: int,
     measure_iterations: int,
-    *,
     checkpoint_every: int,
     work: Workdir,
     task: str,

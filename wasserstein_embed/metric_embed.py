@@ -209,8 +209,8 @@ def _update(state: State, count, *, rows: Rows, settings: Settings) -> tuple[Sta
     progress = jnp.minimum(1.0, count / settings.steps)
     epsilon = first_epsilon * (last_epsilon / first_epsilon) ** progress
     rows = rows._replace(warm_start=state.warm_start)
-    loss = jax.value_and_grad(_loss, has_aux=True)
-    (value, warm_start), gradient = loss(state.x, rows, epsilon, settings)
+    loss_and_gradient = jax.value_and_grad(_loss, has_aux=True)
+    (value, warm_start), gradient = loss_and_gradient(state.x, rows, epsilon, settings)
     value, gradient = mean_of_parts((value, gradient))
     training = state.training.update(gradient, optimiser(settings))
     if settings.geometry == "hyperbolic":

@@ -1,12 +1,12 @@
 """Shortest paths of graphs: the distortion of each recipe, geometry and size, over all graphs."""
 
 import itertools
+import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
@@ -45,8 +45,10 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     del cache  # the graphs are random
     chosen = list(trainings(config))
     options = dict(config.graph_options.get(config.graph, {}))
-    random_seeds = range(config.num_graphs)
-    samples = [graphs.sample(config.graph, config.num_nodes, options, s) for s in random_seeds]
+    samples = [
+        graphs.sample(config.graph, config.num_nodes, options, random_seed)
+        for random_seed in range(config.num_graphs)
+    ]
     pairs = graphs.all_pairs(samples)
     fields = {
         "experiment": config.experiment,
@@ -55,39 +57,36 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         "num_items": config.num_nodes,
     }
     is_published = (config.graph, config.num_nodes, options) == report.REFERENCE_GRAPHS
-
-    def rows_of(training: Training) -> list[Row]:
-        iterations = config.measure_iterations[training.recipe]
+    rows = []
+    for training in tqdm(chosen, unit="training"):
+        recipe, method, size = training.recipe, training.method, training.size
         compute = partial(
             graphs.distortions,
             training.settings,
             pairs,
-            config.num_graphs,
-            iterations,
+            num_graphs=config.num_graphs,
+            measure_iterations=config.measure_iterations[recipe],
             checkpoint_every=config.checkpoint_every,
             work=work,
             task=training.name,
         )
         distortions = work.part(training.name, compute)
         train.forget_checkpoints(work, training.name)
-        reference = None
-        if is_published and training.recipe == "published":
-            reference = report.reference(training.method, training.size)
-        return [
+        has_reference = is_published and recipe == "published"
+        reference = report.reference(method, size) if has_reference else None
+        rows += [
             Row(
                 **fields,
-                method=training.method,
-                dim=int(np.prod(training.settings.shape)),
+                method=method,
+                dim=math.prod(training.settings.shape),
                 paper_value=reference,
-                labels={"recipe": training.recipe, "size": training.size},
+                labels={"recipe": recipe, "size": size},
                 random_seed=random_seed,
                 mean=distortion,
             )
-            for random_seed, distortion in zip(random_seeds, distortions, strict=True)
+            for random_seed, distortion in enumerate(distortions)
         ]
-
-    bar = tqdm(chosen, unit="training")
-    rows = results.averaged(row for training in bar for row in rows_of(training))
+    rows = results.averaged(rows)
     table = results.joined(report.tables(rows))
     return results.finish(work, rows, table, {"distortion": report.figure(rows)})
 

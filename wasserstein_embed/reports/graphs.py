@@ -45,9 +45,9 @@ def describe(rows: Sequence[Row]) -> str:
     """What the tables show."""
     return (
         "Distortion, the mean of |embedded - path| / path over all pairs of nodes, of "
-        f"{rows[0].dataset}: mean ± std over {rows[0].num_runs} graphs and random starts. The "
-        "recipe `published` has the settings of the public code, `tuned` has ours. The paper's "
-        "numbers are means over ten other graphs of the same generator."
+        f"{rows[0].dataset}: mean ± std over {rows[0].num_runs} graphs and random "
+        "initializations. The recipe `published` has the settings of the public code, `tuned` has "
+        "ours. The paper's numbers are means over ten other graphs of the same generator."
     )
 
 
