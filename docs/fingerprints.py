@@ -156,8 +156,9 @@ def make(record: Record, command: str, commit: str, folder: Path, jobs: int) -> 
 
 
 def rows_of(run: Path) -> list[dict]:
-    """The rows of a finished run as they are kept."""
-    return records.rounded(json.loads((run / RESULTS).read_text()))
+    """The rows of a finished run as they are kept, but for durations."""
+    rows = records.rounded(json.loads((run / RESULTS).read_text()))
+    return [row for row in rows if not row["metric"].endswith("seconds")]
 
 
 def with_tolerances(rows: Sequence[dict], others: Iterable[Sequence[dict]]) -> list[dict]:

@@ -119,7 +119,8 @@ def keep(run: Path, name: str, made: dict, figures: Sequence[str], quote: str) -
         "quoted": quoted((run / "table.md").read_text(), quote) if quote else "",
         "config": json.loads((run / "config.json").read_text()),
     }
-    text = records.packed(record, fingerprints.rows_of(run))
+    rows = records.rounded(json.loads((run / "results.json").read_text()))
+    text = records.packed(record, rows)
     write_atomically(render.RESULTS / f"{name}.json", text.encode())
     for figure in figures:
         path = ROOT / "docs/figures" / f"{name}-{figure}.png"
