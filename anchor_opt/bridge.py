@@ -24,11 +24,12 @@ from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from anchor_opt import runner
-from anchor_opt.methods import bootstrap, hub, search
-from anchor_opt.methods.hub import Link, Pairs
+from anchor_opt.methods import bootstrap, generalised_procrustes
+from anchor_opt.methods.generalised_procrustes import Link, Pairs
 from anchor_opt.problem import Problem, Result, Run
+from common import csls
 from common.errors import UserError
-from common.linear import mapped, preprocess
+from common.linear import apply_map, preprocess
 from common.run import results, train
 from common.run.results import Row, joined, pivot, select
 from common.run.workdir import Workdir
@@ -172,8 +173,8 @@ def _joined(
         return {}
     connected = {name: x for name, x in spaces.items() if name in members}
     inside = {link: rows for link, rows in pairs.items() if members.issuperset(link)}
-    maps = hub.join(connected, inside, centre).maps
-    rows = {name: mapped(x, maps[name]) for name, x in connected.items()}
+    maps = generalised_procrustes.join(connected, inside, centre).maps
+    rows = {name: apply_map(x, maps[name]) for name, x in connected.items()}
     return {
         space_pairs.file_name(i, j): _right(rows[i], rows[j], truth[i, j], k)
         for i, j in itertools.combinations(connected, 2)
@@ -182,7 +183,7 @@ def _joined(
 
 def _right(x: Float[Array, "n r"], y: Float[Array, "n r"], truth: Int[np.ndarray, " n"], k: int):
     """P@1 by CSLS."""
-    return float(np.mean(bootstrap.csls_matches(x, y, neighbours=k).to_target == truth))
+    return float(np.mean(csls.matches(x, y, neighbours=k).to_target == truth))
 
 
 def _p_at_1(value: float) -> dict:
@@ -191,14 +192,17 @@ def _p_at_1(value: float) -> dict:
 
 def _measured(problem: Problem, run: Run) -> dict:
     """Searches, which does not read the truth, and measures: rows, notes and matched pairs."""
-    maps, to_target, chosen, notes = search.converge(problem._replace(truth=None), run)
-    both = Result(problem.source_anchors, maps).coordinates(problem.source, problem.target)
+    converged = bootstrap.converge(problem._replace(truth=None), run)
+    notes = converged.report._asdict()
+    both = Result(problem.source_anchors, converged.maps).coordinates(
+        problem.source, problem.target
+    )
     right = _right(*both, problem.truth, run.settings.k)
     rows = [_p_at_1(right)]
     for row in runner.search_report(problem, notes, right, run.settings.k):
         rows.append({name: row[name] for name in ("metric", "value", "labels")})
-    picked = np.flatnonzero(chosen)
-    pairs = np.stack([picked, np.asarray(to_target)[picked]], axis=1)
+    picked = np.flatnonzero(converged.is_pair)
+    pairs = np.stack([picked, np.asarray(converged.to_target)[picked]], axis=1)
     return {"rows": rows, "notes": notes, "pairs": pairs.tolist()}
 
 

@@ -24,9 +24,10 @@ from anchor_opt import (
     stitching_report,
     vision,
 )
-from anchor_opt.methods import METHODS, bootstrap
+from anchor_opt.methods import METHODS
 from anchor_opt.problem import Problem, Run, sample
 from anchor_opt.runner import ROLES, Grid, other
+from common import csls
 from common.linear import preprocess
 from common.metrics import correspondence
 from common.run import results
@@ -208,7 +209,7 @@ def _collect(
             rows += [row | {"anchors": form} for row in _metrics(in_order, k, "relative")]
         if result.maps is not None:
             both = result.coordinates(problem.source, problem.target)
-            found = jax.device_get(bootstrap.csls_matches(*both, neighbours=k))
+            found = jax.device_get(csls.matches(*both, neighbours=k))
             rows += _mapped_precision(problem, found, role)
             if "failed" in result.notes:
                 roles = {"source": other(role), "target": role}
@@ -240,7 +241,7 @@ def _metrics(spaces: Spaces, k: int, representation: str) -> list[dict]:
     ]
 
 
-def _mapped_precision(problem: Problem, found: bootstrap.Matches, role: str) -> list[dict]:
+def _mapped_precision(problem: Problem, found: csls.Matches, role: str) -> list[dict]:
     """P@1 of the matches in the method's own common coordinates, in both directions."""
     to_source = (found.to_source[problem.truth] == np.arange(len(problem.truth))).mean()
     right = {role: to_source, other(role): (found.to_target == problem.truth).mean()}

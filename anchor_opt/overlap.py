@@ -22,11 +22,12 @@ from ml_collections import ConfigDict
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from anchor_opt import runner
-from anchor_opt.methods import METHODS, READ_TRUTH, bootstrap
-from anchor_opt.methods.search import success_probability
+from anchor_opt.methods import METHODS, READ_TRUTH
+from anchor_opt.methods.agreement import success_probability
 from anchor_opt.problem import Problem, Run, partly_shared
 from anchor_opt.relative import unit_relative
 from anchor_opt.runner import METHOD_TITLES, rates
+from common import csls
 from common.linear import preprocess
 from common.metrics import mrr
 from common.retrieval import top_k
@@ -100,7 +101,7 @@ def measure(problem: Problem, role: str, run: Run, method: str) -> dict:
     rows = [_row("mrr", mrr(found, jnp.asarray(known[shared])), "relative")]
     if result.maps is not None:
         both = result.coordinates(problem.source, problem.target)
-        matches = bootstrap.csls_matches(*both, neighbours=run.settings.k)
+        matches = csls.matches(*both, neighbours=run.settings.k)
         right = np.asarray(matches.to_target)[shared] == known[shared]
         rows.append(_row("p_at_1", right.mean(), "mapped"))
         if "failed" in result.notes:

@@ -18,10 +18,11 @@ from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from anchor_opt import methods
-from anchor_opt.methods import METHODS, NEED_PAIRS, algorithm1, bootstrap
+from anchor_opt.methods import METHODS, NEED_PAIRS, algorithm1
 from anchor_opt.problem import Problem, Result, Run
+from common import csls
 from common.errors import UserError
-from common.linear import mapped, procrustes, unit
+from common.linear import apply_map, procrustes, unit
 from common.run import train
 from common.run.results import Row, markdown, select
 from common.run.settings import settings
@@ -230,7 +231,7 @@ def search_report(problem: Problem, notes: Mapping, reached: float, k: int) -> l
     reference = np.mean(np.asarray(best)[shared] == true)
     values = {
         "relative_p_at_1": reached / max(reference, 1 / len(shared)),
-        "gain": notes["gain"],
+        "gain": notes["corrected_agreement"],
     }
     values |= false_reports(reached >= SUCCESS * reference, notes["failed"])
     return report_rows(values)
@@ -251,7 +252,7 @@ def report_rows(values: Mapping[str, float]) -> list[dict]:
 def _truly_mapped_matches(source, target, shared, true, k: int) -> Int[Array, " n"]:
     """The target row of each source row by the orthogonal map fitted to the true pairs."""
     rotation = procrustes(source[shared], target[true])
-    return bootstrap.csls_matches(mapped(source, rotation), target, neighbours=k).to_target
+    return csls.matches(apply_map(source, rotation), target, neighbours=k).to_target
 
 
 def _anchors_file(part: str) -> str:
