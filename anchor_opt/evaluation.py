@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from anchor_opt.methods import bootstrap
 from anchor_opt.problem import Problem, Result
 from anchor_opt.relative import unit_relative
-from common.linear import mapped, procrustes
+from common import csls
+from common.linear import apply_map, procrustes
 from common.metrics import mrr
 from common.retrieval import top_k
 from common.run.results import Row
@@ -52,7 +52,7 @@ def precision(
     source: Float[Array, "n r"], target: Float[Array, "m r"], truth: Int[np.ndarray, " n"], k: int
 ) -> Precision:
     """P@1 in common coordinates: unit rows of both spaces, and the truth as in `Problem`."""
-    matches = jax.device_get(bootstrap.csls_matches(source, target, neighbours=k))
+    matches = jax.device_get(csls.matches(source, target, neighbours=k))
     shared = np.flatnonzero(truth >= 0)
     partners = truth[shared]
     return Precision(
@@ -84,7 +84,7 @@ def search_rows(
     reference = np.mean(np.asarray(best)[shared] == partners)
     scores = {
         "relative_p_at_1": reached / max(reference, 1 / len(shared)),
-        "gain": notes["gain"],
+        "gain": notes["corrected_agreement"],
         **false_reports(reached >= SUCCESS * reference, notes["failed"]),
     }
     labels = {"representation": "search"}
@@ -100,4 +100,4 @@ def false_reports(succeeded: bool, failed: bool) -> dict[str, bool]:
 def _truly_mapped_matches(source, target, shared, partners, k: int) -> Int[Array, " n"]:
     """The target row of each source row by the orthogonal map fitted to the true pairs."""
     rotation = procrustes(source[shared], target[partners])
-    return bootstrap.csls_matches(mapped(source, rotation), target, neighbours=k).to_target
+    return csls.matches(apply_map(source, rotation), target, neighbours=k).to_target

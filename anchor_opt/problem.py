@@ -4,6 +4,8 @@ The anchors of a source space are given, those of a target space are sought, and
 parallel anchors are known.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +15,9 @@ from jaxtyping import Array, Float, Int
 
 from anchor_opt.relative import unit_relative
 from common.errors import UserError
-from common.linear import both_mapped
+from common.linear import apply_map, apply_maps
+from common.metrics import mrr
+from common.retrieval import top_k
 from common.run import train
 from common.run.workdir import Workdir
 
@@ -49,6 +53,11 @@ class Problem(NamedTuple):
         return self.anchors[: len(self.target_pairs)]
 
     @property
+    def pairs(self) -> tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]:
+        """Rows of `source` and rows of `target` that are in known pairs."""
+        return self.source_pairs, self.target_pairs
+
+    @property
     def source_anchors(self) -> Float[Array, "k d_source"]:
         """The given anchors."""
         return jnp.take(self.source, self.anchors, axis=0)
@@ -81,6 +90,26 @@ class Problem(NamedTuple):
         rows = self.anchors[: len(anchors)]
         return _both_relative(self.source, self.target, rows, anchors, self.truth)
 
+    def mrr_curve(
+        self, anchors_of: Callable[[Any], Float[Array, "k d_target"]], k: int
+    ) -> Callable[[Any], dict] | None:
+        """For `Run.train`: the MRR of source items among the target's relative rows over the steps.
+
+        No method reads this value.
+
+        Args:
+          anchors_of: state of a method -> anchors.
+          k: length of the lists.
+
+        Returns:
+          `state -> {"mrr": value}`, or None if the truth is unknown.
+        """
+
+        def evaluate(state):
+            return {"mrr": _mrr(*self.relative(anchors_of(state)), k)}
+
+        return None if self.truth is None else evaluate
+
 
 class Run(NamedTuple):
     """What a method is run with.
@@ -107,7 +136,7 @@ class Run(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a method has found.
+    """The result of a method.
 
     Attributes:
       anchors: [k, d_target], parallel to the source space's first k anchors.
@@ -120,11 +149,22 @@ class Result(NamedTuple):
     maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]] | None = None
     notes: dict = {}  # noqa: RUF012  # never written to
 
+    @classmethod
+    def of_map(cls, problem: Problem, matrix: Float[Array, "d_source d_target"]) -> "Result":
+        """The images of the source space's anchors under a map of the source onto the target."""
+        maps = matrix, np.eye(problem.target.shape[1], dtype=np.float32)
+        return cls(apply_map(problem.source_anchors, matrix), maps)
+
     def coordinates(
         self, source: Float[Array, "n d_source"], target: Float[Array, "m d_target"]
     ) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
         """Unit rows of both spaces in the method's common coordinates."""
-        return both_mapped((source, target), self.maps)
+        return apply_maps((source, target), self.maps)
+
+
+@partial(jax.jit, static_argnames="k")
+def _mrr(source: Array, target: Array, k: int) -> Float[Array, ""]:
+    return mrr(top_k(source, target, k).index, jnp.arange(len(source)))
 
 
 @jax.jit

@@ -17,11 +17,11 @@ import numpy as np
 from absl import app, flags
 
 from anchor_opt import align
+from common import csls
 from common.data.packages import cache_dir
 from common.data.readers import vector_files
 from common.data.sets import dictionary, french, word_vectors
 from common.linear import unit
-from common.retrieval import csls_top_k, mean_top_k
 
 SPACES = flags.DEFINE_enum("spaces", "random", ["random", "english_french"], "Spaces to align.")
 NUM_WORDS = flags.DEFINE_integer("num_words", 200_000, "Words of both random spaces.")
@@ -68,9 +68,10 @@ def main(argv: list[str]) -> None:
     seconds = time.perf_counter() - start
     print(f"\n{len(source)} x {len(target)} rows, {len(pairs)} known pairs: {seconds:.0f} s")
     print(
-        f"start {found.start}, agreement {found.agreement:.3f}, from wrong pairs "
-        f"{found.null_agreement:.3f}, gain {found.gain:.3f}, failed {found.failed}, "
-        f"{len(found.anchors)} mutual pairs, rejected pairs {found.rejected_pairs}"
+        f"initialization {found.initialization}, agreement {found.agreement:.3f}, from wrong pairs "
+        f"{found.chance_agreement:.3f}, corrected {found.corrected_agreement:.3f}, "
+        f"failed {found.failed}, {len(found.anchors)} mutual pairs, "
+        f"rejected pairs {found.rejected_pairs}"
     )
     rows, gold = dictionary.gold_sets(test)
     normalised = found.aligner.normalise_source(source), found.aligner.normalise_target(target)
@@ -84,7 +85,7 @@ def main(argv: list[str]) -> None:
 
 def report(name, rows, queries, keys, frequent, gold) -> None:
     """Prints P@1 and P@10 under CSLS, of all test words and of the most frequent ones."""
-    top = csls_top_k(queries, keys, 10, key_hubness=mean_top_k(keys, frequent, 10))[1]
+    top = csls.top_k(queries, keys, 10, key_hubness=csls.hubness(keys, frequent)).index
     hits = (np.asarray(top)[:, :, None] == gold[:, None]).any(axis=2)
     frequent_hits = hits[rows < ROWS.value]
     for part, words in ((hits, "all"), (frequent_hits, f"the first {ROWS.value:,}")):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from anchor_opt import methods
-from anchor_opt.methods import search
+from anchor_opt.methods import bootstrap
 from anchor_opt.problem import Problem, Run, sample
 from benchmarks import self_learning
 from benchmarks.harness import Benchmark, Case, Implementation, Work
@@ -43,7 +43,7 @@ def _ours(problem):
     def call():
         with tempfile.TemporaryDirectory() as folder:
             run = Run(methods.Settings(), Workdir(folder, {}), "bench", RANDOM_SEED)
-            found = search.run(problem._replace(truth=None), run)
+            found = bootstrap.run(problem._replace(truth=None), run)
             return found.coordinates(problem.source, problem.target)
 
     return call

@@ -44,7 +44,7 @@ if hosts:
     jax.distributed.initialize("localhost:" + hosts[0], 2, int(hosts[1]))
 import scipy.sparse
 from benchmarks.scaling import collectives
-from common import ot, retrieval
+from common import csls, ot, retrieval
 from common.linear import unit
 from common.ot import streamed
 from common.run.settings import settings
@@ -81,7 +81,7 @@ def vectors(state, counts):
 
 tasks = {
     "match": (lambda x, y: ot.match(x, y, 1e-2, iterations=2)[1:4], x, y),
-    "csls_top_k": (lambda x, y: retrieval.csls_top_k(x, y, 10)[::-1], x, y),
+    "csls_top_k": (lambda x, y: csls.top_k(x, y, 10)[::-1], x, y),
     "graphs": (graphs, embedded, pairs),
     "glove": (vectors, tables, counts),
 }

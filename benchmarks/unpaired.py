@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from anchor_opt import methods
-from anchor_opt.methods import bootstrap, search, unpaired
+from anchor_opt.methods import bootstrap, unpaired
 from anchor_opt.problem import Problem, Run, partly_shared
 from benchmarks import mini_vec2vec
 from benchmarks.harness import Benchmark, Case, Implementation, Work
+from common import csls
 from common.data.packages import cache_dir
-from common.linear import both_mapped, polar, preprocess
+from common.linear import apply_maps, polar, preprocess
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces
 
@@ -50,9 +51,9 @@ def orthogonal(matrix: Float[Array, "d e"]) -> tuple[Array, Array]:
 
 def score(problem: Problem, maps: tuple[Array, Array]) -> dict[str, float]:
     """The fraction of words whose nearest word of the target, by CSLS, is the same word."""
-    both = both_mapped((problem.source, problem.target), maps)
-    found = bootstrap.csls_matches(*both, neighbours=NEIGHBOURS).to_target
-    return {"P@1": float(np.mean(np.asarray(found) == problem.truth))}
+    spaces = apply_maps((problem.source, problem.target), maps)
+    to_target = csls.matches(*spaces, neighbours=NEIGHBOURS).to_target
+    return {"P@1": float(np.mean(np.asarray(to_target) == problem.truth))}
 
 
 def _search(problem):
@@ -60,7 +61,7 @@ def _search(problem):
         with tempfile.TemporaryDirectory() as folder:
             work = Workdir(folder, {})
             run = Run(methods.Settings(), work, "bench", RANDOM_SEED, progress=False)
-            return search.converge(problem._replace(truth=None), run).maps
+            return bootstrap.converge(problem._replace(truth=None), run).maps
 
     return call
 

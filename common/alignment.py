@@ -16,12 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from common import linear
 from common.errors import UserError, writing
-from common.linear import EPSILON, least_squares, procrustes, ridge, unit
+from common.linear import EPSILON, least_squares, procrustes, ridge
 from common.run.workdir import read_arrays, write_arrays
 
 STEPS = ("unit", "center")
-NORMALISE = ("unit", "center", "unit")
+NORMALISE = linear.NORMALISATION
 ARRAYS = ("matrix", "source_means", "target_means")
 MAX_STEPS = 100  # normalisation steps that a file may ask for; each is compiled
 METHODS: dict[str, Callable[..., Float[Array, "d_source d_target"]]] = {
@@ -221,15 +222,15 @@ def _prepare(
 def _normalise(x, steps, means, centre_rows):
     """Normalised rows, the means, and two masks: rows without a direction, rows not finite."""
     not_finite = ~jnp.isfinite(x).all(axis=1)
-    fitted, min_length, without_direction = [], jnp.zeros(len(x)), jnp.zeros(len(x), bool)
+    fitted, min_length = jnp.zeros((0, x.shape[1])), jnp.zeros(len(x))
+    without_direction = jnp.zeros(len(x), bool)
     for step in steps:
         length = jnp.linalg.norm(x, axis=1)
         if step == "unit":
             without_direction |= ~((min_length < length) & (length < jnp.inf))
-            x = unit(x)
-        else:
-            fitted.append(x[:centre_rows].mean(axis=0) if means is None else means[len(fitted)])
-            # A vector that centring shortens a million times consists of rounding errors.
-            x, min_length = x - fitted[-1], jnp.maximum(min_length, 1e-6 * length)
-    means = jnp.stack(fitted) if fitted else jnp.zeros((0, x.shape[1]))
-    return x, means, without_direction, not_finite
+        else:  # a vector that centring shortens a million times consists of rounding errors
+            min_length = jnp.maximum(min_length, 1e-6 * length)
+        remaining = None if means is None else means[len(fitted) :]
+        x, mean = linear.normalise(x, (step,), remaining, centre_rows)
+        fitted = jnp.concatenate([fitted, mean])
+    return x, fitted, without_direction, not_finite

@@ -4,13 +4,38 @@ Vectors are rows, so a map acts from the right: x @ W.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from common.errors import UserError
+
 EPSILON = float(np.finfo(np.float32).eps)
+NORMALISATION = ("unit", "center", "unit")
+
+
+class Maps(NamedTuple):
+    """Maps of two spaces into common coordinates, from the right of their rows."""
+
+    source: Float[Array, "d_source r"]
+    target: Float[Array, "d_target r"]
+
+
+class Normalised(NamedTuple):
+    """Normalised rows, and the mean that each step 'center' has subtracted."""
+
+    rows: Float[Array, "n d"]
+    means: Float[Array, "steps d"]
+
+
+class Whitening(NamedTuple):
+    """A matrix that whitens rows, and its inverse or pseudo-inverse."""
+
+    matrix: Float[Array, "d d"]
+    inverse: Float[Array, "d d"]
 
 
 def unit(x: Float[Array, "... d"]) -> Float[Array, "... d"]:
@@ -32,18 +57,48 @@ _unit_by_jax = jax.jit(partial(_unit, xp=jnp))
 
 
 @jax.jit
-def mapped(x: Float[Array, "n d"], transform: Float[Array, "d r"]) -> Float[Array, "n r"]:
+def apply_map(x: Float[Array, "n d"], matrix: Float[Array, "d r"]) -> Float[Array, "n r"]:
     """Unit rows of x W, in one program."""
-    return unit(x @ transform)
+    return unit(x @ matrix)
 
 
 @jax.jit
-def both_mapped(
+def apply_maps(
     spaces: tuple[Float[Array, "n d"], Float[Array, "m e"]],
     maps: tuple[Float[Array, "d r"], Float[Array, "e r"]],
 ) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
-    """`mapped` rows of two spaces."""
-    return mapped(spaces[0], maps[0]), mapped(spaces[1], maps[1])
+    """`apply_map` for two spaces."""
+    return apply_map(spaces[0], maps[0]), apply_map(spaces[1], maps[1])
+
+
+@partial(jax.jit, static_argnames=("steps", "centre_rows"))
+def normalise(
+    x: Float[Array, "n d"],
+    steps: tuple[str, ...] = NORMALISATION,
+    means: Float[Array, "steps d"] | None = None,
+    centre_rows: int | None = None,
+) -> Normalised:
+    """Applies steps in their order: 'unit' (rows of unit norm) and 'center' (columns of zero mean).
+
+    Args:
+      x: rows.
+      steps: of the normalisation.
+      means: what each 'center' subtracts; None: the mean of the rows at this step.
+      centre_rows: number of leading rows whose mean that is; None: all.
+
+    Raises:
+      UserError: an unknown step.
+    """
+    fitted = []
+    for step in steps:
+        if step == "unit":
+            x = unit(x)
+        elif step == "center":
+            fitted.append(x[:centre_rows].mean(axis=0) if means is None else means[len(fitted)])
+            x = x - fitted[-1]
+        else:
+            raise UserError(f"There is no normalisation '{step}': choose 'unit' or 'center'.")
+    return Normalised(x, jnp.stack(fitted) if fitted else jnp.zeros((0, x.shape[1])))
 
 
 @jax.jit
@@ -60,8 +115,8 @@ def preprocess(
       centre_of: rows whose mean after scaling is subtracted, for instance the training rows when
         `x` are test rows; None: `x` itself.
     """
-    centre = unit(x if centre_of is None else centre_of).mean(axis=0)
-    return unit(unit(x) - centre)
+    means = None if centre_of is None else unit(centre_of).mean(axis=0)[None]
+    return normalise(x, NORMALISATION, means).rows
 
 
 @jax.jit
@@ -78,18 +133,21 @@ def whitening(x: Float[Array, "n d"], power: float = 1.0) -> Float[Array, "d d"]
     return (vectors * values ** (-power / 2)) @ vectors.T
 
 
-def whitening_on_span(
-    x: Float[Array, "n d"],
-) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
-    """The matrix W = V diag(1/s) V' of x = U diag(s) V', and its pseudo-inverse.
+def whitening_on_span(x: Float[Array, "n d"]) -> Whitening:
+    """The matrix V diag(1/s) V' of x = U diag(s) V', and its pseudo-inverse.
 
-    The columns of x W are orthonormal on the span of the rows; both matrices are zero off it.
-    Computed from x, not from x' x, whose condition number is the square of that of x.
+    The columns of the whitened rows are orthonormal on the span of the rows; both matrices are zero
+    off it. Computed from x, not from x' x, whose condition number is the square of that of x.
     """
     _, values, right = jnp.linalg.svd(x, full_matrices=False)
     kept = values > EPSILON * max(x.shape) * values[0]
     gain = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
-    return (right.T * gain) @ right, (right.T * values * kept) @ right
+    return Whitening((right.T * gain) @ right, (right.T * values * kept) @ right)
+
+
+def regularised_whitening(x: Float[Array, "n d"]) -> Whitening:
+    """`whitening` by the powers 1 and -1."""
+    return Whitening(whitening(x), whitening(x, -1.0))
 
 
 @jax.jit

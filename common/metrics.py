@@ -1,20 +1,18 @@
-"""How well two spaces correspond, the quality of retrieved lists, and of a space of words.
+"""How well two spaces correspond, and the quality of retrieved lists.
 
 Definitions of the first two as in the code of Moschella et al. (2023) and Cannistraci et al.
 (2023).
 """
 
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
-from common.linear import unit
+from common import csls
 from common.parallel import block_rows, map_rows
-from common.retrieval import csls_top_k, products, top_k
+from common.retrieval import products, top_k
 
 
 def correspondence(
@@ -36,10 +34,9 @@ def correspondence(
       different spaces, `p_at_1`, the fraction of items that retrieve themselves first by CSLS.
     """
     metrics, names = ("jaccard", "mrr", "cosine", "p_at_1"), list(spaces)
-    found = _correspondence(tuple(spaces.values()), k)
     return {
         (names[source], names[target]): dict(zip(metrics, values, strict=False))
-        for (source, target), values in found.items()
+        for (source, target), values in _correspondence(tuple(spaces.values()), k).items()
     }
 
 
@@ -49,16 +46,16 @@ def _correspondence(spaces: tuple[Array, ...], k: int) -> dict[tuple[int, int], 
     numbers, items = range(len(spaces)), jnp.arange(len(spaces[0]))
     pairs = [(i, j) for i in numbers for j in numbers if spaces[i].shape[1] == spaces[j].shape[1]]
     lists = {(i, j): top_k(spaces[i], spaces[j], min(k, len(items))) for i, j in pairs}
-    measured = {}
+    scores = {}
     for i, j in pairs:
-        x, y, found = spaces[i], spaces[j], lists[i, j][1]
+        x, y, nearest = spaces[i], spaces[j], lists[i, j].index
         cosine = jnp.sum(x * y, axis=1).mean()
-        measured[i, j] = jaccard(found, lists[j, j][1]), mrr(found, items), cosine
+        scores[i, j] = jaccard(nearest, lists[j, j].index), mrr(nearest, items), cosine
         if i != j:
-            hubness = lists[j, i][0].mean(axis=1)
-            first = csls_top_k(x, y, 1, k, key_hubness=hubness)[1]
-            measured[i, j] += (precision_at_k(first, items, 1),)
-    return measured
+            hubness = lists[j, i].values.mean(axis=1)
+            first = csls.top_k(x, y, 1, k, key_hubness=hubness).index
+            scores[i, j] += (precision_at_k(first, items, 1),)
+    return scores
 
 
 @jax.jit
@@ -119,70 +116,3 @@ def foscttm(source: Float[Array, "n d"], target: Float[Array, "n d"]) -> Float[A
 
     rows = jnp.arange(n), jnp.sum(source * target, axis=1), source
     return map_rows(closer, rows, target, block=block_rows(n)).mean() * n / (n - 1)
-
-
-class Covered(NamedTuple):
-    """A score over the items that can be measured, NaN if there are too few, and their fraction."""
-
-    score: float
-    coverage: float
-
-
-@jax.jit
-def spearman(x: Float[Array, " n"], y: Float[Array, " n"]) -> Float[Array, ""]:
-    """Spearman's rank correlation: Pearson's of the ranks, equal values having their mean rank.
-
-    NaN if the values of x or those of y are all equal.
-    """
-    ranks = [jax.scipy.stats.rankdata(jnp.asarray(values, jnp.float32)) for values in (x, y)]
-    return jnp.corrcoef(*ranks)[0, 1]
-
-
-def similarity_correlation(
-    vectors: Float[Array, "n d"], pairs: Int[np.ndarray, "p 2"], gold: Float[np.ndarray, " p"]
-) -> Covered:
-    """Spearman's correlation of the cosines of pairs of rows with gold similarities.
-
-    Args:
-      vectors: of the n words of a space.
-      pairs: p >= 1 pairs of rows, -1 for a word that the space lacks.
-      gold: the human similarity of each pair, on any scale.
-
-    Returns:
-      The correlation over the pairs without -1, if there are two or more; their fraction of p.
-    """
-    known = np.all(pairs >= 0, axis=1)
-    if known.sum() < 2:
-        return Covered(np.nan, float(known.mean()))
-    x, y = (unit(vectors[rows]) for rows in pairs[known].T)
-    cosines = jnp.sum(x * y, axis=1)
-    return Covered(float(spearman(cosines, gold[known])), float(known.mean()))
-
-
-def analogy_accuracy(vectors: Float[Array, "n d"], questions: Int[np.ndarray, "q 4"]) -> Covered:
-    """Accuracy on "a is to b as c is to d" by 3CosAdd (Mikolov et al. 2013).
-
-    With unit rows x, the answer is the argmax over w of cos(x_w, x_b - x_a + x_c), where w is none
-    of a, b and c. Ties go to the lower row. No [q, n] array is held.
-
-    Args:
-      vectors: of the n >= 4 words of a space.
-      questions: the rows of a, b, c and d, q >= 1; -1 for a word that the space lacks.
-
-    Returns:
-      The fraction of correct answers among the questions without -1; their fraction of q.
-    """
-    known = np.all(questions >= 0, axis=1)
-    if not known.any():
-        return Covered(np.nan, 0.0)
-    return Covered(float(_answered(unit(vectors), questions[known])), float(known.mean()))
-
-
-@jax.jit
-def _answered(x, questions):
-    a, b, c, d = questions.T
-    # One of the four nearest rows at least is none of a, b and c.
-    nearest = top_k(x[b] - x[a] + x[c], x, 4)[1]
-    asked = jnp.any(nearest[:, :, None] == questions[:, None, :3], axis=2)
-    answer = jnp.take_along_axis(nearest, jnp.argmin(asked, axis=1)[:, None], axis=1)[:, 0]
-    return jnp.mean(answer == d)

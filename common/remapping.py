@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
+from scipy.stats import spearmanr
 
 from common import alignment
 from common.alignment import Aligner
 from common.errors import UserError
 from common.linear import procrustes, ridge, unit
-from common.metrics import spearman
 from common.retrieval import top_k
 
 MIN_PAIRS = 10  # to fit a map
@@ -262,5 +262,7 @@ def _overlap(
 
 def _rank_correlations(*searched) -> Float[np.ndarray, " q"]:
     """Spearman's correlation of some queries' cosines with some rows of both stores."""
-    cosines = [queries[: RANKED // 10] @ store[:RANKED].T for queries, store in searched]
-    return np.asarray(jax.lax.map(lambda pair: spearman(*pair), tuple(cosines)))
+    cosines = [
+        np.asarray(queries[: RANKED // 10] @ store[:RANKED].T) for queries, store in searched
+    ]
+    return np.array([spearmanr(*pair).statistic for pair in zip(*cosines, strict=True)])

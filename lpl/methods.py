@@ -13,15 +13,14 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
-from common import linear
+from common import csls, linear, multi_step
 from common.errors import UserError
-from common.retrieval import csls_dictionary
+from common.linear import normalise, whitening_on_span
 from common.run.train import Metrics
 from common.run.workdir import Workdir
 from lpl import loss, training
 
 Common = tuple[Float[Array, "n r"], Float[Array, "m r"]]
-NORMALISATIONS = {"unit": linear.unit, "center": lambda x: x - x.mean(axis=0)}
 
 
 class Problem(NamedTuple):
@@ -51,7 +50,7 @@ class RidgeRegression:
     hubs among the candidates than mapping the source space.
 
     Attributes:
-      normalise: steps of `normalise` for each space.
+      normalise: steps of `linear.normalise` for each space.
       penalty: weight of |W|^2 beside the sum of squared errors.
     """
 
@@ -60,17 +59,17 @@ class RidgeRegression:
 
     def fit(self, problem: Problem, work: Workdir | None = None, part: str = "") -> Common:
         """Both spaces in common coordinates."""
-        x, z = normalise(problem.source, self.normalise), normalise(problem.target, self.normalise)
+        x, z = _normalised(problem, self.normalise)
         pairs = problem.pairs[: problem.num_pairs]
         return x, z @ linear.ridge(z[pairs[:, 1]], x[pairs[:, 0]], self.penalty)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MultiStep:
-    """The framework of Artetxe et al. (2018), steps S0 to S5 of Table 1b; S2 is always used.
+    """The framework of `common.multi_step`, steps S0 to S5 of Table 1b; S2 is always used.
 
     Attributes:
-      normalise: S0, steps of `normalise` for each space.
+      normalise: S0, steps of `linear.normalise` for each space.
       whiten: S1, whether to whiten each space by its known vectors; undone by S4.
       reweight: S3, the powers of the cross-correlations by which the coordinates of the source and
         of the target are scaled.
@@ -89,22 +88,15 @@ class MultiStep:
 
 
 @partial(jax.jit, static_argnames="settings")
-def _multi_step(source, target, pairs, settings) -> Common:
-    x, z = normalise(source, settings.normalise), normalise(target, settings.normalise)
-    if settings.whiten:
-        white_x, inverse_x = linear.whitening_on_span(x[pairs[:, 0]])
-        white_z, inverse_z = linear.whitening_on_span(z[pairs[:, 1]])
-        x, z = x @ white_x, z @ white_z
-    # S2: X'Z = U diag(s) V', so X U and Z V are maximally correlated.
-    left, values, right = jnp.linalg.svd(x[pairs[:, 0]].T @ z[pairs[:, 1]], full_matrices=False)
-    right = right.T
-    x, z = (
-        (a @ b) * values**c
-        for a, b, c in zip((x, z), (left, right), settings.reweight, strict=True)
+def _multi_step(source, target, pairs, settings: MultiStep) -> Common:
+    x, z = normalise(source, settings.normalise).rows, normalise(target, settings.normalise).rows
+    maps = multi_step.fit(
+        x[pairs[:, 0]],
+        z[pairs[:, 1]],
+        whiten=whitening_on_span if settings.whiten else None,
+        reweight=settings.reweight,
     )
-    if settings.whiten:  # S4: the whitening is undone in the rotated coordinates
-        x = x @ (left.T @ inverse_x @ left)
-        z = z @ (right.T @ inverse_z @ right)
+    x, z = x @ maps.source, z @ maps.target
     kept = max(1, round(settings.keep_fraction * x.shape[1]))  # those of largest cross-correlation
     return x[:, :kept], z[:, :kept]
 
@@ -119,7 +111,7 @@ class SelfLearning:
     number of iterations, and no similarities are left out at random.
 
     Attributes:
-      normalise: S0, steps of `normalise` for each space.
+      normalise: S0, steps of `linear.normalise` for each space.
       iterations: number of dictionaries that are made.
       words: number of words in the dictionary, the most frequent of each space.
       neighbours: of CSLS.
@@ -137,11 +129,11 @@ class SelfLearning:
         pairs = problem.pairs[: problem.num_pairs]
         orthogonal = MultiStep(normalise=self.normalise)
         for _ in range(self.iterations):
-            mapped = _multi_step(problem.source, problem.target, pairs, orthogonal)
-            x, z = (linear.unit(space[: self.words]) for space in mapped)
-            found = csls_dictionary(x, z, neighbours=self.neighbours, frequent=self.words)
-            forward = jnp.stack([jnp.arange(len(x)), found.to_target], axis=1)
-            backward = jnp.stack([found.to_source, jnp.arange(len(z))], axis=1)
+            spaces = _multi_step(problem.source, problem.target, pairs, orthogonal)
+            x, z = (linear.unit(space[: self.words]) for space in spaces)
+            matches = csls.dictionary(x, z, neighbours=self.neighbours, frequent=self.words)
+            forward = jnp.stack([jnp.arange(len(x)), matches.to_target], axis=1)
+            backward = jnp.stack([matches.to_source, jnp.arange(len(z))], axis=1)
             pairs = jnp.concatenate([forward, backward])
         whole = MultiStep(normalise=self.normalise, whiten=True, reweight=self.reweight)
         return _multi_step(problem.source, problem.target, pairs, whole)
@@ -181,7 +173,7 @@ class GradientDescent(training.Training):
 
     def fit(self, problem: Problem, work: Workdir, part: str) -> Common:
         """The mapped source space, and the target space; UserError if the training diverges."""
-        x, z = normalise(problem.source, self.normalise), normalise(problem.target, self.normalise)
+        x, z = _normalised(problem, self.normalise)
         first, second = jax.random.split(problem.key)
         parameters, apply = training.init_map(self.map, x.shape[1], z.shape[1], self.hidden, first)
         rows = problem.pairs[:, 0]
@@ -219,12 +211,12 @@ class GradientDescent(training.Training):
         self, parameters: training.Parameters, data: Data, rows: Int[Array, " b"]
     ) -> tuple[Float[Array, ""], Metrics]:
         """L_mse + beta L_lpl + L_ortho of a batch (equation 7), and its terms."""
-        mapped = partial(self.apply, parameters)
+        apply_map = partial(self.apply, parameters)
         targets = data.targets[rows]
-        terms = {"mse": loss.mse(mapped(data.source[rows]), targets).mean()}
+        terms = {"mse": loss.mse(apply_map(data.source[rows]), targets).mean()}
         total = terms["mse"]
         if self.beta:
-            near = mapped(data.neighbours[rows])
+            near = apply_map(data.neighbours[rows])
             terms["lpl"] = loss.lpl(near, data.weights[rows], targets).mean()
             total += self.beta * terms["lpl"]
         if self.apply is training.linear and self.orthogonality:
@@ -233,19 +225,9 @@ class GradientDescent(training.Training):
         return total, terms
 
 
-@partial(jax.jit, static_argnames="steps")
-def normalise(x: Float[Array, "n d"], steps: tuple[str, ...]) -> Float[Array, "n d"]:
-    """S0: 'unit' (rows of unit length) and 'center' (columns of zero mean) in the given order.
-
-    Raises:
-      UserError: an unknown step.
-    """
-    for step in steps:
-        if step not in NORMALISATIONS:
-            known = ", ".join(NORMALISATIONS)
-            raise UserError(f"There is no normalisation '{step}': choose from {known}.")
-        x = NORMALISATIONS[step](x)
-    return x
+def _normalised(problem: Problem, steps: tuple[str, ...]) -> Common:
+    """Both spaces after S0."""
+    return normalise(problem.source, steps).rows, normalise(problem.target, steps).rows
 
 
 METHODS = {

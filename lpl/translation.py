@@ -5,10 +5,11 @@ import dataclasses
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from common import csls
 from common.errors import UserError
 from common.linear import unit
 from common.metrics import precision_at_k
-from common.retrieval import csls_top_k, inverted_softmax_top_k, log_mass, mean_top_k, top_k
+from common.retrieval import inverted_softmax_top_k, log_mass, top_k
 
 RETRIEVALS = ("nn", "csls", "inverted_softmax")
 CUTS = (1, 5, 10)
@@ -57,18 +58,18 @@ def precision(
     asked, others = x[queries], x[:: max(1, len(x) // hubness.hubness_words)]
     k = min(max(CUTS), len(z))
     if retrieval == "nn":
-        found = top_k(asked, z, k)[1]
+        ranked = top_k(asked, z, k).index
     elif retrieval == "csls":
         neighbours = min(hubness.csls_neighbours, len(others), len(z))
-        key_hubness = mean_top_k(z, others, neighbours)
-        found = csls_top_k(asked, z, k, neighbours, key_hubness=key_hubness)[1]
+        key_hubness = csls.hubness(z, others, neighbours)
+        ranked = csls.top_k(asked, z, k, neighbours, key_hubness=key_hubness).index
     elif retrieval == "inverted_softmax":
         mass = log_mass(z, others, hubness.inverse_temperature)
-        found = inverted_softmax_top_k(asked, z, k, hubness.inverse_temperature, mass)[1]
+        ranked = inverted_softmax_top_k(asked, z, k, hubness.inverse_temperature, mass).index
     else:
         known = ", ".join(RETRIEVALS)
         raise UserError(f"There is no retrieval '{retrieval}': choose one of {known}.")
-    return {f"p_at_{cut}": float(precision_at_k(found, translations, cut)) for cut in CUTS}
+    return {f"p_at_{cut}": float(precision_at_k(ranked, translations, cut)) for cut in CUTS}
 
 
 def nearest_words(
@@ -91,8 +92,8 @@ def nearest_words(
     starred = [f"{word}*" for word in words[1]]
 
     def nearest(query, keys, names, excluded):
-        found = top_k(query[None], keys, min(count + 1, len(keys)))[1][0].tolist()
-        return [names[row] for row in found if row != excluded][:count]
+        rows = top_k(query[None], keys, min(count + 1, len(keys))).index[0].tolist()
+        return [names[row] for row in rows if row != excluded][:count]
 
     word, translation = pair
     return {

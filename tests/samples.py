@@ -1,4 +1,4 @@
-"""A small model in the file format of Hugging Face, and spaces that correspond."""
+"""A small model in the file format of Hugging Face, random rows, and spaces that correspond."""
 
 import json
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from flax import nnx
 
 from common.data.packages import cache_dir
 from common.encoders import bert
+from common.linear import unit
 from common.spaces import paired_spaces
 
 TINY_BERT = {
@@ -47,6 +48,19 @@ def bert_files(draw: Callable[[tuple[int, ...]], np.ndarray], **more) -> dict[st
         "model.safetensors": safetensors.numpy.save(parameters),
         "tokenizer.json": tokenizer.to_str().encode(),
     }
+
+
+def unit_rows(seed: int, n: int, d: int) -> np.ndarray:
+    """Random rows of unit norm, float32."""
+    return unit(np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32))
+
+
+def csls_scores(x: np.ndarray, y: np.ndarray, neighbours: int) -> np.ndarray:
+    """CSLS of all pairs of rows by its definition, summed in float64."""
+    similarity = (x @ y.T).astype(np.float64)
+    x_hubness = -np.sort(-similarity, axis=1)[:, :neighbours].mean(axis=1, keepdims=True)
+    y_hubness = -np.sort(-similarity, axis=0)[:neighbours].mean(axis=0)
+    return 2 * similarity - x_hubness - y_hubness
 
 
 def rotated_spaces() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

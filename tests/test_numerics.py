@@ -7,8 +7,7 @@ import pytest
 from jax.nn import one_hot
 from scipy.special import logsumexp
 
-from anchor_opt.methods import bootstrap
-from common import linear, ot, retrieval
+from common import csls, linear, ot
 from lpl import loss
 
 N, M = 24, 17
@@ -20,8 +19,8 @@ AT_P, AT_Q = np.argsort(P), np.argsort(Q)  # the new place of each row
 
 
 def matched(x, y):
-    found = bootstrap.csls_matches(x, y, neighbours=4)
-    return {"columns": found.to_target, "rows": found.to_source, "number": found.objective}
+    matches = csls.matches(x, y, neighbours=4)
+    return {"columns": matches.to_target, "rows": matches.to_source, "number": matches.objective}
 
 
 def transported(x, y):
@@ -45,8 +44,8 @@ def rebuilt(x, y):
 
 
 ORDERS = {
-    "bootstrap": matched,
-    "CSLS": lambda x, y: {"columns": retrieval.csls_top_k(x, y, 1, neighbours=4)[1][:, 0]},
+    "matches": matched,
+    "CSLS": lambda x, y: {"columns": csls.top_k(x, y, 1, neighbours=4).index[:, 0]},
     "transport": transported,
     "Sinkhorn": solved,
     "assignment": lambda x, y: {"columns": ot.assign(x, y)},

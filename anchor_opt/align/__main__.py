@@ -5,10 +5,9 @@ r"""Aligns files of vectors: from a few known pairs, or none, to all correspondi
 Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz (`vectors`, and `words` if there are
 any), .npy, .safetensors, .parquet, .arrow, .feather. The most frequent rows come first; give
 --noordered if there is no such order. A line of the pairs is a word of the source and one of the
-target, or row numbers of spaces without words; without --pairs the search starts from the two
-geometries alone. --source (with its --pairs) may be repeated: every source is mapped onto the
-target, and all spaces are mapped into common coordinates (hub/NAME.npz), in which any two of them
-are compared.
+target, or row numbers of spaces without words; without --pairs the two geometries alone are used.
+--source (with its --pairs) may be repeated: every source is mapped onto the target, and all spaces
+are mapped into common coordinates (common/NAME.npz), in which any two of them are compared.
 
 With --wanted_recall=0.8 the report also says how much of the retrieval a vector store keeps that is
 mapped into the space of a new model instead of being embedded again; new_model.npz is its map.
@@ -29,6 +28,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from absl import flags, logging
@@ -48,11 +48,13 @@ flags.DEFINE_string("target", None, "File of vectors that they are mapped onto."
 flags.DEFINE_multi_string("pairs", [], "File of known pairs: one for all sources, or one for each.")
 flags.DEFINE_string("out", None, "Folder of the results; with --apply a new file of vectors.")
 flags.DEFINE_integer("max_rows", 200_000, "Rows read of a file, from its top.", lower_bound=1)
-flags.DEFINE_integer("rows", align.SEARCH_ROWS, "Rows that the search uses.", lower_bound=1)
+flags.DEFINE_integer(
+    "rows", align.LEARNING_ROWS, "Rows that the maps are learned on.", lower_bound=1
+)
 flags.DEFINE_bool("ordered", True, "Whether the rows of a file are in order of frequency.")
 flags.DEFINE_integer("anchors", 300, "Anchors of the relative representations.", lower_bound=1)
 flags.DEFINE_integer("folds", 5, "Folds of the check on held-out pairs; 0: none.", lower_bound=0)
-flags.DEFINE_integer("random_seed", 0, "Random seed of the folds and of random starting points.")
+flags.DEFINE_integer("random_seed", 0, "Random seed of the folds and of random initializations.")
 flags.DEFINE_float(
     "wanted_recall",
     None,
@@ -65,7 +67,13 @@ flags.DEFINE_string("apply", None, "File of new vectors, all of which --map maps
 flags.DEFINE_string("map", None, "The map.npz of an earlier run, for --apply.")
 FLAGS = flags.FLAGS
 OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed", "wanted_recall")
-RESERVED_NAMES = ("target", "search", "tensorboard", "parts", "hub")  # files and folders in --out
+RESERVED_NAMES = (
+    "target",
+    "learning",
+    "tensorboard",
+    "parts",
+    "common",
+)  # files and folders in --out
 
 
 def main(argv: list[str]) -> None:
@@ -101,11 +109,11 @@ def _align(out: Path) -> str:
     work = Workdir(out if finished else unfinished, config, "--out")  # refuses other files, options
     if not finished:
         bar = tqdm(sources, desc="aligning", unit="space")
-        found, sections = zip(
-            *(_align_one(source, target, work, config) for source in bar), strict=True
-        )
+        aligned = [_align_source(source, target, work, config) for source in bar]
+        sections = [source.section for source in aligned]
         if len(sources) > 1:
-            sections += (_join(sources, target, found, work.path / "hub"),)
+            alignments = [source.alignment for source in aligned]
+            sections.append(_join(sources, target, alignments, work.path / "common"))
         text = report.document(target, sections)
         page = report.page(text, f"Alignment onto {target.name}", work.path)
         write_atomically(work.path / "report.html", page.encode())
@@ -113,7 +121,7 @@ def _align(out: Path) -> str:
         if out.is_dir():
             out.rmdir()
         os.rename(unfinished, out)
-    for folder in ("search", "parts"):  # only needed to resume
+    for folder in ("learning", "parts"):  # only needed to resume
         shutil.rmtree(out / folder, ignore_errors=True)
     return (out / "report.md").read_text()
 
@@ -158,53 +166,61 @@ def _read() -> tuple[list[Space], Space, list[str]]:
     return sources, target, fingerprints
 
 
-def _align_one(
-    source: Space, target: Space, work: Workdir, config: dict
-) -> tuple[align.Alignment, str]:
-    """Aligns one source with the target, writes its results, and returns them and its section."""
+class _Aligned(NamedTuple):
+    """The result of one source, and its section of the report."""
+
+    alignment: align.Alignment
+    section: str
+
+
+def _align_source(source: Space, target: Space, work: Workdir, config: dict) -> _Aligned:
+    """Aligns one source with the target and writes its results."""
     began = time.perf_counter()
-    given = source.vectors, target.vectors, source.pairs
+    inputs = source.vectors, target.vectors, source.pairs
     options = {"ordered": FLAGS.ordered, "random_seed": FLAGS.random_seed, "progress": True}
-    search = Workdir(work.path / "search" / source.name, config, "--out")
+    learning = Workdir(work.path / "learning" / source.name, config, "--out")
     names = source.name, target.name
-    found = align.discover(*given, names=names, rows=FLAGS.rows, workdir=search, **options)
-    checked = None
+    result = align.discover(*inputs, names=names, rows=FLAGS.rows, workdir=learning, **options)
+    held_out = None
     if FLAGS.folds and source.pairs is not None and len(source.pairs) >= 2:
         options |= {"folds": FLAGS.folds, "rows": FLAGS.rows}
         if FLAGS.ordered:
             options["rows"] = min(FLAGS.rows, align.HELD_OUT_ROWS)
-        part = f"{source.name}-held-out"
+        task = f"{source.name}-held-out"
         stored = work.part(
-            part, lambda: [array.tolist() for array in align.held_out(*given, **options)]
+            task, lambda: [array.tolist() for array in align.held_out(*inputs, **options)]
         )
-        checked = align.HeldOut(*map(np.array, stored))
-    files.write_alignment(work.path / source.name, found, source, target, FLAGS.anchors)
+        held_out = align.HeldOut(*map(np.array, stored))
+    files.write_alignment(work.path / source.name, result, source, target, FLAGS.anchors)
     store = ""
     if FLAGS.wanted_recall is not None:
-        changed = align.change_model(*given, found)
+        changed = align.change_model(*inputs, result)
         changed.choice.aligner.save(work.path / source.name / "new_model.npz")
-        store = report.store_section(source, found, changed, FLAGS.wanted_recall)
-    for sentence in report.warnings(source, found, checked):
+        store = report.store_section(source, result, changed, FLAGS.wanted_recall)
+    for sentence in report.warnings(source, result, held_out):
         logging.warning("%s", sentence)
-    figures = report.figures(source, target, found, checked, search.records())
+    figures = report.figures(source, target, result, held_out, learning.records())
     for name, figure in figures.items():
         save_figure(figure, work.path / source.name / f"{name}.png")
     seconds = time.perf_counter() - began
-    return found, report.section(source, target, found, checked, figures, seconds) + store
+    section = report.section(source, target, result, held_out, figures, seconds)
+    return _Aligned(result, section + store)
 
 
 def _join(
-    sources: Sequence[Space], target: Space, found: Sequence[align.Alignment], folder: Path
+    sources: Sequence[Space], target: Space, results: Sequence[align.Alignment], folder: Path
 ) -> str:
     """Writes the maps of all spaces into common coordinates, and returns the section on them."""
-    good = {s.name: one for s, one in zip(sources, found, strict=True) if not one.failed}
-    result = None
-    if len(good) > 1:
-        vectors = {source.name: source.vectors for source in sources if source.name in good}
-        aligners, result = align.join(vectors, target.vectors, good, FLAGS.rows)
-        for name, aligner in aligners.items():
+    succeeded = {s.name: r for s, r in zip(sources, results, strict=True) if not r.failed}
+    coordinates = None
+    if len(succeeded) > 1:
+        vectors = {s.name: s.vectors for s in sources if s.name in succeeded}
+        joined = align.join(vectors, target.vectors, succeeded, FLAGS.rows)
+        coordinates = joined.coordinates
+        for name, aligner in joined.aligners.items():
             aligner.save(folder / f"{name}.npz")
-    return report.hub_section(target, [s.name for s in sources if s.name not in good], result)
+    left_out = [s.name for s in sources if s.name not in succeeded]
+    return report.common_section(target, left_out, coordinates)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from tqdm import tqdm
 
 from anchor_opt.align import Alignment
 from common.alignment import Aligner
+from common.csls import Dictionary
 from common.data.readers import vector_files
 from common.errors import UserError, writing
-from common.retrieval import Dictionary
 from common.run.workdir import replacing, write_arrays, write_atomically
 
 Block = tuple[Sequence[str], Float[np.ndarray, "n d"]]  # words and vectors
@@ -57,10 +57,10 @@ def map_blocks(path: Path, aligner: Aligner) -> Iterator[Block]:
     for words, vectors in vector_files.stream(path, progress=True):
         _refuse_line_ends(words, path)
         try:
-            mapped = np.asarray(aligner.apply(vectors))
+            mapped_vectors = np.asarray(aligner.apply(vectors))
         except UserError as error:
             raise UserError(f"{path}, with rows counted from its row {start}: {error}") from error
-        yield words, mapped
+        yield words, mapped_vectors
         start += len(words)
 
 
@@ -147,12 +147,13 @@ def _write_counted(
 ) -> int:
     """Writes a header with the number of rows, whose length does not depend on it, and rows."""
     file.write(header(0, 0))
-    count = 0
+    count, dimension = 0, 0
     for words, vectors in blocks:
         file.writelines(rows(words, vectors))
         count += len(words)
+        dimension = vectors.shape[1]
     file.seek(0)
-    file.write(header(count, vectors.shape[1]))
+    file.write(header(count, dimension))
     return count
 
 
@@ -200,19 +201,19 @@ def write_table(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n"]]) -> 
 
 
 def write_alignment(
-    folder: Path, found: Alignment, source: Space, target: Space, num_anchors: int
+    folder: Path, alignment: Alignment, source: Space, target: Space, num_anchors: int
 ) -> None:
     """Writes the files of a source into its folder, and `target` beside it, see `report.FILES`.
 
     Raises:
       UserError: a file can't be written.
     """
-    found.aligner.save(folder / "map.npz")
+    alignment.aligner.save(folder / "map.npz")
     words, target_words = (np.array(space.words, object) for space in (source, target))
-    rows, partners = found.anchors.T
+    rows, partners = alignment.anchors.T
     anchors = {"source": words[rows], "target": target_words[partners]}
-    write_table(folder / "anchors.tsv", anchors | {"confidence": found.confidence})
-    table = Dictionary(*map(np.asarray, found.dictionary))
+    write_table(folder / "anchors.tsv", anchors | {"confidence": alignment.confidence})
+    table = Dictionary(*map(np.asarray, alignment.dictionary))
     order = np.lexsort((-table.score, ~table.mutual))  # mutual pairs first, then by score
     translations = {
         "source": words,
@@ -223,12 +224,16 @@ def write_alignment(
     }
     ordered = {name: column[order] for name, column in translations.items()}
     write_table(folder / "dictionary.tsv", ordered)
-    mapped = found.aligner.apply(source.vectors)
-    normalised = found.aligner.normalise_target(target.vectors)
+    mapped_source = alignment.aligner.apply(source.vectors)
+    normalised_target = alignment.aligner.normalise_target(target.vectors)
     for suffix in (".npz", ".vec"):
-        write_blocks(folder / f"aligned{suffix}", _in_blocks(source.words, mapped))
-        write_blocks(folder.parent / f"target{suffix}", _in_blocks(target.words, normalised))
-    relative = found.relative(source.vectors, target.vectors, num_anchors)
-    arrays = {"source": relative[0], "target": relative[1], "anchors": found.anchors[:num_anchors]}
+        write_blocks(folder / f"aligned{suffix}", _in_blocks(source.words, mapped_source))
+        write_blocks(folder.parent / f"target{suffix}", _in_blocks(target.words, normalised_target))
+    relative = alignment.relative(source.vectors, target.vectors, num_anchors)
+    arrays = {
+        "source": relative[0],
+        "target": relative[1],
+        "anchors": alignment.anchors[:num_anchors],
+    }
     with writing(folder / "relative.npz", "--out"):
         write_arrays(folder / "relative.npz", arrays)

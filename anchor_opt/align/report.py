@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 
 from anchor_opt.align import Alignment, ChangedModel, HeldOut
 from anchor_opt.align.files import Space
-from anchor_opt.methods import hub
+from anchor_opt.methods.generalised_procrustes import CommonCoordinates
 from common import remapping
 from common.linear import unit
 from common.run import results
@@ -55,7 +55,7 @@ FILES = """
 map with its centring and scaling; `aligned.vec` and `aligned.npz`, the mapped source;
 `relative.npz`, both spaces as cosines with the anchors of highest confidence; and, with
 `--wanted_recall`, `new_model.npz`, the map of a store into a new model's space. With several
-sources, `hub/NAME.npz` maps the vectors of any space, the target's too, into common coordinates.
+sources, `common/NAME.npz` maps the vectors of any space, the target's too, into common coordinates.
 New vectors of a source are mapped by
 
     isthmus apply new.vec --map=THIS_FOLDER/SOURCE/map.npz --out=mapped.npz
@@ -66,27 +66,27 @@ rows and divided by its sum over all source rows. It ranks pairs; it is not the 
 pair is right.
 """
 
-HUB = """`hub/NAME.npz` maps the vectors of every space, the target's too, into common coordinates,
-in which any two spaces are compared by cosines. These maps are fitted together, to the rows of each
-two spaces that are each other's best partner, so that they do not contradict each other. Maps
-"alone" are orthogonal ones, each fitted to two spaces.
+COMMON = """`common/NAME.npz` maps the vectors of every space, the target's too, into common
+coordinates, in which any two spaces are compared by cosines. These maps are fitted together, to the
+rows of each two spaces that are each other's best partner, so that they do not contradict each
+other. Maps "alone" are orthogonal ones, each fitted to two spaces.
 
 Error of two spaces: 1 minus the mean cosine of matches that were left out of the fit.
 """
 
 
-def warnings(source: Space, found: Alignment, checked: HeldOut | None) -> list[str]:
-    """Sentences on a failed search, on held-out pairs and on pairs that were left out."""
+def warnings(source: Space, result: Alignment, held_out: HeldOut | None) -> list[str]:
+    """Sentences on a failure, on held-out pairs and on pairs that were left out."""
     sentences = []
-    if found.failed:
+    if result.failed:
         sentences.append(
             f"The alignment of '{source.name}' has failed: maps fitted to some of its matches "
-            f"find {found.agreement:.0%} of the others, where a search from wrong pairs has "
-            f"{found.null_agreement:.0%}; do not use these results, give more known pairs or "
+            f"find {result.agreement:.0%} of the others, where self-learning from wrong pairs has "
+            f"{result.chance_agreement:.0%}; do not use these results, give more known pairs or "
             "closer spaces."
         )
-    if checked is not None and len(checked.ranks) > 3 and not (checked.ranks == 0).any():
-        sentences.append(f"No held-out pair of '{source.name}' was found.")
+    if held_out is not None and len(held_out.ranks) > 3 and not (held_out.ranks == 0).any():
+        sentences.append(f"No held-out pair of '{source.name}' was result.")
     if source.num_unknown:
         sentences.append(
             f"{source.num_unknown} known pairs of '{source.name}' were left out, because a "
@@ -98,8 +98,8 @@ def warnings(source: Space, found: Alignment, checked: HeldOut | None) -> list[s
 def section(
     source: Space,
     target: Space,
-    found: Alignment,
-    checked: HeldOut | None,
+    result: Alignment,
+    held_out: HeldOut | None,
     names: Iterable[str],
     seconds: float,
 ) -> str:
@@ -108,8 +108,8 @@ def section(
     Args:
       source: the space that is mapped.
       target: the space that it is mapped onto.
-      found: the result of `discover`.
-      checked: that of `held_out`; None if there was no check.
+      result: of `discover`.
+      held_out: that of `align.held_out`; None if there was no check.
       names: of the `figures`, each in the file SOURCE/NAME.png.
       seconds: that all of it took.
     """
@@ -121,97 +121,102 @@ def section(
     facts = [
         ("vectors", f"{len(source.words)} of {source.vectors.shape[1]} dimensions"),
         ("known pairs", f"{num_pairs}"),
-        ("starting point", found.start),
-        ("agreement", f"{found.agreement:.3f}, from wrong pairs {found.null_agreement:.3f}"),
-        ("gain", f"{found.gain:.3f} (0: as from wrong pairs; 1: full agreement)"),
-        ("probability of success", f"{found.probability:.2f}"),
-        ("failed", "YES" if found.failed else "no"),
-        ("mutual pairs", f"{len(found.anchors)}"),
-        ("their median confidence", f"{np.median(found.confidence):.2f}"),
+        ("initialization", result.initialization),
+        ("agreement", f"{result.agreement:.3f}, from wrong pairs {result.chance_agreement:.3f}"),
+        (
+            "chance-corrected agreement",
+            f"{result.corrected_agreement:.3f} (0: as from wrong pairs; 1: full agreement)",
+        ),
+        ("probability of success", f"{result.probability:.2f}"),
+        ("failed", "YES" if result.failed else "no"),
+        ("mutual pairs", f"{len(result.anchors)}"),
+        ("their median confidence", f"{np.median(result.confidence):.2f}"),
     ]
-    if checked is not None:
-        hits = [f"P@{k} {np.mean(checked.ranks < k):.3f}" for k in (1, 10)]
+    if held_out is not None:
+        hits = [f"P@{k} {np.mean(held_out.ranks < k):.3f}" for k in (1, 10)]
         random = f"a random guess {1 / len(target.words):.2g}"
-        facts.append((f"{len(checked.ranks)} held-out pairs", f"{', '.join(hits)} ({random})"))
+        facts.append((f"{len(held_out.ranks)} held-out pairs", f"{', '.join(hits)} ({random})"))
     if num_pairs:
-        rejected = named(source.pairs[found.rejected_pairs])
+        rejected = named(source.pairs[result.rejected_pairs])
         words = ", ".join(" / ".join(pair) for pair in rejected[:NUM_SHOWN])
         facts.append(("known pairs rejected", f"{len(rejected)}: {words}" if rejected else "0"))
     facts.append(("time", f"{seconds:.0f} s"))
-    shown = np.unique(np.linspace(0, len(found.anchors) // 2, NUM_SHOWN, dtype=int))
+    shown = np.unique(np.linspace(0, len(result.anchors) // 2, NUM_SHOWN, dtype=int))
     pairs = [
         (*pair, f"{confidence:.2f}")
         for pair, confidence in zip(
-            named(found.anchors[shown]), found.confidence[shown], strict=True
+            named(result.anchors[shown]), result.confidence[shown], strict=True
         )
     ]
     parts = [
         f"\n## {source.name}",
-        *(f"**Warning.** {sentence}" for sentence in warnings(source, found, checked)),
+        *(f"**Warning.** {sentence}" for sentence in warnings(source, result, held_out)),
         results.markdown((source.name, f"mapped onto {target.name}"), facts),
         "\n".join(f"![{name}](<{source.name}/{name}.png>)" for name in names),
         "Some pairs, from the highest confidence to the median:",
         results.markdown(("source", "target", "confidence"), pairs),
         f"The neighbours of these rows by cosine: before, in {source.name}, and after the map, in "
         f"{target.name}:",
-        results.markdown(("source", "before", "after"), _neighbours(source, target, found, shown)),
+        results.markdown(("source", "before", "after"), _neighbours(source, target, result, shown)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def hub_section(target: Space, left_out: Sequence[str], joined: hub.Hub | None) -> str:
+def common_section(
+    target: Space, left_out: Sequence[str], coordinates: CommonCoordinates | None
+) -> str:
     """All spaces in common coordinates.
 
     Args:
-      target: the hub.
+      target: the space whose coordinates are common.
       left_out: names of the sources whose alignment has failed.
-      joined: the result of `hub.join`; None if fewer than two sources are left.
+      coordinates: of all spaces; None if fewer than two sources are left.
     """
     title = f"\n## All spaces in the coordinates of {target.name}\n\n"
     failed = f"Left out, because their alignment has failed: {', '.join(left_out)}.\n\n"
-    if joined is None:
+    if coordinates is None:
         return f"{title}{failed}Fewer than two sources are left, which need no common maps.\n"
-    check = joined.check
+    check = coordinates.check
     links = [
         (f"{i}, {j}", f"{len(pairs)}", *(f"{error:.3f}" for error in check.links[i, j]))
-        for (i, j), pairs in joined.pairs.items()
+        for (i, j), pairs in coordinates.pairs.items()
     ]
     cycles = [
-        (" -> ".join((*cycle, cycle[0])), *(f"{x:.3f}" for x in (*errors, *check.returned[cycle])))
+        (" -> ".join((*cycle, cycle[0])), *(f"{x:.3f}" for x in (*errors, *check.lost[cycle])))
         for cycle, errors in check.cycles.items()
     ]
-    headers = "error alone", "error of the hub"
-    return f"""{title}{failed if left_out else ""}{HUB}
+    headers = "error alone", "error in common"
+    return f"""{title}{failed if left_out else ""}{COMMON}
 {results.markdown(("spaces", "matches", *headers), links)}
 
 Error of a cycle: 1 minus the mean cosine of a row with itself, after it was mapped through the
 other spaces and back; a space of fewer dimensions on the way cannot hold all of it. Lost: the
 fraction of matches along the cycle that do not lead back to the same row.
 
-{results.markdown(("cycle", *headers, "lost alone", "lost in the hub"), cycles)}
+{results.markdown(("cycle", *headers, "lost alone", "lost in common"), cycles)}
 """
 
 
 def store_section(
-    source: Space, found: Alignment, changed: ChangedModel, wanted_recall: float
+    source: Space, result: Alignment, changed: ChangedModel, wanted_recall: float
 ) -> str:
     """What a store keeps that is mapped into the target's space instead of embedded again."""
     if changed.num_known:
         basis = f"held-out pairs of the {changed.num_known} known ones"
     else:
-        basis = f"held-out pairs of the {len(found.anchors)} that were found, not on known ones"
+        basis = f"held-out pairs of the {len(result.anchors)} that were found, not on known ones"
     names = {"recall_1": "recall@1", "recall_10": "recall@10", "rank_correlation": "rank corr."}
-    facts = [(names[name], results.plus_minus(*one)) for name, one in changed.kept.items()]
+    facts = [(names[name], results.plus_minus(*value)) for name, value in changed.kept.items()]
     facts += [
-        (f"recall@10 with {count} pairs", results.plus_minus(*one))
-        for count, one in changed.curve.items()
+        (f"recall@10 with {count} pairs", results.plus_minus(*value))
+        for count, value in changed.curve.items()
     ]
-    maps = ", ".join(f"{one.method} {one.kept:.3f}" for one in changed.choice.candidates)
+    maps = ", ".join(f"{map.method} {map.kept:.3f}" for map in changed.choice.candidates)
     facts += [("kept by each map, held-out pairs", maps), ("chosen", changed.choice.aligner.method)]
     return f"""
 ### Changing the embedding model of {source.name}
 
-{verdict(changed, found.failed and not changed.num_known, wanted_recall)}
+{verdict(changed, result.failed and not changed.num_known, wanted_recall)}
 
 Of the vectors nearest to a query of the new model in the re-embedded store of {len(source.words):,}
 vectors, recall@k is the fraction of the first k that the mapped store has among its first k. It is
@@ -226,12 +231,12 @@ def verdict(changed: ChangedModel, failed: bool, wanted_recall: float) -> str:
     kept = changed.kept["recall_10"]
     share = f"{results.plus_minus(*kept)} of the ten nearest vectors"
     if failed or kept.uncertainty > remapping.Settings().tolerance:
-        reason = "the search has failed" if failed else f"{share} is too uncertain"
+        reason = "the alignment has failed" if failed else f"{share} is too uncertain"
         return (
             f"**Verdict.** The estimate is not to be trusted, because {reason}: embed more items "
             "by both models and give them as known pairs."
         )
-    enough = [count for count, one in changed.curve.items() if one.value >= wanted_recall]
+    enough = [count for count, value in changed.curve.items() if value.value >= wanted_recall]
     if kept.value >= wanted_recall:
         pairs = f" ({enough[0]} pairs would be enough)" if enough else ""
         return f"**Verdict.** Map the store: it keeps {share}, as many as wanted{pairs}."
@@ -267,18 +272,19 @@ def _escaped(word: str) -> str:
 
 
 def _mapped(
-    source: Space, target: Space, found: Alignment
+    source: Space, target: Space, result: Alignment
 ) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
     """Unit rows of the source mapped onto the target, and of the target."""
-    both = found.aligner.apply(source.vectors), found.aligner.normalise_target(target.vectors)
-    return tuple(unit(np.asarray(rows)) for rows in both)
+    mapped_source = result.aligner.apply(source.vectors)
+    normalised_target = result.aligner.normalise_target(target.vectors)
+    return unit(np.asarray(mapped_source)), unit(np.asarray(normalised_target))
 
 
-def _neighbours(source: Space, target: Space, found: Alignment, shown) -> list[tuple[str, ...]]:
+def _neighbours(source: Space, target: Space, result: Alignment, shown) -> list[tuple[str, ...]]:
     """The words nearest to the source rows of some pairs, in the source and in the target."""
-    before = np.asarray(found.aligner.normalise_source(source.vectors))
-    after, keys = _mapped(source, target, found)
-    rows = found.anchors[shown, 0]
+    before = np.asarray(result.aligner.normalise_source(source.vectors))
+    after, keys = _mapped(source, target, result)
+    rows = result.anchors[shown, 0]
 
     def nearest(cosines, words):
         order = np.argsort(-cosines, axis=1)[:, :NUM_NEIGHBOURS]
@@ -293,65 +299,73 @@ def _neighbours(source: Space, target: Space, found: Alignment, shown) -> list[t
 def figures(
     source: Space,
     target: Space,
-    found: Alignment,
-    checked: HeldOut | None,
+    result: Alignment,
+    held_out: HeldOut | None,
     records: Sequence[dict],
 ) -> dict[str, Figure]:
     """Name -> figure.
 
-    The objective over the steps of each search; cosines of the mutual pairs and of random pairs
-    after the map; the confidence of the mutual pairs; the pairs of highest confidence by PCA; and
-    the precision of held-out pairs over their confidence if there was a check.
+    The objective over the steps of self-learning from each initialization; cosines of the mutual
+    pairs and of random pairs after the map; the confidence of the mutual pairs; the pairs of
+    highest confidence by PCA; and the precision of held-out pairs over their confidence if there
+    was a check.
     """
-    drawn = {}
+    by_name = {}
 
     def axis(name: str, **labels) -> Axes:
-        drawn[name] = Figure(figsize=(5, 3.6), layout="constrained")
-        made = drawn[name].subplots()
-        made.set(**labels)
-        made.spines[["top", "right"]].set_visible(False)
-        return made
+        by_name[name] = Figure(figsize=(5, 3.6), layout="constrained")
+        axis = by_name[name].subplots()
+        axis.set(**labels)
+        axis.spines[["top", "right"]].set_visible(False)
+        return axis
 
-    search = axis("search", xlabel="step", ylabel="objective (mean best CSLS)", title="Search")
-    curves: dict[str, list] = {}
-    for record in records:
-        stage = record["part"].removeprefix("align/")
-        if "objective" in record and stage.startswith(("search-", "null")):
-            start = "wrong pairs" if stage == "null" else stage.removeprefix("search-")
-            curves.setdefault(start, []).append((record["step"], record["objective"]))
-    for start, points in curves.items():
-        search.plot(*zip(*points, strict=True), marker="o", ms=3, label=f"from {start}")
-    search.legend(frameon=False)
+    objective = axis(
+        "objective", xlabel="step", ylabel="objective (mean best CSLS)", title="Self-learning"
+    )
+    for name, points in _objectives(records).items():
+        objective.plot(*zip(*points, strict=True), marker="o", ms=3, label=f"from {name}")
+    objective.legend(frameon=False)
 
-    mapped, keys = _mapped(source, target, found)
-    rows, partners = found.anchors.T
+    mapped_source, keys = _mapped(source, target, result)
+    rows, partners = result.anchors.T
     others = np.random.default_rng(0).permutation(len(keys))[partners]
     cosines = axis("cosines", xlabel="cosine after the map", ylabel="density", title="Similarity")
     bins = np.linspace(-1, 1, 81)
     for label, columns in (("mutual pairs", partners), ("random pairs", others)):
-        values = np.sum(mapped[rows] * keys[columns], axis=1)
+        values = np.sum(mapped_source[rows] * keys[columns], axis=1)
         cosines.hist(values, bins=bins, density=True, alpha=0.6, label=label)
     cosines.legend(frameon=False)
 
     confidence = axis("confidence", xlabel="confidence", ylabel="pairs", title="Mutual pairs")
-    confidence.hist(found.confidence, bins=np.linspace(0, 1, 41), color=COLOURS[0])
+    confidence.hist(result.confidence, bins=np.linspace(0, 1, 41), color=COLOURS[0])
 
-    if checked is not None:
-        held_out = axis("held_out", title=f"{len(checked.ranks)} held-out pairs", ylim=(0, 1.05))
-        held_out.set(xlabel="confidence of at least", ylabel="fraction that is right (precision)")
-        order = np.argsort(-checked.confidence, kind="stable")
-        right = np.cumsum(checked.ranks[order] == 0) / np.arange(1, len(order) + 1)
-        held_out.plot(checked.confidence[order], right, marker="o", ms=3, color=COLOURS[0])
+    if held_out is not None:
+        precision = axis("held_out", title=f"{len(held_out.ranks)} held-out pairs", ylim=(0, 1.05))
+        precision.set(xlabel="confidence of at least", ylabel="fraction that is right (precision)")
+        order = np.argsort(-held_out.confidence, kind="stable")
+        right = np.cumsum(held_out.ranks[order] == 0) / np.arange(1, len(order) + 1)
+        precision.plot(held_out.confidence[order], right, marker="o", ms=3, color=COLOURS[0])
 
     some = rows[:NUM_DRAWN], partners[:NUM_DRAWN]
     if min(len(rows), keys.shape[1]) >= 2:
         title = f"The {len(some[0])} pairs of highest confidence, mapped"
         scatter = axis("map", xticks=[], yticks=[], title=title)
         pca = PCA(2, random_state=0).fit(keys[some[1]])
-        points = np.stack([pca.transform(mapped[some[0]]), pca.transform(keys[some[1]])])
+        points = np.stack([pca.transform(mapped_source[some[0]]), pca.transform(keys[some[1]])])
         lines = points.transpose(2, 0, 1)  # a line for each pair
         scatter.plot(*lines, color="0.8", lw=0.6, zorder=0)
         for name, xy, colour in zip((source.name, target.name), points, COLOURS, strict=False):
             scatter.scatter(*xy.T, s=8, color=colour, label=name)
         scatter.legend(frameon=False)
-    return drawn
+    return by_name
+
+
+def _objectives(records: Sequence[dict]) -> dict[str, list[tuple[int, float]]]:
+    """Initialization -> step and objective of self-learning, of the records of a run."""
+    curves: dict[str, list] = {}
+    for record in records:
+        stage = record["part"].removeprefix("align/")
+        if "objective" in record and stage.startswith(("self-learning-", "chance-baseline")):
+            name = stage.removeprefix("self-learning-").replace("chance-baseline", "wrong pairs")
+            curves.setdefault(name, []).append((record["step"], record["objective"]))
+    return curves

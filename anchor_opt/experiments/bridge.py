@@ -20,13 +20,13 @@ from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
 from anchor_opt import evaluation, runner
-from anchor_opt.methods import hub, search
-from anchor_opt.methods.hub import Link, Pairs
+from anchor_opt.methods import bootstrap, generalised_procrustes
+from anchor_opt.methods.generalised_procrustes import Link, Pairs
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.reports import bridge as report
 from anchor_opt.runner import Grid
 from common.errors import UserError
-from common.linear import mapped, preprocess
+from common.linear import apply_map, preprocess
 from common.run import results, tasks
 from common.run.results import Row
 from common.run.tasks import Case, Measured, Task
@@ -157,15 +157,16 @@ def measure_search(
     spaces = task.case.problem(task.random_seed)
     source, target = (spaces.vectors[name] for name in link)
     problem = Problem(source, target, anchors=known[:, 0], target_pairs=known[:, 1])
-    result = search.converge(problem, Run(grid.settings, work, task.name, task.random_seed))
+    result = bootstrap.converge(problem, Run(grid.settings, work, task.name, task.random_seed))
+    report = result.report._asdict()
     problem = problem._replace(truth=spaces.truth(link))
     mapped_spaces = Result(problem.source_anchors, result.maps)
     reached = evaluation.precision_of_maps(problem, mapped_spaces, grid.settings.k).to_target
     rows = [task.row("p_at_1", reached, labels=MAPPED)]
-    rows += evaluation.search_rows(task, problem, result.notes, reached, grid.settings.k)
-    chosen = np.flatnonzero(result.chosen)
+    rows += evaluation.search_rows(task, problem, report, reached, grid.settings.k)
+    chosen = np.flatnonzero(result.is_pair)
     pairs = np.stack([chosen, np.asarray(result.to_target)[chosen]], axis=1)
-    return rows, {**result.notes, "pairs": pairs.tolist()}
+    return rows, {**report, "pairs": pairs.tolist()}
 
 
 def measure_common(
@@ -189,8 +190,8 @@ def measure_common(
         return [], {}
     connected = {name: x for name, x in spaces.vectors.items() if name in members}
     inside = {link: pairs for link, pairs in sure.items() if members.issuperset(link)}
-    maps = hub.join(connected, inside, centre).maps
-    vectors = {name: mapped(x, maps[name]) for name, x in connected.items()}
+    maps = generalised_procrustes.join(connected, inside, centre).maps
+    vectors = {name: apply_map(x, maps[name]) for name, x in connected.items()}
     rows = []
     for link in itertools.combinations(connected, 2):
         source, target = (vectors[name] for name in link)

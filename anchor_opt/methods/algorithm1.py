@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: Sinkhorn, permute, one Adam step, repeat; and a better start.
+"""Algorithm 1 of the paper: Sinkhorn, permute, one Adam step, repeat; and a better initialization.
 
 The random anchors of line 1 have unit norm, and so the products of a row with the k - p random
 anchors are noise about as large as its products with the p anchors of known pairs. The first match
@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
+from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.relative import relative
 from common import manifold, ot
 from common.errors import UserError
@@ -44,13 +45,13 @@ class Settings:
     permute: str
     plan: str
     freeze_pairs: bool  # whether the anchors in known pairs are held constant
-    init_norm: float  # of the random anchors at the start; as printed: 1
+    init_norm: float  # of the random anchors at first; as printed: 1
     tied_steps: int  # first steps, in which one orthogonal map moves all anchors; as printed: 0
     sphere_from: int  # the step from which all anchors are kept at unit norm; as printed: 0
 
 
 def printed(settings: Settings) -> Settings:
-    """The settings with the start and the constraints as they are printed in the paper."""
+    """The settings with the initialization and the constraints as they are printed in the paper."""
     return dataclasses.replace(settings, init_norm=1.0, tied_steps=0, sphere_from=0)
 
 
@@ -147,16 +148,16 @@ def matched_rows(
     epsilon = settings.sinkhorn_epsilon
     rows = settings.permute == "target" and settings.plan == "hard"
     options = {"iterations": settings.sinkhorn_iterations, "rows": rows}
-    found = sinkhorn_matching(data, anchors, epsilon, **options)
+    matching = sinkhorn_matching(data, anchors, epsilon, **options)
     match settings.permute, settings.plan:
         case "source", "hard":
-            return data.source[found.to_x], data.target
+            return data.source[matching.to_x], data.target
         case "source", "soft":
-            return ot.barycentric(target, source, found.u, data.source, epsilon), data.target
+            return ot.barycentric(target, source, matching.u, data.source, epsilon), data.target
         case "target", "hard":
-            return data.source, data.target[found.to_y]
+            return data.source, data.target[matching.to_y]
         case "target", "soft":
-            return data.source, ot.barycentric(source, target, found.v, data.target, epsilon)
+            return data.source, ot.barycentric(source, target, matching.v, data.target, epsilon)
         case other:
             raise UserError(
                 f"algorithm1 permutes the '{other[0]}' with the plan '{other[1]}': choose "
@@ -195,4 +196,29 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
 @jax.jit
 def discretise(anchors: Float[Array, "k d"], vectors: Float[Array, "n d"]) -> Int[Array, " k"]:
     """Line 10: the row of `vectors` (unit) nearest to each anchor in cosine."""
-    return top_k(unit(anchors), vectors, 1)[1][:, 0]
+    return top_k(unit(anchors), vectors, 1).index[:, 0]
+
+
+def run(problem: Problem, run: Run) -> Result:
+    """Algorithm 1 with the settings of the run, whose random anchors begin near zero."""
+    return _run(problem, run, run.settings.algorithm1)
+
+
+def run_as_printed(problem: Problem, run: Run) -> Result:
+    """Algorithm 1 as printed in the paper."""
+    return _run(problem, run, printed(run.settings.algorithm1))
+
+
+def _run(problem: Problem, run: Run, settings: Settings) -> Result:
+    anchors = problem.source_anchors
+    key = jax.random.key(run.random_seed)
+    state = run.train(
+        step,
+        init(key, problem.target, problem.target_pairs, len(anchors), settings),
+        prepare(problem.source, anchors, problem.target, len(problem.target_pairs)),
+        settings,
+        num_steps=settings.steps,
+        chunk=25,
+        evaluate=problem.mrr_curve(lambda state: state.anchors, run.settings.k),
+    )
+    return Result(state.anchors)

@@ -1,31 +1,31 @@
 """A map between two samples that have no item in common.
 
-The rows have no partners, only neighbours: rows of like items. As in the search without known pairs
-(starts.py, `bootstrap.grouped_step`), the first matching is by the cosines with matched cluster
-centres, and rows are then matched within random groups, which grow. Two things differ. The map
-is orthogonal: weights of the axes by their singular values follow the errors of such matches. And
-each step draws other rows, so that their errors do not repeat.
+The rows have no partners, only neighbours: rows of like items. As in self-learning without
+known pairs (initialization.py, `self_learning.grouped_step`), the first matching is by the cosines
+with matched cluster centres, and rows are then matched within random groups, which grow. Two things
+differ. The map is orthogonal: weights of the axes by their singular values follow the errors of
+such matches. And each step takes other rows at random, so that their errors do not repeat.
 
-Whether the map is right is decided without labels: the search is made twice, with other random
-draws. Right maps agree with each other. A search that fails ends in an arbitrary one of many wrong
-maps, which another search does not find again.
+Whether the map is right is decided without labels: it is learned twice, with other random samples.
+Right maps agree with each other. Self-learning that fails ends in an arbitrary one of many wrong
+maps, which is not found a second time.
 """
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from absl import logging
 from jaxtyping import Array, Float
 
-from anchor_opt.methods import bootstrap, starts
-from anchor_opt.methods.bootstrap import Data, State
+from anchor_opt.methods import initialization, self_learning
+from anchor_opt.methods.self_learning import Data, State
 from anchor_opt.problem import Problem, Result, Run
-from common.linear import unit
+from common import multi_step
+from common.linear import Maps, unit
 from common.retrieval import top_k
-
-Maps = tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]]  # as the first of a `State`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,99 +40,115 @@ class Settings:
     last_steps: int = 10  # on all rows
     neighbours: int = 10  # of CSLS
     agreement_rows: int = 2_000  # source rows of which the two maps are compared, at most
-    min_agreement: float = 0.5  # of a success; development searches have .001 or 1
+    min_agreement: float = 0.5  # of a success; on development pairs it is .001 or 1
 
 
 def run(problem: Problem, run: Run) -> Result:
     """The method: anchors are mapped by the orthogonal map that it finds; known pairs take part.
 
-    The notes are `agreement` (see `agreement`) of two searches, of which the one with the better
-    matches is fitted to all rows, and `failed`, whether it is below `min_agreement`.
+    The notes are `agreement` (see `agreement`) of two runs of self-learning, of which the one with
+    the better matches is fitted to all rows, and `failed`, whether it is below `min_agreement`.
     """
     settings = run.settings.disjoint
-    data = Data(
-        source=problem.source,
-        target=problem.target,
-        source_pairs=problem.source_pairs,
-        target_pairs=problem.target_pairs,
-    )
-    found = [_search(data, run, number) for number in range(2)]
-    agreed = float(agreement(found, data.source[: settings.agreement_rows]))
+    data = Data(problem.source, problem.target, *problem.pairs)
+    states = [_learn_from_clusters(data, run, number) for number in range(2)]
+    agreed = float(agreement(states, data.source[: settings.agreement_rows]))
     failed = agreed < settings.min_agreement
     if failed:
         logging.warning(
-            f"{run.part} has failed: two searches map {agreed:.0%} of the rows alike; use more "
-            "vectors or more similar spaces."
+            f"{run.part} has failed: two runs of self-learning map {agreed:.0%} of the rows alike; "
+            "use more vectors or more similar spaces."
         )
-    best = max(found, key=lambda state: state.best)
-    smallest = min(len(data.source), len(data.target))
-    rows = min(settings.last_group_rows, smallest)
-    steps, draw = settings.last_steps, int(best.draw)
-    maps = _loop(data, run, best[:2], draw, rows, smallest, steps, "all")[:2]
+    best = _of_better_matches(states)
+    num_rows = min(len(data.source), len(data.target))
+    group_rows = min(settings.last_group_rows, num_rows)
+    last = _Stage(
+        f"all{group_rows}-rows", group_rows, step_rows=num_rows, steps=settings.last_steps
+    )
+    maps = _learn(data, run, best.maps, int(best.seed), last).maps
     notes = {"agreement": agreed, "failed": failed}
-    return Result(unit(problem.source_anchors @ maps[0] @ maps[1].T), maps, notes)
+    return Result(unit(problem.source_anchors @ maps.source @ maps.target.T), maps, notes)
 
 
 @jax.jit
-def agreement(found: Sequence[State], source: Float[Array, "n d_source"]) -> Float[Array, ""]:
+def agreement(states: Sequence[State], source: Float[Array, "n d_source"]) -> Float[Array, ""]:
     """The fraction of rows of which the images under two maps choose each other.
 
     Args:
-      found: two states, whose maps map `source` into the target space.
+      states: two, whose maps map `source` into the target space.
       source: rows.
     """
-    first, second = (unit(source @ state.source_map @ state.target_map.T) for state in found)
-    own = jnp.arange(len(source))
-    both = [top_k(x, y, 1)[1][:, 0] == own for x, y in ((first, second), (second, first))]
-    return (both[0] & both[1]).mean()
+    first, second = (unit(source @ state.maps.source @ state.maps.target.T) for state in states)
+    rows = jnp.arange(len(source))
+    forward = top_k(first, second, 1).index[:, 0] == rows
+    backward = top_k(second, first, 1).index[:, 0] == rows
+    return (forward & backward).mean()
 
 
-def _search(data: Data, run: Run, number: int) -> State:
-    """The loop in groups of a step's rows, from matched cluster centres; `number` of the draws."""
+class _Stage(NamedTuple):
+    """Steps with groups of so many rows, which together hold `step_rows` rows of each space."""
+
+    name: str
+    group_rows: int
+    step_rows: int
+    steps: int
+
+
+def _learn_from_clusters(data: Data, run: Run, number: int) -> State:
+    """Self-learning in groups of a step's rows, from matched cluster centres.
+
+    The number is that of the run of self-learning, which takes other samples than that of another.
+    """
     settings = run.settings.disjoint
-    smallest = min(len(data.source), len(data.target))
-    rows = min(settings.group_rows, smallest)
-    draw = ((run.random_seed << 16) + (number << 15)) % 2**31
-
-    def loop(maps: Maps, draw: int, rows: int, stage: str) -> State:
-        count = min(settings.step_rows, smallest)
-        return _loop(data, run, maps, draw, rows, count, settings.steps, f"{number}-{stage}")
-
-    # Of the two kinds of starts the one with the better matches is followed.
-    found = [
-        loop(maps, draw, rows, f"start-{kind}-")
-        for kind, maps in enumerate(_starts(data, run, number))
-    ]
-    state = max(found, key=lambda state: state.best)
-    while 2 * rows <= min(settings.last_group_rows, smallest):
+    num_rows = min(len(data.source), len(data.target))
+    rows = min(settings.group_rows, num_rows)
+    sizes = {"step_rows": min(settings.step_rows, num_rows), "steps": settings.steps}
+    seed = initialization.spread(run.random_seed, number)
+    # Of the two kinds of initializations the one with the better matches is followed.
+    state = _of_better_matches(
+        [
+            _learn(
+                data,
+                run,
+                maps,
+                seed,
+                _Stage(f"{number}-initialization-{kind}-{rows}-rows", rows, **sizes),
+            )
+            for kind, maps in enumerate(_initial_maps(data, run, number))
+        ]
+    )
+    while 2 * rows <= min(settings.last_group_rows, num_rows):
         rows *= 2
-        state = loop(state[:2], int(state.draw), rows, "")
+        stage = _Stage(f"{number}-{rows}-rows", rows, **sizes)
+        state = _learn(data, run, state.maps, int(state.seed), stage)
     return state
 
 
-def _loop(
-    data: Data, run: Run, maps: Maps, draw: int, rows: int, step_rows: int, steps: int, stage: str
-) -> State:
-    """Steps with groups of `rows`, which together hold `step_rows` rows of each space."""
-    values = bootstrap.Grouped(
-        groups=max(1, step_rows // rows),
-        group_rows=rows,
+def _of_better_matches(states: Sequence[State]) -> State:
+    return max(states, key=lambda state: state.best)
+
+
+def _learn(data: Data, run: Run, maps: Maps, seed: int, stage: _Stage) -> State:
+    settings = self_learning.GroupedSettings(
+        groups=max(1, stage.step_rows // stage.group_rows),
+        group_rows=stage.group_rows,
         reweight=0.0,
         neighbours=run.settings.disjoint.neighbours,
-        patience=steps,
+        patience=stage.steps,
     )
     # The loop may overwrite the maps that it is given.
-    state = bootstrap.from_maps(*map(jnp.array, maps), draw=draw)
-    options = {"stage": f"{stage}{rows}-rows", "num_steps": steps, "chunk": 5}
-    return run.train(bootstrap.grouped_step, state, data, values, **options)
+    state = self_learning.initial_state(Maps(*map(jnp.array, maps)), seed=seed)
+    options = {"stage": stage.name, "num_steps": stage.steps, "chunk": 5}
+    return run.train(self_learning.grouped_step, state, data, settings, **options)
 
 
-def _starts(data: Data, run: Run, number: int) -> list[Maps]:
-    """Maps of the first rows, matched by the centres of `starts.cluster_modes`."""
+def _initial_maps(data: Data, run: Run, number: int) -> list[Maps]:
+    """Maps of the first rows, matched by the centres of `initialization.cluster_modes`."""
     count = run.settings.disjoint.start_rows
     key = jax.random.fold_in(jax.random.key(run.random_seed), number)
-    rows = data.source[:count], data.target[:count]
+    spaces = data.source[:count], data.target[:count]
+    modes = initialization.cluster_modes(key, data.source, data.target, run.settings.start)
     return [
-        bootstrap.common_maps(starts.centre_covariance(rows, centres), 0.0)
-        for centres in starts.cluster_modes(key, data.source, data.target, run.settings.start)
+        multi_step.fit_covariance(initialization.centre_covariance(spaces, centres), 0.0)
+        for centres in modes
     ]

@@ -1,7 +1,7 @@
 """GOAT: graph matching via optimal transport (Saad-Eldin et al. 2021, arXiv:2111.05366).
 
 Marchisio et al. 2022 take it for word embeddings with few known pairs. It is one of the published
-methods of unpaired.py, and one of the starts of the bootstrap.
+methods of unpaired.py, and one of the initializations of the bootstrap.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ def solve(
 
     Maximises Tr(A P B P') over doubly stochastic P from the barycentre, where A = x x' and B = y y'
     and the known pairs are matched. W is fitted to the assignment nearest to P and the known pairs.
-    It holds arrays [n, n]; the smaller space is filled up with zero rows. It draws nothing.
+    It holds arrays [n, n]; the smaller space is filled up with zero rows. Nothing is random.
     """
     order = [
         np.r_[rows, np.setdiff1d(np.arange(len(x)), rows)]

@@ -11,7 +11,9 @@ known pairs out, they are used as the docstring says.
 """
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from anchor_opt.methods import goat, starts
+from anchor_opt.methods import goat
+from anchor_opt.methods.clusters import k_means, matched_centres
+from anchor_opt.problem import Problem, Result, Run
 from common.linear import procrustes, unit
 from common.ot import assign
 from common.retrieval import largest, products
@@ -31,8 +35,8 @@ Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source an
 class MiniVec2Vec:
     """Values of `mini_vec2vec`, those of the paper."""
 
-    num_draws: int = 30
-    draw_rows: int = 10_000  # rows in a draw, all rows if there are fewer
+    num_draws: int = 30  # samples of rows that are clustered
+    draw_rows: int = 10_000  # rows in a sample, all rows if there are fewer
     num_clusters: int = 20
     num_restarts: int = 30  # of each quadratic assignment
     neighbours: int = 50
@@ -45,8 +49,8 @@ class MiniVec2Vec:
 class Rosetta:
     """Values of `rosetta`, those of the paper but for the solver of the quadratic assignment."""
 
-    num_draws: int = 30
-    draw_rows: int = 10_000  # rows in a draw and of a batch, at most those of either space
+    num_draws: int = 30  # samples of rows that are clustered
+    draw_rows: int = 10_000  # rows in a sample and of a batch, at most those of either space
     num_clusters: int = 30
     num_restarts: int = 200  # ours: the paper's solver has none
     steps: int = 100  # at most; fewer if a batch is all rows and the assignment repeats
@@ -61,7 +65,7 @@ def mini_vec2vec(
 ) -> Float[Array, "d e"]:
     """mini-vec2vec: pseudo-pairs by matched centres, then two refinements (its Algorithms 1 to 4).
 
-    Rows are described by their cosines with the matched centres of all draws; known pairs are
+    Rows are described by their cosines with the matched centres of all samples; known pairs are
     further centres. A row's pseudo-partner is the mean of the target rows with the most similar
     descriptions, and W is fitted to these. Then, for `steps` random batches, W is averaged with the
     map onto the mean of the nearest target rows of x W; at the end it is fitted to the centres of
@@ -69,32 +73,32 @@ def mini_vec2vec(
     """
     keys = jax.random.split(jax.random.key(random_seed), 5)
     spaces = source, target
-    centres = starts.matched_centres(
+    centres = matched_centres(
         keys[:3],
         spaces,
         num_clusters=settings.num_clusters,
-        num_draws=settings.num_draws,
+        num_samples=settings.num_draws,
         rows=[min(settings.draw_rows, len(x)) for x in spaces],
         restarts=settings.num_restarts,
     )
-    described = [
+    descriptions = [
         unit(x @ unit(jnp.concatenate([c.reshape(-1, x.shape[1]), x[rows]])).T)
         for x, c, rows in zip(spaces, centres, pairs, strict=True)
     ]
     count = min(settings.neighbours, len(target))
-    mapped = procrustes(source, _neighbour_means(*described, target, count))
+    matrix = procrustes(source, _neighbour_means(*descriptions, target, count))
     batch = min(settings.step_rows, len(source))
 
-    def refine(mapped, key):
+    def refine(matrix, key):
         rows = source[jax.random.permutation(key, len(source))[:batch]]
-        new = procrustes(rows, _neighbour_means(rows @ mapped, target, target, count))
-        return (mapped + new) / 2, None
+        new = procrustes(rows, _neighbour_means(rows @ matrix, target, target, count))
+        return (matrix + new) / 2, None
 
-    mapped, _ = lax.scan(refine, mapped, jax.random.split(keys[3], settings.steps))
+    matrix, _ = lax.scan(refine, matrix, jax.random.split(keys[3], settings.steps))
     clusters = min(settings.last_clusters, min(map(len, spaces)) // 2)
     chosen = jax.random.permutation(keys[4], len(source))[:clusters]
-    first = starts.k_means(source, source[chosen])
-    return procrustes(first, starts.k_means(target, unit(first @ mapped)))
+    centres = k_means(source, source[chosen])
+    return procrustes(centres, k_means(target, unit(centres @ matrix)))
 
 
 @partial(jax.jit, static_argnames="count")
@@ -102,7 +106,7 @@ def _neighbour_means(queries, keys, values, count):
     """Of each query the mean of the values of the `count` keys of largest inner product."""
 
     def mean(query):
-        return values[largest(products(query[None], keys), count)[1][0]].mean(axis=0)
+        return values[largest(products(query[None], keys), count).index[0]].mean(axis=0)
 
     return lax.map(mean, queries, batch_size=256)
 
@@ -116,7 +120,7 @@ def rosetta(
 ) -> Float[Array, "d e"]:
     """Unpaired Rosetta: the mean covariance of matched centres, then exact assignments.
 
-    The centres A_s, B_s of each draw are matched by max Tr(K_A P K_B P') of centred kernels. The
+    The centres A_s, B_s of each sample are matched by max Tr(K_A P K_B P') of centred kernels. The
     mean of A_s' P_s B_s scores all pairs of rows; W is fitted to the exact assignment of these
     scores, and then in turn to the assignment of x W y' on random batches. Known pairs enter the
     quadratic assignment as a linear term and the fits with as much weight as the matched rows.
@@ -124,36 +128,52 @@ def rosetta(
     spaces, rng = (source, target), np.random.default_rng(random_seed)
     size = min(settings.draw_rows, *map(len, spaces))
     known = source[pairs[0]], target[pairs[1]]
-    centres = starts.matched_centres(
+    centres = matched_centres(
         jax.random.split(jax.random.key(random_seed), 3),
         spaces,
         known,
         num_clusters=settings.num_clusters,
-        num_draws=settings.num_draws,
+        num_samples=settings.num_draws,
         rows=[size, size],
         restarts=settings.num_restarts,
     )
-    mapped = jnp.einsum("scd,sce->de", *centres)
+    matrix = jnp.einsum("scd,sce->de", *centres)
     whole, batch, before = size == len(source) == len(target), spaces, None
     for _ in range(settings.steps + 1):
         if not whole:
             batch = [x[rng.permutation(len(x))[:size]] for x in spaces]
         # `assign` expects rows of length one. A common factor does not change the assignment.
-        rows = batch[0] @ mapped
-        matched = assign(rows / jnp.linalg.norm(rows, axis=1).mean(), batch[1])
-        if whole and before is not None and np.array_equal(matched, before):
+        rows = batch[0] @ matrix
+        permutation = assign(rows / jnp.linalg.norm(rows, axis=1).mean(), batch[1])
+        if whole and before is not None and np.array_equal(permutation, before):
             break
-        before = matched
+        before = permutation
         scale = jnp.sqrt(size / max(len(known[0]), 1))
-        mapped = procrustes(
+        matrix = procrustes(
             jnp.concatenate([batch[0], scale * known[0]]),
-            jnp.concatenate([batch[1][matched], scale * known[1]]),
+            jnp.concatenate([batch[1][permutation], scale * known[1]]),
         )
-    return mapped
+    return matrix
+
+
+class Method(NamedTuple):
+    """A function that finds the map of two spaces, and the class of its settings."""
+
+    solve: Callable[..., Float[Array, "d e"]]
+    settings: type
 
 
 METHODS = {
-    "mini_vec2vec": (mini_vec2vec, MiniVec2Vec),
-    "rosetta": (rosetta, Rosetta),
-    "goat": (goat.solve, goat.Settings),
+    "mini_vec2vec": Method(mini_vec2vec, MiniVec2Vec),
+    "rosetta": Method(rosetta, Rosetta),
+    "goat": Method(goat.solve, goat.Settings),
 }
+
+
+def run(name: str, problem: Problem, run: Run) -> Result:
+    """The method of that name: its map, applied to the anchors."""
+    settings = getattr(run.settings, name)
+    matrix = METHODS[name].solve(
+        problem.source, problem.target, problem.pairs, settings, run.random_seed
+    )
+    return Result.of_map(problem, matrix)

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from anchor_opt.evaluation import SUCCESS
 from anchor_opt.methods import METHODS
-from anchor_opt.methods.search import success_probability
+from anchor_opt.methods.agreement import success_probability
 from anchor_opt.reports.searches import METHOD_TITLES, failures, rates
 from common.run.figures import COLOURS, small_multiples
 from common.run.results import Row, pivot, select

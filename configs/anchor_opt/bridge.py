@@ -10,7 +10,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import search, starts
+from anchor_opt.methods import bootstrap, initialization
 
 
 def get_config() -> ConfigDict:
@@ -25,8 +25,8 @@ def get_config() -> ConfigDict:
     config.methods = ()
     config.k = 10  # neighbours of CSLS
 
-    config.bootstrap = ConfigDict(dataclasses.asdict(search.Settings()))
-    config.start = ConfigDict(dataclasses.asdict(starts.Settings()))
+    config.bootstrap = ConfigDict(dataclasses.asdict(bootstrap.Settings()))
+    config.start = ConfigDict(dataclasses.asdict(initialization.Settings()))
 
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()

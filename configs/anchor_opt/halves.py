@@ -12,7 +12,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import disjoint, starts, unpaired
+from anchor_opt.methods import disjoint, initialization, unpaired
 
 
 def get_config() -> ConfigDict:
@@ -29,7 +29,7 @@ def get_config() -> ConfigDict:
     config.methods = ("disjoint", "mini_vec2vec", "rosetta")
 
     config.disjoint = ConfigDict(dataclasses.asdict(disjoint.Settings()))
-    config.start = ConfigDict(dataclasses.asdict(starts.Settings()))
+    config.start = ConfigDict(dataclasses.asdict(initialization.Settings()))
     for name in ("mini_vec2vec", "rosetta"):
         config[name] = ConfigDict(dataclasses.asdict(unpaired.METHODS[name][1]()))
     # Paper: 10,000. A hundred exact assignments of as many rows that match badly take hours.

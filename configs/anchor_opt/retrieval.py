@@ -5,7 +5,7 @@
 The two spaces are independent: GloVe's vectors (50 numbers, Wikipedia and newswire) and Word2Vec's
 (300, Google News). All methods take 14 minutes on one core. --config.num_words=14000 takes almost
 all 14,689 words that both have. --config.source=minilm --config.target=minilm_input are two layers
-of one model. --config.num_pairs=0 starts from the two geometries alone. Results:
+of one model. --config.num_pairs=0: from the two geometries alone. Results:
 docs/results/anchor_opt.md.
 """
 
@@ -13,7 +13,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import search, starts
+from anchor_opt.methods import bootstrap, initialization
 
 # Values below of one pair of spaces of words, which experiments on pairs of any kind do not have.
 OF_ONE_PAIR = (
@@ -86,13 +86,13 @@ def get_config() -> ConfigDict:
     config.algorithm1.permute = "source"  # the rows permuted: 'source' (eq. 1), 'target' (line 6)
     config.algorithm1.plan = "hard"  # 'hard': argmax of the plan; 'soft': its weighted mean
     config.algorithm1.freeze_pairs = False  # whether the anchors in known pairs are held constant
-    config.algorithm1.init_norm = 0.01  # of the random anchors at the start; T3: 1
+    config.algorithm1.init_norm = 0.01  # of the random anchors at first; T3: 1
     config.algorithm1.tied_steps = 0  # first steps, in which one orthogonal map moves all anchors
     config.algorithm1.sphere_from = 150  # step from which anchors have unit norm; T3: 0
 
-    # Bootstrap, and its start without known pairs: the values are commented where they stand
-    config.bootstrap = ConfigDict(dataclasses.asdict(search.Settings()))
-    config.start = ConfigDict(dataclasses.asdict(starts.Settings()))
+    # Bootstrap, and its initializations without known pairs: values are commented where they stand
+    config.bootstrap = ConfigDict(dataclasses.asdict(bootstrap.Settings()))
+    config.start = ConfigDict(dataclasses.asdict(initialization.Settings()))
 
     # Baselines
     config.iterated_procrustes = ConfigDict()

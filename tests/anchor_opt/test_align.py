@@ -15,7 +15,7 @@ from anchor_opt import align, methods
 from anchor_opt.align import __main__ as command
 from anchor_opt.align import files as align_files
 from anchor_opt.align import report
-from anchor_opt.methods import search, starts
+from anchor_opt.methods import bootstrap, initialization
 from common import alignment
 from common.data.readers import vector_files
 from common.linear import unit
@@ -105,7 +105,7 @@ def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
         assert relative["source"].shape == (240, 30) and relative["target"].shape == (260, 30)
         s, t = relative["anchors"].T
         assert (relative["source"][s] * relative["target"][t]).sum(1).mean() > 0.95
-    for figure in ("search", "cosines", "confidence", "held_out", "map"):
+    for figure in ("objective", "cosines", "confidence", "held_out", "map"):
         assert (folder / f"{figure}.png").stat().st_size > 0
 
 
@@ -142,9 +142,11 @@ def test_the_report_says_whether_a_store_is_to_be_mapped(finished):
 @pytest.mark.slow
 def test_all_spaces_are_mapped_into_common_coordinates(finished):
     x, y, truth = rotated_spaces()
-    maps = {name: alignment.load(finished / "hub" / f"{name}.npz") for name in ("a", "bare", "b")}
+    maps = {
+        name: alignment.load(finished / "common" / f"{name}.npz") for name in ("a", "bare", "b")
+    }
     assert all(
-        (m.source, m.target, m.method) == (n, "hub", "synchronised") for n, m in maps.items()
+        (m.source, m.target, m.method) == (n, "common", "synchronised") for n, m in maps.items()
     )
     rows = {name: unit(np.asarray(m.apply(y if name == "b" else x))) for name, m in maps.items()}
     for one, other, partners in (("a", "bare", np.arange(240)), ("a", "b", truth)):
@@ -158,7 +160,7 @@ def test_all_spaces_are_mapped_into_common_coordinates(finished):
 @pytest.mark.slow
 def test_failed_sources_are_left_out_of_the_common_coordinates(finished):
     target = align_files.Space("b", [], np.zeros((0, 16)))
-    text = report.hub_section(target, ["noise"], None)
+    text = report.common_section(target, ["noise"], None)
     assert "Left out, because their alignment has failed: noise." in text
     assert "Fewer than two sources are left" in text
 
@@ -226,9 +228,9 @@ def test_many_rows_are_mapped_in_constant_memory(finished, tmp_path, monkeypatch
 @pytest.mark.slow
 def test_a_finished_run_prints_its_report_again(finished, files, monkeypatch, capsys):
     again = *of(files, finished, *BOTH), WANTED
-    (finished / "search").mkdir()  # as a run leaves it that is killed at the very end
+    (finished / "learning").mkdir()  # as a run leaves it that is killed at the very end
     assert not run(monkeypatch, *again)
-    assert not (finished / "search").exists()
+    assert not (finished / "learning").exists()
     assert capsys.readouterr().out.strip() == (finished / "report.md").read_text().strip()
     assert run(monkeypatch, *again, "--rows=100") == 2
     assert "rows was 20000, is now 100" in capsys.readouterr().err
@@ -246,7 +248,7 @@ def test_a_stopped_run_resumes_to_the_same_results(finished, files, tmp_path, mo
         assert run(patch, *arguments) == 2
     gc.collect()  # releases the lock of the workdir, which is held in the same process
     assert [path.name for path in tmp_path.iterdir()] == ["out.half"]
-    log = (tmp_path / "out.half" / "search" / "bare" / "metrics.jsonl").read_text()
+    log = (tmp_path / "out.half" / "learning" / "bare" / "metrics.jsonl").read_text()
     assert '"part": "align/refine"' in log
     with monkeypatch.context() as patch:
         patch.setattr(align, "held_out", stop)  # its result is stored, so it is not called
@@ -277,7 +279,7 @@ INVALID = {
     "no output": (b"", "x", (A, B, "--out="), "no --out"),
     "no target": (b"", "x", (A,), "Give --source and --target"),
     "same names": (GOOD, "b.vec", SOURCE, "rename the file"),
-    "reserved name": (GOOD, "search.vec", SOURCE, "rename the file"),
+    "reserved name": (GOOD, "learning.vec", SOURCE, "rename the file"),
     "pairs reversed": (b"y1 x1\nw x\n", "p.txt", PAIRS, "None of the 2 pairs.*source, then"),
     "word in two pairs": (b"x1 y1\nx1 y2\n", "p.txt", PAIRS, "Row 1 of the space 'a'"),
     "two files of pairs": (b"x1 y1\n", "p.txt", (*PAIRS, "--pairs={bad}"), "2 --pairs for 1"),
@@ -326,15 +328,18 @@ def test_unrelated_spaces_give_a_report_of_failure(files, tmp_path, monkeypatch,
     noise = np.random.default_rng(5).normal(size=(240, 12)).astype(np.float32)
     np.savez(tmp_path / "noise.npz", vectors=noise)
     out = tmp_path / "out"
-    fewer_steps = methods.Settings(  # three searches fail
-        bootstrap=search.Settings(search_steps=8, group_steps=10, group_reweights=(1.0,)),
-        start=starts.Settings(num_draws=4, num_restarts=4),
+    fewer_steps = methods.Settings(  # three of self-learning fail
+        bootstrap=bootstrap.Settings(search_steps=8, group_steps=10, group_reweights=(1.0,)),
+        start=initialization.Settings(num_draws=4, num_restarts=4),
     )
     monkeypatch.setattr(align, "SETTINGS", fewer_steps)
-    # Two starts in the place of all, which tests/anchor_opt/test_methods.py tries.
-    every = starts.candidates
-    monkeypatch.setattr(starts, "candidates", lambda *given: itertools.islice(every(*given), 1))
-    monkeypatch.setattr(search, "GOAT_ROWS", 0)
+    # Two initializations in the place of all, which tests/anchor_opt/test_methods.py tries.
+    every = initialization.candidates
+
+    def first(*inputs):
+        return itertools.islice(every(*inputs), 1)
+
+    monkeypatch.setattr(initialization, "candidates", first)
     assert not run(monkeypatch, f"--source={tmp_path / 'noise.npz'}", *of(files, out, "rows.txt"))
     printed = capsys.readouterr().out
     failure = "The alignment of 'noise' has failed: maps"

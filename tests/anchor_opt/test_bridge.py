@@ -65,17 +65,17 @@ def test_a_failed_search_is_repeated_through_the_other_spaces(tmp_path, monkeypa
         rotated_words(tmp_path / name, random_seed)
     config.bootstrap.group_steps, config.bootstrap.search_steps = 60, 20
     config.bootstrap.group_reweights = (1.0,)
-    converge = bridge.search.converge
+    converge = bridge.bootstrap.converge
 
     def failing(problem, run):
         found = converge(problem, run)
         if run.part == "glove-two.npz-direct-seed0":  # as if its matches were wrong
             return found._replace(
-                maps=tuple(m[::-1] for m in found.maps), notes=found.notes | {"failed": True}
+                maps=tuple(m[::-1] for m in found.maps), report=found.report._replace(failed=True)
             )
         return found
 
-    monkeypatch.setattr(bridge.search, "converge", failing)
+    monkeypatch.setattr(bridge.bootstrap, "converge", failing)
     table = bridge.run(config, Workdir(tmp_path / "run", {}), cache_dir())
     assert "glove-two.npz-direct (1 random run)" in table
     rows = json.loads((tmp_path / "run/results.json").read_text())

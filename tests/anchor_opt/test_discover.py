@@ -30,9 +30,9 @@ def found(tmp_path_factory):
 def test_spaces_of_different_size_and_dimension_are_aligned(found):
     x, y, truth = rotated_spaces()
     result = found[0]
-    assert not result.failed and result.agreement > 0.9 and result.gain > 0.8
+    assert not result.failed and result.agreement > 0.9 and result.corrected_agreement > 0.8
     assert result.probability > 0.99
-    assert result.start == "pairs" and result.rejected_pairs == [3]
+    assert result.initialization == "pairs" and result.rejected_pairs == [3]
     rows, targets = result.anchors.T
     assert len(rows) > 220 and (truth[rows] == targets).mean() > 0.97
     assert (np.diff(result.confidence) <= 0).all()
@@ -86,7 +86,9 @@ def test_spaces_are_aligned_without_known_pairs():
     )
     found = align.discover(x, y[order], settings=settings)
     assert (
-        not found.failed and found.start == "profiles-geometry-0.5" and found.rejected_pairs == []
+        not found.failed
+        and found.initialization == "profiles-geometry-0.5"
+        and found.rejected_pairs == []
     )
     assert len(found.anchors) > 450
     np.testing.assert_array_equal(order[found.anchors[:, 1]], found.anchors[:, 0])

@@ -6,10 +6,10 @@ import pytest
 
 from anchor_opt import methods
 from anchor_opt.experiments import halves
-from anchor_opt.methods import bootstrap, disjoint, starts
+from anchor_opt.methods import disjoint, initialization, self_learning
 from anchor_opt.problem import Problem, Run
 from common.data.packages import cache_dir
-from common.linear import unit
+from common.linear import Maps, unit
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
 from configs.anchor_opt.halves import get_config
@@ -52,8 +52,8 @@ def test_the_reference_maps_the_third_set_exactly_if_the_spaces_are_rotated():
 def test_maps_agree_on_rows_of_which_both_images_choose_each_other():
     rows = jnp.asarray(unit(RNG.normal(size=(50, 8))))
     first, second = (
-        bootstrap.from_maps(
-            *(jnp.asarray(np.linalg.qr(RNG.normal(size=(d, d)))[0]) for d in (8, 8))
+        self_learning.initial_state(
+            Maps(*(jnp.asarray(np.linalg.qr(RNG.normal(size=(8, 8)))[0]) for _ in range(2)))
         )
         for _ in range(2)
     )
@@ -65,7 +65,7 @@ def test_maps_agree_on_rows_of_which_both_images_choose_each_other():
 def test_a_search_between_unrelated_spaces_reports_a_failure(tmp_path):
     x, y = (jnp.asarray(unit(RNG.normal(size=(200, 10)))) for _ in range(2))
     few = disjoint.Settings(group_rows=50, last_group_rows=50, steps=5, last_steps=5)
-    start = starts.Settings(num_clusters=5, num_draws=4, num_restarts=4)
+    start = initialization.Settings(num_clusters=5, num_draws=4, num_restarts=4)
     values = methods.Settings(disjoint=few, start=start)
     empty = np.zeros(0, int)
     problem = Problem(source=x, target=y, anchors=empty, target_pairs=empty)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from anchor_opt import runner
-from anchor_opt.methods import METHODS, disjoint, goat, search, unpaired
+from anchor_opt.methods import METHODS, disjoint, goat, unpaired
 from anchor_opt.problem import Run, sample
 from anchor_opt.relative import unit_relative
 from common.linear import preprocess
@@ -63,8 +63,8 @@ def run_method(name, problem, path, **changes):
     return METHODS[name](problem, run)
 
 
-def fraction_right(found, problem):
-    source, target = found.coordinates(problem.source, problem.target)
+def fraction_right(result, problem):
+    source, target = result.coordinates(problem.source, problem.target)
     nearest = jnp.argmax(source @ target.T, axis=1)
     return (np.asarray(nearest) == problem.truth).mean()
 
@@ -72,12 +72,12 @@ def fraction_right(found, problem):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_gives_finite_anchors_and_unit_coordinates(name, problem, tmp_path):
-    found = run_method(name, problem, tmp_path)
-    assert found.anchors.shape == (15 if name == "seed" else 40, 30)
-    assert np.isfinite(np.asarray(found.anchors)).all()
-    json.dumps(found.notes)
-    if found.maps is not None:
-        source, target = found.coordinates(problem.source, problem.target)
+    result = run_method(name, problem, tmp_path)
+    assert result.anchors.shape == (15 if name == "seed" else 40, 30)
+    assert np.isfinite(np.asarray(result.anchors)).all()
+    json.dumps(result.notes)
+    if result.maps is not None:
+        source, target = result.coordinates(problem.source, problem.target)
         assert len(source) == len(target) == 500
         np.testing.assert_allclose(jnp.linalg.norm(target, axis=1), 1, atol=1e-5)
 
@@ -85,81 +85,91 @@ def test_every_method_gives_finite_anchors_and_unit_coordinates(name, problem, t
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bootstrap", "self_learning", "iterated_procrustes"])
 def test_the_correspondence_is_found(name, problem, tmp_path):
-    found = run_method(name, problem, tmp_path)
-    assert fraction_right(found, problem) > 0.95
+    result = run_method(name, problem, tmp_path)
+    assert fraction_right(result, problem) > 0.95
     if name == "bootstrap":
-        assert found.notes["failed"] is False
-        length = jnp.linalg.norm(found.anchors, axis=1)
+        assert result.notes["failed"] is False
+        length = jnp.linalg.norm(result.anchors, axis=1)
         np.testing.assert_allclose(length, 1, atol=1e-5)
         # The data span 20 of the 30 dimensions: relative rows are compared, since an anchor's part
         # off that span is arbitrary.
         true = problem.target[problem.truth[problem.anchors]]
-        both = (unit_relative(problem.target, anchors) for anchors in (true, found.anchors))
+        both = (unit_relative(problem.target, anchors) for anchors in (true, result.anchors))
         assert float(jnp.sum(jnp.multiply(*both), axis=1).mean()) > 0.99
 
 
 @pytest.mark.slow
-def test_failure_on_unrelated_spaces_is_reported_after_all_starts(problem, tmp_path):
+def test_failure_on_unrelated_spaces_is_reported_after_all_initializations(problem, tmp_path):
     other = np.random.default_rng(9).normal(size=(500, 30))
     unrelated = problem._replace(target=preprocess(jnp.asarray(other)))
-    found = run_method("bootstrap", unrelated, tmp_path, search_steps=8, group_steps=10)
-    assert found.notes["failed"] is True
+    result = run_method("bootstrap", unrelated, tmp_path, search_steps=8, group_steps=10)
+    assert result.notes["failed"] is True
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     parts = dict.fromkeys(r["part"] for r in records if "keep_prob" in r)
-    names = [part.split("/search-")[1] for part in parts if "/search-" in part]
-    given = [name.removesuffix("-geometry-0.5") for name in names if not name.endswith("-1")]
-    assert given[:4] == ["pairs", "pairs", "goat", "profiles"]
-    assert all(name.startswith("clusters-") for name in given[4:])
-    assert names[1 + len(given[1:]) :] == [f"{name}-geometry-1" for name in given[1:]]
+    names = [part.split("/self-learning-")[1] for part in parts if "/self-learning-" in part]
+    tried = [name.removesuffix("-geometry-0.5") for name in names if not name.endswith("-1")]
+    assert tried[:4] == ["pairs", "pairs", "goat", "profiles"]
+    assert all(name.startswith("clusters-") for name in tried[4:])
+    assert names[1 + len(tried[1:]) :] == [f"{name}-geometry-1" for name in tried[1:]]
     none = unrelated._replace(target_pairs=problem.target_pairs[:0])
     few = {"search_steps": 8, "group_steps": 10, "group_reweights": (1.0,)}
-    found = run_method("bootstrap", none, tmp_path / "none", **few)
-    assert found.notes["failed"] is True
+    result = run_method("bootstrap", none, tmp_path / "none", **few)
+    assert result.notes["failed"] is True
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("wrong", "start"), [([2, 5, 6], ""), (list(range(15)), "-geometry-0.5")])
-def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(wrong, start, problem, tmp_path):
+@pytest.mark.parametrize(
+    ("wrong", "initialization"), [([2, 5, 6], ""), (list(range(15)), "-geometry-0.5")]
+)
+def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(
+    wrong, initialization, problem, tmp_path
+):
     pairs = problem.target_pairs.copy()
     pairs[wrong] = (pairs[wrong] + 7) % 500
-    found = run_method("bootstrap", problem._replace(target_pairs=pairs), tmp_path)
-    assert found.notes["failed"] is False and found.notes["start"].endswith(start)
-    assert found.notes["rejected_pairs"] == wrong
+    result = run_method("bootstrap", problem._replace(target_pairs=pairs), tmp_path)
+    assert result.notes["failed"] is False and result.notes["initialization"].endswith(
+        initialization
+    )
+    assert result.notes["rejected_pairs"] == wrong
 
 
-def test_the_null_search_takes_the_steps_of_the_search(problem, tmp_path):
-    found = run_method("bootstrap", problem, tmp_path, search_steps=12, patience=12)
+def test_the_chance_baseline_takes_as_many_steps(problem, tmp_path):
+    result = run_method("bootstrap", problem, tmp_path, search_steps=12, patience=12)
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     last = {r["part"].split("/")[1]: r["step"] for r in records if "objective" in r}
-    assert last["null"] == last["search-pairs"] == 12
-    assert found.notes["gain"] > 0.5
+    assert last["chance-baseline"] == last["self-learning-pairs"] == 12
+    assert result.notes["corrected_agreement"] > 0.5
 
 
 @pytest.mark.slow
 def test_more_known_pairs_than_dimensions(tmp_path):
-    found = run_method("bootstrap", rotated_copy(8, 8), tmp_path)
-    assert found.notes["failed"] is False and found.notes["start"] == "pairs"
+    result = run_method("bootstrap", rotated_copy(8, 8), tmp_path)
+    assert result.notes["failed"] is False and result.notes["initialization"] == "pairs"
 
 
 @pytest.mark.slow
-def test_a_search_that_is_not_sure_is_judged_by_its_last_fit(tmp_path):
+def test_self_learning_that_is_not_sure_is_judged_by_its_last_fit(tmp_path):
     problem = rotated_copy(8, 8)
     few = {"group_reweights": (0.5,), "group_steps": 5, "search_steps": 12, "patience": 2}
-    found = run_method("bootstrap", problem, tmp_path, sure_gain=1.1, **few)  # no gain is so large
+    result = run_method(
+        "bootstrap", problem, tmp_path, sure_gain=1.1, **few
+    )  # no agreement is so large
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
-    assert any(record["part"].endswith("/refine-null") for record in records)
-    assert found.notes["failed"] is False and found.notes["agreement"] > 0.95
-    expected = (found.notes["agreement"] - found.notes["null_agreement"]) / (
-        1 - found.notes["null_agreement"]
+    assert any(record["part"].endswith("/refine-chance-baseline") for record in records)
+    assert result.notes["failed"] is False and result.notes["agreement"] > 0.95
+    expected = (result.notes["agreement"] - result.notes["chance_agreement"]) / (
+        1 - result.notes["chance_agreement"]
     )
-    assert np.isclose(found.notes["gain"], expected)
+    assert np.isclose(result.notes["corrected_agreement"], expected)
 
 
 def test_no_known_pairs(problem, tmp_path):
     none = problem._replace(target_pairs=problem.target_pairs[:0])
-    found = run_method("bootstrap", none, tmp_path)
-    assert found.notes["failed"] is False and found.notes["start"].endswith("-geometry-0.5")
-    assert fraction_right(found, problem) > 0.95
+    result = run_method("bootstrap", none, tmp_path)
+    assert result.notes["failed"] is False and result.notes["initialization"].endswith(
+        "-geometry-0.5"
+    )
+    assert fraction_right(result, problem) > 0.95
 
 
 @pytest.mark.slow
@@ -170,13 +180,13 @@ def test_methods_do_not_read_the_true_pairing(name, ranked, problem, tmp_path):
     if not ranked:
         problem = problem._replace(ranks=None)
     permuted = np.random.default_rng(3).permutation(problem.truth)
-    found, *others = (
+    result, *others = (
         run_method(name, problem._replace(truth=truth), tmp_path / str(number))
         for number, truth in enumerate((problem.truth, permuted, None))
     )
     for other in others:
-        assert other.notes == found.notes
-        jax.tree.map(np.testing.assert_array_equal, other[:2], found[:2])
+        assert other.notes == result.notes
+        jax.tree.map(np.testing.assert_array_equal, other[:2], result[:2])
 
 
 @pytest.mark.slow
@@ -188,32 +198,11 @@ def test_eight_devices_find_the_anchors_of_one(problem, tmp_path):
         "import jax, pathlib, runpy, numpy as np\n"
         "assert jax.device_count() == 8\n"
         f"tests, path = runpy.run_path({__file__!r}), pathlib.Path({str(tmp_path)!r})\n"
-        "found = tests['run_method']('bootstrap', tests['rotated_copy'](20, 30), path / 'eight')\n"
-        "np.save(path / 'anchors.npy', found.anchors)"
+        "result = tests['run_method']('bootstrap', tests['rotated_copy'](20, 30), path / 'eight')\n"
+        "np.save(path / 'anchors.npy', result.anchors)"
     )
     process = subprocess.Popen([sys.executable, "-c", code], env=environment)
-    found = run_method("bootstrap", problem, tmp_path / "one")
+    result = run_method("bootstrap", problem, tmp_path / "one")
     assert jax.device_count() == 1 and process.wait() == 0
-    assert found.notes["start"] == "pairs"
-    np.testing.assert_allclose(found.anchors, np.load(tmp_path / "anchors.npy"), atol=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("num_pairs", "max_rows", "expected"),
-    [(15, 500, ["pairs", "goat", "profiles"]), (15, 499, ["pairs", "profiles"]), (0, 500, [])],
-)
-def test_goat_is_a_start_if_there_are_pairs_and_few_rows(
-    problem, tmp_path, monkeypatch, num_pairs, max_rows, expected
-):
-    covariance = jnp.ones((20, 30))
-    names = ("pairs", "profiles") if num_pairs else ("profiles",)
-    monkeypatch.setattr(search, "GOAT_ROWS", max_rows)
-    monkeypatch.setattr(search.starts, "candidates", lambda *_: ((n, covariance) for n in names))
-    data = search.all_rows(problem._replace(target_pairs=problem.target_pairs[:num_pairs]))
-    values = runner.grid(get_config()).settings
-    values = dataclasses.replace(values, **FEWER_STEPS)
-    run = Run(settings=values, work=Workdir(tmp_path, {}), part="part", random_seed=0)
-    found = dict(search._candidates(data, run))
-    assert list(found) == (expected or ["profiles"])
-    if "goat" in found:
-        np.testing.assert_allclose(found["goat"] @ found["goat"].T, np.eye(20), atol=1e-4)
+    assert result.notes["initialization"] == "pairs"
+    np.testing.assert_allclose(result.anchors, np.load(tmp_path / "anchors.npy"), atol=2e-3)

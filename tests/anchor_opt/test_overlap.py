@@ -46,7 +46,7 @@ def test_the_report_of_a_search_is_compared_with_what_it_found():
     problem = draw()
     right = problem.source, problem.target
     wrong = problem.source, np.roll(problem.target, 7, axis=0)
-    notes = {"gain": 0.5}
+    notes = {"corrected_agreement": 0.5}
 
     def report(coordinates, failed):
         found = np.asarray(csls_matches(*coordinates, neighbours=5).to_target)

@@ -4,7 +4,7 @@ import pytest
 
 from anchor_opt.methods import goat, unpaired
 from common.linear import preprocess
-from tests.anchor_opt.test_starts import skewed_spaces
+from tests.anchor_opt.test_initialization import skewed_spaces
 
 SETTINGS = {
     "mini_vec2vec": unpaired.MiniVec2Vec(num_clusters=12, neighbours=5, steps=20, step_rows=100),
@@ -36,11 +36,11 @@ def clustered_spaces(n=300):
 def test_a_rotated_copy_is_found(name, spaces, num_pairs):
     source, target, order = spaces
     pairs = order[:num_pairs], np.arange(num_pairs)
-    solve = unpaired.METHODS[name][0]
-    found, again = (solve(source, target, pairs, SETTINGS[name], 0) for _ in range(2))
-    np.testing.assert_array_equal(found, again)
-    np.testing.assert_allclose(found @ found.T, np.eye(10), atol=1e-4)
-    nearest = np.argmax((source @ found) @ target.T, axis=1)
+    solve = unpaired.METHODS[name].solve
+    matrix, again = (solve(source, target, pairs, SETTINGS[name], 0) for _ in range(2))
+    np.testing.assert_array_equal(matrix, again)
+    np.testing.assert_allclose(matrix @ matrix.T, np.eye(10), atol=1e-4)
+    nearest = np.argmax((source @ matrix) @ target.T, axis=1)
     assert (nearest[order] == np.arange(len(order))).mean() > 0.95
 
 
@@ -48,16 +48,16 @@ def test_a_rotated_copy_is_found(name, spaces, num_pairs):
 def test_the_batches_of_rosetta_need_not_hold_all_rows():
     source, target, order = skewed_spaces()
     settings = unpaired.Rosetta(num_clusters=8, num_restarts=20, draw_rows=200, steps=5)
-    found = unpaired.rosetta(source, target, (order[:2], np.arange(2)), settings, 0)
-    nearest = np.argmax((source @ found) @ target.T, axis=1)
+    matrix = unpaired.rosetta(source, target, (order[:2], np.arange(2)), settings, 0)
+    nearest = np.argmax((source @ matrix) @ target.T, axis=1)
     assert (nearest[order] == np.arange(300)).mean() > 0.9
 
 
 def test_the_mean_of_the_nearest_rows():
     queries, keys = (np.random.default_rng(i).normal(size=(n, 4)) for i, n in ((0, 7), (1, 30)))
-    found = unpaired._neighbour_means(*map(jnp.asarray, (queries, keys, keys)), 3)
+    means = unpaired._neighbour_means(*map(jnp.asarray, (queries, keys, keys)), 3)
     nearest = np.argsort(-queries @ keys.T, axis=1)[:, :3]
-    np.testing.assert_allclose(found, keys[nearest].mean(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(means, keys[nearest].mean(axis=1), rtol=1e-5)
 
 
 def test_a_step_of_goat_keeps_the_plan_doubly_stochastic_and_goes_uphill():

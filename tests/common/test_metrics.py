@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial.distance import cosine
-from scipy.stats import spearmanr
 
 from common import metrics, retrieval
 from common.linear import unit
@@ -102,66 +100,6 @@ def test_precision_with_one_target_and_with_gold_sets(k, expected):
     np.testing.assert_allclose(metrics.precision_at_k(index, gold, k), expected)
     value = metrics.precision_at_k(index[:3], jnp.array([4, 5, 0]), k)
     np.testing.assert_allclose(value, 2 / 3 if k == 3 else 1 / 3)
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 10**6))
-def test_spearman_agrees_with_scipy(seed):
-    """Every other time with many ties."""
-    rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=(2, 23)).astype(np.float32)
-    if seed % 2:
-        x, y = np.round(x), np.round(2 * y)
-    np.testing.assert_allclose(metrics.spearman(x, y), spearmanr(x, y)[0], atol=1e-6)
-    np.testing.assert_allclose(metrics.spearman(np.exp(x), y**3), metrics.spearman(x, y), atol=1e-6)
-
-
-def test_spearman_of_equal_values_is_undefined():
-    assert np.isnan(metrics.spearman(np.ones(5), np.arange(5)))
-
-
-def test_similarity_is_correlated_over_the_pairs_that_a_space_has():
-    rng = np.random.default_rng(0)
-    vectors, gold = rng.normal(size=(30, 5)).astype(np.float32), rng.normal(size=40)
-    pairs = np.stack([rng.permutation(36)[:2] for _ in range(40)])
-    pairs[pairs >= 30] = -1
-    found = metrics.similarity_correlation(vectors, pairs, gold)
-    known = [(i, j, value) for (i, j), value in zip(pairs, gold, strict=True) if min(i, j) >= 0]
-    cosines = [1 - cosine(vectors[i], vectors[j]) for i, j, _ in known]
-    assert found.coverage == len(known) / 40 < 1
-    expected = spearmanr(cosines, [value for *_, value in known])[0]
-    assert found.score == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("known", [0, 1])
-def test_too_few_pairs_have_a_coverage_and_no_correlation(known):
-    pairs = np.array([[0, 1 if known else -1], [-1, 1]])
-    score, coverage = metrics.similarity_correlation(np.eye(2), pairs, np.array([1.0, 2.0]))
-    assert np.isnan(score) and coverage == known / 2
-
-
-@pytest.mark.parametrize("n", [4, 60])
-def test_analogies_agree_with_their_definition(n):
-    """Half of the answers are those by definition, half another row."""
-    rng = np.random.default_rng(n)
-    vectors = rng.normal(size=(n, 6)).astype(np.float32)
-    x = unit(vectors)
-    questions = np.stack([rng.permutation(n)[:4] for _ in range(40)])
-    for row, (a, b, c, _) in enumerate(questions[:20]):
-        similarity = [x[w] @ (x[b] - x[a] + x[c]) for w in range(n)]
-        questions[row, 3] = max(set(range(n)) - {a, b, c}, key=similarity.__getitem__)
-    right = [True] * 20
-    for a, b, c, d in questions[20:]:
-        similarity = x @ (x[b] - x[a] + x[c])
-        right.append(np.delete(similarity, [a, b, c]).max() == similarity[d])
-    unknown = np.full((10, 4), -1) + np.arange(4)  # a is unknown
-    score, coverage = metrics.analogy_accuracy(vectors, np.concatenate([questions, unknown]))
-    assert score == pytest.approx(np.mean(right)) and coverage == 40 / 50
-
-
-def test_analogies_of_unknown_words_have_no_accuracy():
-    score, coverage = metrics.analogy_accuracy(np.eye(4), np.array([[0, 1, 2, -1]]))
-    assert np.isnan(score) and coverage == 0
 
 
 def test_foscttm_counts_the_wrong_rows_that_are_closer_than_the_true_one():

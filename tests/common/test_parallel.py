@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common import ot, retrieval
+from common import csls, ot, retrieval
 from common.parallel import block_rows, map_rows, scan_rows
 
 
@@ -81,7 +81,7 @@ def test_block_rows_of_an_accelerator_depend_on_its_memory(monkeypatch):
     [
         lambda x, y: ot.match(x, y, 1e-4, rows=True),
         lambda x, y: retrieval.top_k(x, y, 10),
-        lambda x, y: retrieval.csls_top_k(x, y, 10),
+        lambda x, y: csls.top_k(x, y, 10),
     ],
     ids=("match", "top_k", "csls_top_k"),
 )
@@ -96,11 +96,11 @@ EVERYTHING = """
 import sys
 import jax, jax.numpy as jnp, numpy as np
 import common
-from common import metrics, ot, parallel, retrieval
+from common import csls, metrics, ot, parallel, retrieval
 from common.linear import unit
 from common.ot import streamed
 assert jax.device_count() == int(sys.argv[1])
-for module in (streamed, retrieval):
+for module in (streamed, retrieval, csls):
     module.block_rows = lambda columns: 16
 retrieval.MIN_TILE_KEYS, retrieval.TILE_QUERIES = 50, 16  # three tiles and a remainder of one key
 rng = np.random.default_rng(0)
@@ -109,9 +109,10 @@ x, y = (rng.normal(size=(n, 12)).astype(np.float32) for n in (301, 187))
 x[200] = x[3]  # ties across devices
 y[150] = y[2]
 out = {}
-for name in ("top_k", "csls_top_k", "inverted_softmax_top_k"):
-    out[name], out[name + "_index"] = getattr(retrieval, name)(unit(x), unit(y), 5)
-out["mean_top_k"] = retrieval.mean_top_k(unit(x), unit(y), 10)
+for top_k in (retrieval.top_k, csls.top_k, retrieval.inverted_softmax_top_k):
+    name = f"{top_k.__module__}.{top_k.__name__}"
+    out[name], out[name + "_index"] = top_k(unit(x), unit(y), 5)
+out["hubness"] = csls.hubness(unit(x), unit(y), 10)
 out |= metrics.correspondence({"a": unit(x), "b": unit(x + 0.1 * x[::-1])})["a", "b"]
 for iterations in (1, 30):
     found = ot.match(x, y, 0.05, iterations=iterations, rows=True)

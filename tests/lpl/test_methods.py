@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common.errors import UserError
 from lpl import methods
 
 
@@ -99,12 +98,3 @@ def test_self_learning_fits_the_whole_framework_to_the_dictionary_that_it_finds(
     expected = fit(methods.MultiStep(whiten=True, **settings), problem, num_pairs=100)
     found = fit(learned, problem, num_pairs=12)
     np.testing.assert_allclose(cosines(*found), cosines(*expected), atol=1e-3)
-
-
-def test_normalisation_steps_are_applied_in_the_given_order():
-    x = jnp.array([[3.0, 4.0], [0.0, 2.0]])
-    found = [methods.normalise(x, steps) for steps in (("unit", "center"), ("center", "unit"))]
-    np.testing.assert_allclose(found[0], [[0.3, -0.1], [-0.3, 0.1]], atol=1e-6)
-    np.testing.assert_allclose(found[1], np.array([[3, 2], [-3, -2]]) / 13**0.5, atol=1e-6)
-    with pytest.raises(UserError, match="no normalisation 'norm': choose from unit, center"):
-        methods.normalise(x, ("norm",))

@@ -1,4 +1,4 @@
-"""Pairs of English words with human similarity scores, and word analogies.
+"""Pairs of English words with human similarity scores.
 
 Similarity sets, with the number of pairs in the package (as published, where that is more):
 `simlex999` (999; Hill et al. 2015), similarity and not relatedness, 0 to 10;
@@ -6,9 +6,6 @@ Similarity sets, with the number of pairs in the package (as published, where th
 `men` (2,997 of 3,000; Bruni et al. 2014), relatedness, 0 to 50;
 `mturk771` (770 of 771; Halawi et al. 2012), relatedness, 1 to 5;
 `rare_words` (2,034; Luong et al. 2013), similarity of inflected and derived words, 0 to 10.
-
-Analogies: 19,544 questions "a is to b as c is to d" in 14 categories (Mikolov et al. 2013), the
-first five semantic and the others, whose names begin with "gram", syntactic.
 
 Words are in lower case, as those of the word spaces are.
 """
@@ -34,7 +31,6 @@ SETS = {
     "mturk771": "MTURK-771.tsv",
     "rare_words": "rw.tsv",
 }  # name -> file
-ANALOGIES = "questions-words.txt"
 
 
 class ScoredPairs(NamedTuple):
@@ -42,13 +38,6 @@ class ScoredPairs(NamedTuple):
 
     pairs: list[tuple[str, str]]
     scores: Float[np.ndarray, " n"]
-
-
-class Analogies(NamedTuple):
-    """Questions (a, b, c, d) with the answer d, and the category of each."""
-
-    questions: list[tuple[str, str, str, str]]
-    categories: list[str]
 
 
 class WordSimilarity(PackageBuilder):
@@ -68,24 +57,6 @@ class WordSimilarity(PackageBuilder):
         return {"first": first, "second": second, "score": np.array(scores, np.float32)}
 
 
-class GoogleAnalogies(PackageBuilder):
-    """Analogies in the order of the file."""
-
-    VERSION = tfds.core.Version("1.0.0")
-
-    def _source(self) -> tuple[Package, dict]:
-        return PACKAGES[PACKAGE], dict.fromkeys(("category", *"abcd"), TEXTS)
-
-    def _table(self) -> Table:
-        rows, category = [], ""
-        for line in _lines(self._cache, ANALOGIES):
-            if line.startswith(":"):
-                category = line.removeprefix(":").strip()
-            else:
-                rows.append((category, *line.split()))
-        return dict(zip(self._source()[1], zip(*rows, strict=True), strict=True))
-
-
 def load(name: str, cache: Path) -> ScoredPairs:
     """Returns a similarity set, which is built on first use.
 
@@ -102,13 +73,6 @@ def load(name: str, cache: Path) -> ScoredPairs:
         )
     table = read_table(WordSimilarity(config=name, cache=cache), cache)
     return ScoredPairs(list(zip(table["first"], table["second"], strict=True)), table["score"])
-
-
-def load_analogies(cache: Path) -> Analogies:
-    """Returns the analogies, built on first use; raises as `builders.read_table`."""
-    table = read_table(GoogleAnalogies(cache=cache), cache)
-    questions = list(zip(*(table[name] for name in "abcd"), strict=True))
-    return Analogies(questions, table["category"])
 
 
 def lookup(tuples: Sequence[Sequence[str]], words: Sequence[str]) -> Int[np.ndarray, "n k"]:

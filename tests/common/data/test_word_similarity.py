@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from common import metrics
 from common.data.packages import cache_dir
 from common.data.sets import word_similarity, word_vectors
 from common.errors import UserError
@@ -37,18 +36,6 @@ def test_a_set_is_built_from_its_package_in_the_order_of_the_file(name, packages
     assert all(word == word.strip().lower() != "" for pair in pairs for word in pair)
 
 
-@pytest.mark.network
-def test_analogies_are_built_from_their_package_with_their_categories(packages_only):
-    questions, categories = word_similarity.load_analogies(packages_only)
-    assert len(questions) == len(categories) == 19_544
-    assert questions[0] == ("athens", "greece", "baghdad", "iraq")
-    assert checksum(questions) == "c46c5d4be7dd0195"
-    assert len(set(categories)) == 14 and categories[0] == "capital-common-countries"
-    # The counts that Mikolov et al. (2013) state.
-    syntactic = sum(category.startswith("gram") for category in categories)
-    assert (len(categories) - syntactic, syntactic) == (8_869, 10_675)
-
-
 def test_an_unknown_name_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match=r"called 'simlex': choose one of simlex999, .*rare_words"):
         word_similarity.load("simlex", tmp_path)
@@ -69,29 +56,8 @@ def test_word2vec_correlates_with_human_scores_as_published(name, published, cov
     words, vectors = word_vectors.load("word2vec", cache_dir())
     pairs, scores = word_similarity.load(name, cache_dir())
     rows = word_similarity.lookup(pairs, words)
-    found = metrics.similarity_correlation(vectors, rows, scores)
-    assert found.score == pytest.approx(published, abs=0.025)
-    assert found.coverage == pytest.approx(coverage, abs=5e-4)
     known = np.all(rows >= 0, axis=1)
-    x = unit(vectors.astype(np.float64))[rows[known]]
-    expected = spearmanr(np.sum(x[:, 0] * x[:, 1], axis=1), scores[known])[0]
-    assert found.score == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_glove_answers_the_analogies_of_families():
-    words, vectors = word_vectors.load("glove", cache_dir())
-    questions, categories = word_similarity.load_analogies(cache_dir())
-    asked = [q for q, name in zip(questions, categories, strict=True) if name == "family"]
-    rows = word_similarity.lookup(asked, words)
-    found = metrics.analogy_accuracy(vectors, rows)
-    x = unit(vectors)
-    right = 0
-    for a, b, c, d in rows[np.all(rows >= 0, axis=1)]:
-        similarity = x @ (x[b] - x[a] + x[c])
-        similarity[[a, b, c]] = -np.inf
-        right += similarity.argmax() == d
-    assert found.score == pytest.approx(right / np.all(rows >= 0, axis=1).sum(), abs=1e-6)
-    assert found.coverage == pytest.approx(np.all(rows >= 0, axis=1).mean())
-    assert found.score > 0.6
+    assert known.mean() == pytest.approx(coverage, abs=5e-4)
+    x = unit(vectors)[rows[known]]
+    correlation = spearmanr(np.sum(x[:, 0] * x[:, 1], axis=1), scores[known])[0]
+    assert correlation == pytest.approx(published, abs=0.025)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import orthogonal_procrustes
 
-from anchor_opt.methods import hub
+from anchor_opt.methods import generalised_procrustes
 from common.linear import unit
 
 N = 60
@@ -38,9 +38,9 @@ def same(links, rows=N):
 def test_rotated_copies_are_mapped_onto_each_other(random_seed, count):
     spaces = rotated(np.random.default_rng(random_seed), [6] * count)
     names = list(spaces)
-    chain = [(b, a) for a, b in itertools.pairwise(names)]  # the hub is at one end
+    chain = [(b, a) for a, b in itertools.pairwise(names)]  # the reference is at one end
     for links in (chain, list(itertools.combinations(names, 2))):
-        maps = hub.fit(spaces, same(links), names[0])
+        maps = generalised_procrustes.fit(spaces, same(links), names[0])
         np.testing.assert_array_equal(maps[names[0]], np.eye(6))
         for name in names:
             np.testing.assert_allclose(spaces[name] @ maps[name], spaces[names[0]], atol=2e-5)
@@ -48,9 +48,9 @@ def test_rotated_copies_are_mapped_onto_each_other(random_seed, count):
 
 def test_two_spaces_get_the_map_of_orthogonal_procrustes():
     spaces = rotated(np.random.default_rng(0), [6, 6], noise=0.5)
-    found = hub.fit(spaces, same([("b", "a")]), "a")["b"]
+    matrix = generalised_procrustes.fit(spaces, same([("b", "a")]), "a")["b"]
     expected = orthogonal_procrustes(*(np.asarray(spaces[n], np.float64) for n in "ba"))[0]
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    np.testing.assert_allclose(matrix, expected, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_two_spaces_get_the_map_of_orthogonal_procrustes():
 def test_the_maps_are_orthogonal_and_no_single_one_can_be_better(random_seed, dimensions):
     spaces = rotated(np.random.default_rng(random_seed), dimensions, noise=0.5)
     links = list(itertools.combinations(spaces, 2))
-    maps = hub.fit(spaces, same(links), "a")
+    maps = generalised_procrustes.fit(spaces, same(links), "a")
     for name, matrix in maps.items():
         gram = matrix @ matrix.T if matrix.shape[0] <= matrix.shape[1] else matrix.T @ matrix
         np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-4)
@@ -71,7 +71,7 @@ def test_the_maps_are_orthogonal_and_no_single_one_can_be_better(random_seed, di
             assert np.vdot(matrix, pull) > 0.99 * bound
 
 
-def test_all_pairs_are_matched_and_the_errors_of_the_hub_are_measured():
+def test_all_pairs_are_matched_and_the_errors_are_checked():
     rng = np.random.default_rng(1)
     spaces = rotated(rng, [8, 8, 8], noise=0.2)
     order = {name: rng.permutation(N) for name in spaces}
@@ -81,16 +81,16 @@ def test_all_pairs_are_matched_and_the_errors_of_the_hub_are_measured():
         link: np.stack([np.arange(N), truth[link]], axis=1)[:40]
         for link in (("b", "a"), ("c", "b"))
     }
-    found = hub.join(shuffled, known, "a")
-    assert set(found.pairs) == {("a", "b"), ("a", "c"), ("b", "c")}
-    for link, pairs in found.pairs.items():
+    result = generalised_procrustes.join(shuffled, known, "a")
+    assert set(result.pairs) == {("a", "b"), ("a", "c"), ("b", "c")}
+    for link, pairs in result.pairs.items():
         assert len(pairs) > 0.8 * N and (truth[link][pairs[:, 0]] == pairs[:, 1]).mean() > 0.95
-    ((alone, joint),) = found.check.cycles.values()
-    assert joint == pytest.approx(0, abs=1e-5) and alone > 0.001
-    ((alone, joint),) = found.check.returned.values()
-    assert 0 <= joint <= 0.1 and 0 <= alone <= 0.2
-    for link, (alone, joint) in found.check.links.items():
-        assert 0 < joint < 0.3 and joint < alone + 0.05, link
+    ((alone, common),) = result.check.cycles.values()
+    assert common == pytest.approx(0, abs=1e-5) and alone > 0.001
+    ((alone, common),) = result.check.lost.values()
+    assert 0 <= common <= 0.1 and 0 <= alone <= 0.2
+    for link, (alone, common) in result.check.links.items():
+        assert 0 < common < 0.3 and common < alone + 0.05, link
 
 
 def test_matches_along_a_cycle_return_or_are_lost():
@@ -99,5 +99,7 @@ def test_matches_along_a_cycle_return_or_are_lost():
         ("b", "c"): np.array([[1, 0], [2, 1], [0, 2]]),
         ("a", "c"): np.array([[0, 0], [1, 2]]),
     }
-    assert hub._lost(pairs, ("a", "b", "c")) == 0.5
-    assert np.isnan(hub._lost(pairs | {("a", "c"): np.zeros((0, 2), int)}, ("a", "b", "c")))
+    assert generalised_procrustes._lost(pairs, ("a", "b", "c")) == 0.5
+    assert np.isnan(
+        generalised_procrustes._lost(pairs | {("a", "c"): np.zeros((0, 2), int)}, ("a", "b", "c"))
+    )

@@ -1,0 +1,181 @@
+"""Cluster centres of two spaces, matched by quadratic assignment without known pairs.
+
+Used by mini-vec2vec (Dar 2025), Unpaired Rosetta (Schnaus et al. 2026) and the initializations of
+the bootstrap. The rows are in an order that does not tell which of them belong together.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from common.linear import unit
+
+Centres = Float[Array, "s c d"]
+MIN_GAIN = 1e-6  # smallest gain of a swap, which rounding cannot give
+
+
+def matched_centres(
+    keys: Sequence[jax.Array],
+    spaces: tuple[Float[Array, "n d"], Float[Array, "m e"]],
+    known: tuple[Float[Array, "p d"], Float[Array, "p e"]] | None = None,
+    *,
+    num_clusters: int,
+    num_samples: int,
+    rows: Sequence[int],
+    restarts: int,
+    swaps: int = 60,
+) -> tuple[Centres, Centres]:
+    """Cluster centres of both spaces for several samples, row i of both matched by `assign`.
+
+    Args:
+      keys: of the samples of each space, and of the assignments.
+      spaces: unit rows.
+      known: rows in known pairs, whose similarities to the centres are the linear term.
+      num_clusters: see `sample_centres`, as num_samples.
+      num_samples: s.
+      rows: rows in a sample of each space.
+      restarts: see `assign`, as swaps.
+      swaps: at most, of each restart.
+    """
+    centres = [
+        sample_centres(key, x, num_clusters, num_samples, count)
+        for key, x, count in zip(keys[:2], spaces, rows, strict=True)
+    ]
+    known = known or [x[:0] for x in spaces]
+    kernels = [
+        centred_kernel(jnp.concatenate([c, jnp.broadcast_to(k, (len(c), *k.shape))], axis=1))
+        for c, k in zip(centres, known, strict=True)
+    ]
+    free = [k[:, :num_clusters, :num_clusters] for k in kernels]
+    linear = jnp.einsum("sip,sjp->sij", *(k[:, :num_clusters, num_clusters:] for k in kernels))
+    matched = assign(keys[2], *free, linear, restarts=restarts, swaps=swaps)
+    return centres[0], jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
+
+
+@partial(jax.jit, static_argnames=("num_clusters", "num_samples", "rows", "steps"))
+def sample_centres(
+    key: jax.Array,
+    x: Float[Array, "n d"],
+    num_clusters: int,
+    num_samples: int,
+    rows: int,
+    steps: int = 15,
+) -> Centres:
+    """`k_means` of random rows, for several samples.
+
+    Args:
+      key: of the samples.
+      x: unit rows.
+      num_clusters: clusters c of a sample.
+      num_samples: s.
+      rows: rows in a sample.
+      steps: steps of Lloyd's algorithm.
+
+    Returns:
+      [s, c, d] the mean row of each cluster; zero for an empty one.
+    """
+
+    def centres(key):
+        sample = x[jax.random.permutation(key, len(x))[:rows]]
+        return k_means(sample, sample[:num_clusters], steps)
+
+    return lax.map(centres, jax.random.split(key, num_samples))
+
+
+@partial(jax.jit, static_argnames="steps")
+def k_means(
+    x: Float[Array, "n d"], centres: Float[Array, "c d"], steps: int = 15
+) -> Float[Array, "c d"]:
+    """Spherical k-means (Dhillon and Modha 2001) of unit rows, from unit centres.
+
+    Returns:
+      The mean row of each cluster after `steps` steps of Lloyd's algorithm; zero for an empty one.
+    """
+
+    def step(centres, _):
+        sums = _members(x, centres).T @ x
+        return jnp.where(jnp.any(sums != 0, axis=1, keepdims=True), unit(sums), centres), None
+
+    members = _members(x, lax.scan(step, centres, None, length=steps)[0])
+    return members.T @ x / jnp.maximum(members.sum(axis=0), 1)[:, None]
+
+
+def _members(x: Float[Array, "n d"], centres: Float[Array, "c d"]) -> Float[Array, "n c"]:
+    """One for the nearest centre of each row, and zero for the others."""
+    return jax.nn.one_hot((x @ centres.T).argmax(axis=1), len(centres))
+
+
+def centred_kernel(centres: Centres) -> Float[Array, "s c c"]:
+    """The centred kernel of the centres of each sample, of Frobenius norm one."""
+    centred = centres - centres.mean(axis=1, keepdims=True)
+    kernel = jnp.einsum("sid,sjd->sij", centred, centred)
+    return kernel / jnp.linalg.norm(kernel, axis=(1, 2), keepdims=True)
+
+
+@partial(jax.jit, static_argnames=("restarts", "swaps"))
+def assign(
+    key: jax.Array,
+    source: Float[Array, "s c c"],
+    target: Float[Array, "s c c"],
+    linear: Float[Array, "s c c"],
+    *,
+    restarts: int,
+    swaps: int,
+) -> Int[Array, "s c"]:
+    """Quadratic assignment by 2-opt: p that maximises sum_ij A_ij B_p(i)p(j) + 2 sum_i L_ip(i).
+
+    From each random permutation the swap of largest gain is made until none gains. With
+    C = B permuted by p and M = A C, swapping p(i) and p(j) gains, for symmetric A and B,
+
+        2 (M_ij + M_ji - M_ii - M_jj - (A_ii - A_ij)(C_ij - C_ii) - (A_ij - A_jj)(C_jj - C_ij))
+        + (A_ii - A_jj)(C_jj - C_ii) + 2 (L_ip(j) + L_jp(i) - L_ip(i) - L_jp(j)),
+
+    so that one product gives the gains of all swaps.
+
+    Args:
+      key: of the random permutations.
+      source: symmetric matrices A of s problems.
+      target: symmetric matrices B.
+      linear: L.
+      restarts: random permutations of each problem, of which the best is returned.
+      swaps: swaps at most from each of them.
+
+    Returns:
+      p of each problem: the row of B that is matched with each row of A.
+    """
+    size = source.shape[1]
+
+    def solve(problem):
+        key, a, b, scores = problem
+
+        def swap(p, _):
+            gain = _swap_gains(a, b, scores, p)
+            i, j = jnp.unravel_index(gain.argmax(), gain.shape)
+            return jnp.where(gain[i, j] > MIN_GAIN, p.at[i].set(p[j]).at[j].set(p[i]), p), None
+
+        keys = jax.random.split(key, restarts)
+        initial = jax.vmap(lambda key: jax.random.permutation(key, size))(keys)
+        optima = jax.vmap(lambda p: lax.scan(swap, p, None, length=swaps)[0])(initial)
+        values = jax.vmap(partial(_assignment_value, a, b, scores))(optima)
+        return optima[values.argmax()]
+
+    return lax.map(solve, (jax.random.split(key, len(source)), source, target, linear))
+
+
+def _swap_gains(a, b, scores, p) -> Float[Array, "c c"]:
+    """The gain of each swap in `assign`."""
+    c = b[p][:, p]
+    m = a @ c + scores[:, p]
+    own, a_own, c_own = jnp.diag(m), jnp.diag(a), jnp.diag(c)
+    gain = m + m.T - own[:, None] - own - (a_own[:, None] - a) * (c - c_own[:, None])
+    gain -= (a - a_own) * (c_own - c)
+    return 2 * gain + (a_own[:, None] - a_own) * (c_own - c_own[:, None])
+
+
+def _assignment_value(a, b, scores, p) -> Float[Array, ""]:
+    """The objective of `assign`."""
+    return jnp.sum(a * b[p][:, p]) + 2 * scores[jnp.arange(len(p)), p].sum()

@@ -1,0 +1,234 @@
+"""Initializations of self-learning: maps from the geometry of both spaces and few or no pairs.
+
+The rows of both spaces are described by numbers that a rotation of a space does not change, and the
+descriptions are matched by CSLS. A description joins some of
+
+  pairs      the cosines of a row with the rows in known pairs,
+  profiles   its sorted similarities to all rows (Artetxe et al. 2018),
+  clusters   its cosines with cluster centres, which are matched by quadratic assignment
+             (mini-vec2vec, Dar 2025; Unpaired Rosetta, Schnaus et al. 2026).
+
+The maps of these matches are improved by self-learning in random groups of rows. The rows are in an
+order that does not tell which of them belong together.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from anchor_opt.methods import goat, self_learning
+from anchor_opt.methods.clusters import matched_centres
+from anchor_opt.methods.self_learning import Data, State
+from common import csls, multi_step
+from common.errors import UserError
+from common.linear import preprocess, unit
+
+MAX_GOAT_ROWS = 2_000  # of both spaces, of which GOAT gives a candidate; it takes about a minute
+SEEDS = 2**31  # random seeds are of type int32
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Values of the candidates; those of mini-vec2vec unless marked."""
+
+    num_clusters: int = 20
+    num_draws: int = 60  # samples of rows that are clustered; ours
+    draw_rows: int = 10_000  # rows in a sample, all rows if there are fewer
+    num_restarts: int = 100  # of each quadratic assignment; ours
+    swaps: int = 60  # at most, of a restart; ours
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GroupSettings(self_learning.Settings):
+    """Values of `through_groups`, all measured."""
+
+    group_rows: int = 300  # rows of a group at first, see `self_learning.grouped_step`
+    group_steps: int = 120  # at most, for each size of the groups
+    group_reweights: tuple[float, ...] = (0.5, 1.0)  # as `reweight`, tried in turn
+
+
+class Candidate(NamedTuple):
+    """The sum of x_i y_j' over the rows matched in either direction, and how they are matched."""
+
+    name: str
+    covariance: Float[Array, "d_source d_target"]
+
+
+def candidates(
+    data: Data, settings: Settings, goat_settings: goat.Settings, random_seed: int
+) -> Iterator[Candidate]:
+    """Yields candidates in the order in which they should be tried, each when it is asked for.
+
+    Known pairs and profiles; the map of GOAT if there are pairs and few rows; profiles alone; and
+    profiles with the cluster centres of both modes (`cluster_modes`). Wrong pairs thus spoil the
+    first two alone.
+
+    Args:
+      data: unit rows and known pairs.
+      settings: of the clusters.
+      goat_settings: of GOAT.
+      random_seed: of the clusters.
+    """
+    spaces, pairs = (data.source, data.target), (data.source_pairs, data.target_pairs)
+    width = min(map(len, spaces))
+    sorted_rows = [profiles(x, width) for x in spaces]
+    if len(pairs[0]):
+        cosines = [_scaled(x @ x[rows].T) for x, rows in zip(spaces, pairs, strict=True)]
+        yield Candidate("pairs", _covariance(spaces, cosines, sorted_rows))
+        if max(map(len, spaces)) <= MAX_GOAT_ROWS:
+            yield Candidate("goat", goat.solve(*spaces, pairs, goat_settings, random_seed))
+    yield Candidate("profiles", _covariance(spaces, sorted_rows))
+    key = jax.random.key(random_seed)
+    for number, centres in enumerate(cluster_modes(key, *spaces, settings)):
+        yield Candidate(f"clusters-{number}", centre_covariance(spaces, centres, sorted_rows))
+
+
+def centre_covariance(
+    spaces: tuple[Float[Array, "n d"], Float[Array, "m e"]],
+    centres: tuple[Float[Array, "k d"], Float[Array, "k e"]],
+    *descriptions: Sequence[Array],
+) -> Float[Array, "d e"]:
+    """The covariance of the rows matched by their cosines with centres, row i of both matched.
+
+    The cosines are joined with other `descriptions` of the rows of both spaces.
+    """
+    cosines = [preprocess(x @ unit(c).T) for x, c in zip(spaces, centres, strict=True)]
+    return _covariance(spaces, cosines, *descriptions)
+
+
+def _scaled(x: Float[Array, "n f"]) -> Float[Array, "n f"]:
+    """Centred rows of mean squared length one; with one column, unit rows would be signs alone."""
+    x = x - x.mean(axis=0)
+    return x / jnp.sqrt((x**2).sum(axis=1).mean())
+
+
+def _covariance(spaces, *descriptions) -> Float[Array, "d_source d_target"]:
+    """Sum of x_i y_j' over the rows that CSLS of the joined descriptions matches, both ways."""
+    joined = (unit(jnp.concatenate(parts, axis=1)) for parts in zip(*descriptions, strict=True))
+    matches = csls.dictionary(*joined)
+    source, target = spaces
+    return source.T @ target[matches.to_target] + source[matches.to_source].T @ target
+
+
+@partial(jax.jit, static_argnames="width")
+def profiles(x: Float[Array, "n d"], width: int) -> Float[Array, "n width"]:
+    """Each row's sorted similarities to all rows, preprocessed (Artetxe et al. 2018).
+
+    The similarities are the entries of the square root of the Gram matrix x x', which is held in
+    memory; they are interpolated to `width` values, so that spaces of different size can be
+    compared.
+    """
+    left, values, _ = jnp.linalg.svd(x, full_matrices=False)
+    rows = jnp.sort((left * values) @ left.T, axis=1)
+    return preprocess(jax.image.resize(rows, (len(x), width), "linear"))
+
+
+def cluster_modes(
+    key: jax.Array, source: Float[Array, "n d"], target: Float[Array, "m e"], settings: Settings
+) -> list[tuple[Float[Array, "k d"], Float[Array, "k e"]]]:
+    """Matched cluster centres of many samples, divided into the two kinds of samples that agree.
+
+    Each sample clusters random rows of each space and matches the centres by `clusters.assign`. The
+    optima of different samples contradict each other: between word spaces most of them are of two
+    kinds, which differ in the sign of a leading axis, and the mean of all samples (Unpaired
+    Rosetta) is neither. The covariances M_s of the matched centres are therefore compared by their
+    cosines: the leading eigenvector of that [S, S] matrix has one sign on the samples of one kind
+    and the other sign on the rest.
+
+    Returns:
+      For each kind with at least a tenth of the samples, the more frequent one first: the centres
+      of both spaces, all samples joined, row i of both matched.
+    """
+    centres = matched_centres(
+        jax.random.split(key, 3),
+        (source, target),
+        num_clusters=settings.num_clusters,
+        num_samples=settings.num_draws,
+        rows=[min(settings.draw_rows, len(x)) for x in (source, target)],
+        restarts=settings.num_restarts,
+        swaps=settings.swaps,
+    )
+    left, right = (c - c.mean(axis=1, keepdims=True) for c in centres)
+    moments = unit(jnp.einsum("scd,sce->sde", left, right).reshape(settings.num_draws, -1))
+    sign = jnp.linalg.eigh(moments @ moments.T)[1][:, -1] > 0
+    kinds = [np.flatnonzero(sign), np.flatnonzero(~sign)]
+    kinds = [kind for kind in kinds if len(kind) >= settings.num_draws / 10]
+    joined = (tuple(c[kind].reshape(-1, c.shape[2]) for c in centres) for kind in kinds)
+    return sorted(joined, key=lambda centres: -len(centres[0]))
+
+
+def through_groups(
+    candidates: Iterable[Candidate],
+    data: Data,
+    settings: GroupSettings,
+    random_seed: int,
+    train: Callable[..., State],
+) -> Iterator[tuple[str, State]]:
+    """Yields (name, state): each candidate, improved by self-learning in groups of rows.
+
+    The groups are doubled in size until they are all rows. All candidates are tried with the first
+    of the powers `group_reweights`, and then all with the next.
+
+    Args:
+      candidates: each of them is computed once.
+      data: unit rows and known pairs.
+      settings: of self-learning.
+      random_seed: of the groups.
+      train: `Run.train`.
+
+    Raises:
+      UserError: there is no power.
+    """
+    if not settings.group_reweights:
+        raise UserError("The bootstrap has no group_reweights: give at least one power.")
+    first, *others = settings.group_reweights
+    computed = []
+    for candidate in candidates:
+        computed.append(candidate)
+        yield _through_groups(candidate, first, data, settings, random_seed, train)
+    for power, candidate in itertools.product(others, computed):
+        yield _through_groups(candidate, power, data, settings, random_seed, train)
+
+
+def _through_groups(
+    candidate: Candidate,
+    power: float,
+    data: Data,
+    settings: GroupSettings,
+    random_seed: int,
+    train: Callable[..., State],
+) -> tuple[str, State]:
+    name = f"{candidate.name}-geometry-{power:g}"
+    maps = multi_step.fit_covariance(candidate.covariance, power)
+    groups = min(len(data.source), len(data.target)) // settings.group_rows
+    while groups > 1:
+        state = self_learning.learn(
+            train,
+            self_learning.initial_state(maps, seed=spread(random_seed)),
+            data,
+            self_learning.GroupedSettings(
+                neighbours=settings.neighbours,
+                reweight=power,
+                pair_weight=settings.pair_weight,
+                groups=groups,
+            ),
+            self_learning.grouped_step,
+            stage=f"{name}-{groups}-groups",
+            num_steps=settings.group_steps,
+            chunk=5,
+        )
+        maps = state.maps
+        groups //= 2
+    return name, self_learning.initial_state(maps)
+
+
+def spread(random_seed: int, number: int = 0) -> int:
+    """The first of 2^15 seeds of steps, all others than those of another random seed or number."""
+    return ((random_seed << 16) + (number << 15)) % SEEDS

@@ -1,0 +1,234 @@
+"""Self-learning: from maps into common coordinates to a correspondence, by turns.
+
+Both spaces are mapped into common coordinates (at first: coordinates in the span of the known
+pairs), rows are matched there by hubness-corrected similarity (CSLS), and the matches give the next
+pair of maps by one singular value decomposition. All anchors are thus tied to one map between the
+spaces, whereas Algorithm 1 moves each anchor freely from a random initialization, so that its first
+matching depends mostly on noise.
+
+Related: self-learning and symmetric re-weighting (Artetxe et al. 2018), CSLS (Lample et al. 2018).
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from common import csls, multi_step
+from common.csls import Matches
+from common.linear import Maps, apply_maps
+
+MIN_OBJECTIVE = -1e30  # before the first step; finite, as `train.run` requires of a state
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Static values of `step`; "measured" values were chosen on development pairs alone.
+
+    Development pairs are minilm -> minilm_input and noisy isometries; what was measured is in
+    docs/results/anchor_opt.md, "Constants of the bootstrap".
+    """
+
+    neighbours: int = 10  # of CSLS (Lample et al. 2018)
+    reweight: float = 1.0  # power of the singular values, measured
+    pair_weight: float = 10.0  # weight of a known pair; a match has weight 1; measured
+    patience: int = 10  # steps without gain before keep_prob is doubled or, at 1, the loop ends
+    tolerance: float = 1e-4  # smallest gain of the objective that counts
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GroupedSettings(Settings):
+    """Static values of `grouped_step`."""
+
+    patience: int = 30  # steps without gain before the loop ends, measured
+    groups: int  # groups of the rows of each space
+    group_rows: int | None = None  # rows of a group; None: the groups hold all rows
+
+
+class State(NamedTuple):
+    """Maps into the common coordinates, and the progress of the loop."""
+
+    maps: Maps
+    keep_prob: Float[Array, ""]  # probability that a similarity takes part in a matching
+    best: Float[Array, ""]  # highest objective at this keep_prob
+    stalled: Int[Array, ""]  # steps since the last gain
+    steps: Int[Array, ""]  # that were taken
+    first_seed: Int[Array, ""]  # of the random numbers of the first step
+
+    @property
+    def seed(self) -> Int[Array, ""]:
+        """Of the random numbers of the next step, which takes two, one for each direction."""
+        return self.first_seed + 2 * self.steps
+
+
+class Data(NamedTuple):
+    """Unit rows of both spaces; rows `source_pairs` and `target_pairs` are the known pairs."""
+
+    source: Float[Array, "n d_source"]
+    target: Float[Array, "m d_target"]
+    source_pairs: Int[Array, " p"]
+    target_pairs: Int[Array, " p"]
+
+    @property
+    def pair_covariance(self) -> Float[Array, "d_source d_target"]:
+        """Sum of x_i y_j' over the known pairs."""
+        return self.source[self.source_pairs].T @ self.target[self.target_pairs]
+
+
+def initial_state(maps: Maps, keep_prob: float = 1.0, seed: int = 0) -> State:
+    """The state before the first step, of the given maps."""
+    return State(
+        maps=maps,
+        keep_prob=np.float32(keep_prob),
+        best=np.float32(MIN_OBJECTIVE),
+        stalled=np.int32(0),
+        steps=np.int32(0),
+        first_seed=np.int32(seed),
+    )
+
+
+@jax.jit
+def state_of_pairs(data: Data) -> State:
+    """The state before the first step, of maps that are fitted to the known pairs.
+
+    The common coordinates of x are x S' (S S')^(-1/2), where the rows of S are the space's rows in
+    known pairs. They leave out the orthogonal complement of the span of S, about which the pairs
+    say nothing; an orthogonal map fitted on few pairs would fill it with an arbitrary rotation. If
+    there are more pairs than dimensions it is the orthogonal map that is taken.
+    """
+    rank = min(data.source.shape[1], data.target.shape[1])
+    if len(data.source_pairs) > rank:
+        return initial_state(multi_step.fit_covariance(data.pair_covariance, 0.0))
+    return initial_state(
+        Maps(
+            _onto_span(data.source[data.source_pairs], rank),
+            _onto_span(data.target[data.target_pairs], rank),
+        )
+    )
+
+
+def _onto_span(rows: Float[Array, "p d"], rank: int) -> Float[Array, "d rank"]:
+    """S' (S S')^(-1/2) of rows S, filled up with zero columns."""
+    values, vectors = jnp.linalg.eigh(rows @ rows.T)
+    # The eigenvalues of linearly dependent rows are rounding errors.
+    scale = jnp.where(values > 1e-3 * values[-1], 1 / jnp.sqrt(jnp.abs(values)), 0.0)
+    matrix = rows.T @ (vectors * scale) @ vectors.T
+    return jnp.pad(matrix, [(0, 0), (0, rank - len(rows))])
+
+
+def coordinates(maps: Maps, data: Data) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
+    """Both spaces in the common coordinates, unit rows."""
+    return apply_maps((data.source, data.target), maps)
+
+
+def current_matches(state: State, data: Data, neighbours: int, **drop) -> Matches:
+    """`csls.matches` in the common coordinates; `drop` are its keep_prob and seed."""
+    return csls.matches(*coordinates(state.maps, data), neighbours=neighbours, **drop)
+
+
+def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
+    """Matches in the common coordinates, then maps by the matches' cross-covariance."""
+    drop = {"keep_prob": state.keep_prob, "seed": state.seed}
+    matches = current_matches(state, data, settings.neighbours, **drop)
+    # The matches of both directions, not the mutual ones alone: from a weak initialization those
+    # are few, and mostly confirm the map that produced them.
+    covariance = data.source.T @ data.target[matches.to_target]
+    covariance += data.source[matches.to_source].T @ data.target
+    covariance += settings.pair_weight * data.pair_covariance
+    metrics = {"objective": matches.objective, "mutual": matches.mutual.mean()}
+    new = _next_state(state, index, covariance, matches.objective, settings)
+    return new, metrics | {"keep_prob": state.keep_prob}
+
+
+def _next_state(
+    state: State, index, covariance: Array, objective: Array, settings: Settings
+) -> State:
+    """The state after a step: the maps of the covariance, and the progress of the objective.
+
+    The objective of the first step (`index` 0) does not count: it is measured in the coordinates of
+    the initialization, which may weight their axes in another way.
+    """
+    stalled = jnp.where(objective > state.best + settings.tolerance, 0, state.stalled + 1)
+    doubles = (stalled >= settings.patience) & (state.keep_prob < 1)
+    return State(
+        maps=multi_step.fit_covariance(covariance, settings.reweight),
+        keep_prob=jnp.where(doubles, jnp.minimum(1.0, 2 * state.keep_prob), state.keep_prob),
+        # Objectives at different probabilities are not comparable.
+        best=jnp.where(doubles | (index == 0), MIN_OBJECTIVE, jnp.maximum(state.best, objective)),
+        stalled=jnp.where(doubles, 0, stalled),
+        steps=state.steps + 1,
+        first_seed=state.first_seed,
+    )
+
+
+def grouped_step(state: State, index, data: Data, settings: GroupedSettings) -> tuple[State, dict]:
+    """As `step`, but rows are matched within random groups, other ones at every step.
+
+    Both spaces are cut into as many groups, and the rows of a group are matched with those of one
+    group of the other space alone. This leaves out most similarities at random, which lets the loop
+    leave a poor initialization (Artetxe et al. 2018), like `keep_prob`; but those that are left out
+    are not computed, so that a step takes 1 / groups of the time. With `group_rows`, rows may be
+    left out as well. All groups are on one device.
+    """
+    spaces = coordinates(state.maps, data)
+    rows = tuple(
+        _random_groups(key, len(x), settings)
+        for key, x in zip(jax.random.split(jax.random.key(state.seed)), spaces, strict=True)
+    )
+
+    def add(total, rows):
+        covariance, objective = total
+        source, target = (x[i] for x, i in zip(spaces, rows, strict=True))
+        # As `csls.matches`, which streams rows and so computes the products twice.
+        score = csls.scores(source, target, settings.neighbours)
+        x, y = data.source[rows[0]], data.target[rows[1]]
+        # As in CSLS, the hubness of the row itself does not change which row is its best match.
+        covariance += x.T @ y[score.argmax(axis=1)] + x[score.argmax(axis=0)].T @ y
+        objective += (score.max(axis=1).mean() + score.max(axis=0).mean()) / 2
+        return (covariance, objective), None
+
+    init = settings.pair_weight * data.pair_covariance, 0.0
+    (covariance, objective), _ = lax.scan(add, init, rows)
+    objective /= settings.groups
+    return _next_state(state, index, covariance, objective, settings), {"objective": objective}
+
+
+def _random_groups(key, num_rows: int, settings: GroupedSettings) -> Int[Array, "groups size"]:
+    """Rows of each group; a few are left out if the groups do not divide them."""
+    size = settings.group_rows or num_rows // settings.groups
+    rows = jax.random.permutation(key, num_rows)[: size * settings.groups]
+    return rows.reshape(settings.groups, size)
+
+
+def done(state: State, settings: Settings) -> bool:
+    """Whether nothing is dropped and the objective has not gained for `patience` steps."""
+    return float(state.keep_prob) >= 1 and int(state.stalled) >= settings.patience
+
+
+def learn(
+    train: Callable[..., State],
+    state: State,
+    data: Data,
+    settings: Settings,
+    step: Callable[..., tuple[State, dict]] = step,
+    **options,
+) -> State:
+    """Repeats a step until it is `done`, by `Run.train`, to which the options are passed."""
+    return train(step, state, data, settings, done=partial(done, settings=settings), **options)
+
+
+def rejected_pairs(
+    matches: Matches | csls.Dictionary,
+    source_pairs: Int[np.ndarray, " p"],
+    target_pairs: Int[np.ndarray, " p"],
+) -> list[int]:
+    """Numbers of the known pairs of which neither row is matched with the other."""
+    agreed = np.asarray(matches.to_target)[source_pairs] == target_pairs
+    agreed |= np.asarray(matches.to_source)[target_pairs] == source_pairs
+    return np.flatnonzero(~agreed).tolist()

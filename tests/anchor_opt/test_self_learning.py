@@ -1,0 +1,138 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from anchor_opt.methods import refinement, self_learning
+from anchor_opt.methods.agreement import agreement
+from anchor_opt.methods.self_learning import Data, GroupedSettings, Settings
+from common import csls, multi_step
+from common.errors import UserError
+from common.linear import preprocess
+from tests.samples import csls_scores
+
+SETTINGS = Settings(patience=5)
+
+
+def fitted_coordinates(x, y, rows, partners):
+    """Unit rows of both spaces in the common coordinates of the maps fitted to some pairs."""
+    left, values, right = np.linalg.svd(x[rows].T @ y[partners])
+    scale = np.sqrt(values / values[0])
+    spaces = x @ (left[:, : len(scale)] * scale), y @ (right[: len(scale)].T * scale)
+    return [z / np.linalg.norm(z, axis=1, keepdims=True) for z in spaces]
+
+
+def rotated_spaces(n=400, d=20, d_target=20, noise=0.02):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, d)) * np.linspace(2, 0.5, d)
+    rotation = np.linalg.qr(rng.normal(size=(max(d, d_target),) * 2))[0][:d, :d_target]
+    y = x @ rotation + noise * rng.normal(size=(n, d_target))
+    order = rng.permutation(n)
+    return preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y[order])), np.argsort(order)
+
+
+def data_of(spaces, pairs):
+    source, target, truth = spaces
+    return Data(source, target, pairs, truth[pairs])
+
+
+def learn(data, settings=SETTINGS, keep_prob=1.0, steps=30):
+    """The last state and the metrics of every step."""
+    state, metrics = self_learning.state_of_pairs(data), []
+    state = state._replace(keep_prob=jnp.float32(keep_prob))
+    step = jax.jit(self_learning.step, static_argnames="settings")
+    while len(metrics) < steps and not self_learning.done(state, settings):
+        state, metrics_of_step = step(state, len(metrics), data, settings)
+        metrics.append(metrics_of_step)
+    return state, metrics
+
+
+@pytest.mark.parametrize("d_target", [20, 30])
+def test_a_rotation_is_found_from_few_pairs(d_target):
+    spaces = rotated_spaces(d_target=d_target)
+    data, truth = data_of(spaces, np.arange(8)), spaces[2]
+    state, metrics = learn(data)
+    assert state.steps == len(metrics) and state.seed == 2 * len(metrics)
+    matches = csls.matches(*self_learning.coordinates(state.maps, data))
+    assert (np.asarray(matches.to_target) == truth).mean() > 0.99
+    # Wrong pairs lead to matches that contradict each other, by which failure is detected.
+    wrong_pairs = (truth[data.source_pairs] + 1) % len(truth)
+    wrong, metrics_of_wrong = learn(data._replace(target_pairs=wrong_pairs))
+    assert metrics[-1]["objective"] > 1.2 * metrics_of_wrong[-1]["objective"]
+    assert agreement(state, data, SETTINGS) > 0.95
+    assert agreement(wrong, data, SETTINGS) < 0.85
+
+
+def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
+    x, y, truth = rotated_spaces()
+    data = data_of((x, y, truth), np.arange(0))
+    state = self_learning.initial_state(multi_step.fit_covariance(x[:90].T @ y[30:120], 1.0))
+    matches = self_learning.current_matches(state, data, 10)
+    mutual = np.flatnonzero(matches.mutual)
+    to_target = np.asarray(matches.to_target)
+    half = np.asarray(jax.random.bernoulli(jax.random.key(0), shape=(len(x),)))
+    right = 0
+    for part in (half, ~half):
+        rows = mutual[part[mutual]]
+        z, w = fitted_coordinates(x, y, rows, to_target[rows])
+        others = mutual[~part[mutual]]
+        right += (csls_scores(z, w, 10)[others].argmax(1) == to_target[others]).sum()
+    expected = right / len(mutual)
+    assert 0.1 < expected < 0.9
+    np.testing.assert_allclose(agreement(state, data, SETTINGS), expected, atol=2 / len(mutual))
+
+
+def test_the_validation_leaves_out_the_pairs_that_are_to_be_found_again():
+    x, y, truth = rotated_spaces()
+    x, y = np.asarray(x), np.asarray(y)
+    data = data_of((x, y, truth), np.arange(0))
+    rng = np.random.default_rng(0)
+    is_pair = rng.random(len(x)) < 0.8
+    to_target = np.where(rng.random(len(x)) < 0.7, truth, rng.permutation(truth))
+    folds = rng.permutation(len(x))[: 4 * (len(x) // 5)].reshape(4, -1)
+    right = 0
+    for fold in folds:
+        rows = np.setdiff1d(np.flatnonzero(is_pair), fold)
+        z, w = fitted_coordinates(x, y, rows, to_target[rows])
+        right += ((csls_scores(z[fold], w, 10).argmax(1) == to_target[fold]) & is_pair[fold]).sum()
+    expected = right / is_pair[folds].sum()
+    assert 0.3 < expected < 0.9
+    fraction = refinement.validation(
+        data, jnp.asarray(to_target), jnp.asarray(is_pair), folds, SETTINGS
+    )
+    np.testing.assert_allclose(fraction, expected, atol=2 / is_pair[folds].sum())
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_one_group_takes_the_step_of_the_loop(whole):
+    data = data_of(rotated_spaces(), np.arange(8))
+    settings = GroupedSettings(groups=1, group_rows=len(data.source) if whole else None)
+    state = self_learning.state_of_pairs(data)
+    grouped, metrics = self_learning.grouped_step(state, 0, data, settings)
+    expected, expected_metrics = self_learning.step(state, 0, data, settings)
+    np.testing.assert_allclose(metrics["objective"], expected_metrics["objective"], rtol=1e-4)
+    products = (s.maps.source @ s.maps.target.T for s in (grouped, expected))
+    np.testing.assert_allclose(*products, atol=1e-4)
+
+
+def test_the_probability_of_keeping_is_doubled_up_to_one():
+    data, settings = data_of(rotated_spaces(), np.arange(8)), Settings(patience=2)
+    state, metrics = learn(data, settings, keep_prob=0.3, steps=40)
+    kept = [round(float(step["keep_prob"]), 3) for step in metrics]
+    assert sorted(set(kept)) == [0.3, 0.6, 1.0]
+    assert kept == sorted(kept)
+    assert self_learning.done(state, settings)
+
+
+def test_repeated_pairs_give_finite_maps():
+    state = self_learning.state_of_pairs(data_of(rotated_spaces(), np.array([0, 0, 1, 2])))
+    assert np.isfinite(np.asarray(state.maps.source)).all()
+    assert float(jnp.abs(state.maps.source).max()) < 10
+
+
+@pytest.mark.parametrize("changes", [{"rounds": 0}, {"whitenings": ()}])
+def test_a_fit_without_rounds_or_whitenings_is_a_users_error(changes):
+    data = data_of(rotated_spaces(), np.arange(8))
+    maps = self_learning.state_of_pairs(data).maps
+    with pytest.raises(UserError, match="give at least one of each"):
+        refinement.fit(data, maps, refinement.Settings(**changes))
