@@ -35,7 +35,7 @@ from absl import flags, logging
 from tqdm import tqdm
 
 from anchor_opt import align
-from anchor_opt.align import files, report
+from anchor_opt.align import files, output, report
 from anchor_opt.align.files import Space
 from common import alignment
 from common.errors import UserError
@@ -191,7 +191,7 @@ def _align_source(source: Space, target: Space, work: Workdir, config: dict) -> 
             task, lambda: [array.tolist() for array in align.held_out(*inputs, **options)]
         )
         held_out = align.HeldOut(*map(np.array, stored))
-    files.write_alignment(work.path / source.name, result, source, target, FLAGS.anchors)
+    output.write_alignment(work.path / source.name, result, source, target, FLAGS.anchors)
     store = ""
     if FLAGS.wanted_recall is not None:
         changed = align.change_model(*inputs, result)

@@ -13,12 +13,10 @@ from jaxtyping import ArrayLike, Float, Int, Shaped
 from numpy.lib import format as npy_format
 from tqdm import tqdm
 
-from anchor_opt.align import Alignment
 from common.alignment import Aligner
-from common.csls import Dictionary
 from common.data.readers import vector_files
 from common.errors import UserError, writing
-from common.run.workdir import replacing, write_arrays, write_atomically
+from common.run.workdir import replacing, write_atomically
 
 Block = tuple[Sequence[str], Float[np.ndarray, "n d"]]  # words and vectors
 
@@ -108,7 +106,8 @@ def write_blocks(path: Path, blocks: Iterator[Block]) -> int:
         return WRITERS[path.suffix](file, blocks)
 
 
-def _in_blocks(words: Sequence[str], vectors: Float[ArrayLike, "n d"]) -> Iterator[Block]:
+def in_blocks(words: Sequence[str], vectors: Float[ArrayLike, "n d"]) -> Iterator[Block]:
+    """Words with their vectors, in blocks of rows as `write_blocks` takes them."""
     rows = vector_files.BLOCK_ROWS
     for start in tqdm(range(0, len(words), rows), desc="writing vectors", unit="block", delay=2):
         yield words[start : start + rows], np.asarray(vectors[start : start + rows])
@@ -198,42 +197,3 @@ def write_table(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n"]]) -> 
     lines = ["\t".join(row) + "\n" for row in (columns, *zip(*texts, strict=True))]
     with writing(path, "--out"):
         write_atomically(path, "".join(lines).encode())
-
-
-def write_alignment(
-    folder: Path, alignment: Alignment, source: Space, target: Space, num_anchors: int
-) -> None:
-    """Writes the files of a source into its folder, and `target` beside it, see `report.FILES`.
-
-    Raises:
-      UserError: a file can't be written.
-    """
-    alignment.aligner.save(folder / "map.npz")
-    words, target_words = (np.array(space.words, object) for space in (source, target))
-    rows, partners = alignment.anchors.T
-    anchors = {"source": words[rows], "target": target_words[partners]}
-    write_table(folder / "anchors.tsv", anchors | {"confidence": alignment.confidence})
-    table = Dictionary(*map(np.asarray, alignment.dictionary))
-    order = np.lexsort((-table.score, ~table.mutual))  # mutual pairs first, then by score
-    translations = {
-        "source": words,
-        "target": target_words[table.to_target],
-        "csls": table.score,
-        "mutual": table.mutual.astype(int),
-        "confidence": table.confidence,
-    }
-    ordered = {name: column[order] for name, column in translations.items()}
-    write_table(folder / "dictionary.tsv", ordered)
-    mapped_source = alignment.aligner.apply(source.vectors)
-    normalised_target = alignment.aligner.normalise_target(target.vectors)
-    for suffix in (".npz", ".vec"):
-        write_blocks(folder / f"aligned{suffix}", _in_blocks(source.words, mapped_source))
-        write_blocks(folder.parent / f"target{suffix}", _in_blocks(target.words, normalised_target))
-    relative = alignment.relative(source.vectors, target.vectors, num_anchors)
-    arrays = {
-        "source": relative[0],
-        "target": relative[1],
-        "anchors": alignment.anchors[:num_anchors],
-    }
-    with writing(folder / "relative.npz", "--out"):
-        write_arrays(folder / "relative.npz", arrays)
