@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks import harness
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("name", harness.BENCHMARKS)
