@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common import ot, retrieval
+from common import ot, parallel, retrieval
 from common.parallel import block_rows, map_rows, scan_rows
 
 
@@ -68,7 +68,7 @@ def test_block_rows_bounds_the_buffer():
 
 
 def test_block_rows_of_an_accelerator_depend_on_its_memory(monkeypatch):
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(parallel, "on_cpu", lambda: False)
     for gigabytes, rows in ((None, 256), (16, 256), (80, 416), (141, 736)):
         told = gigabytes and {"bytes_limit": gigabytes << 30}
         device = SimpleNamespace(memory_stats=lambda told=told: told)
