@@ -164,7 +164,7 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, timed: bool
 
 def bound(row: dict) -> str:
     """Which of the floors is the highest; the latency of many small steps if all are far below."""
-    floors = {"products": row["seconds_products"], "bytes": row["seconds_bytes"]}
+    floors = {"products": row["seconds_products"], "bytes": row["seconds_bytes"] or 0.0}
     name = max(floors, key=floors.get)
     whole = row["seconds"] or row["seconds_estimate"] or 0.0
     return "latency" if floors[name] < whole / 10 else name
@@ -188,7 +188,7 @@ def cells(row: dict) -> tuple[str, ...]:
         f"{row['arguments'] / 2**20:,.3g}",
         f"{row['temporary'] / 2**20:,.3g}",
         f"{row['flops'] / 1e9:,.3g}",
-        f"{row['bytes'] / 1e9:,.3g}",
+        "" if row["bytes"] is None else f"{row['bytes'] / 1e9:,.3g}",
         milliseconds(row["seconds_products"]),
         milliseconds(row["seconds_bytes"]),
         milliseconds(row["seconds_estimate"]),
@@ -224,6 +224,7 @@ def main(argv: list[str]) -> None:
     for name in NAMES.value:
         if name not in known:
             raise UserError(f"There is no program '{name}': choose from {', '.join(known)}.")
+    jax.config.update("jax_enable_compilation_cache", False)  # compiling is timed
     timed = TOPOLOGY.value == HERE
     if timed:
         devices, rates = parallel.devices(), harness.rates()

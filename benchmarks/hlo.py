@@ -175,10 +175,12 @@ def _branches(line: str) -> list[str]:
 
 
 def _trips(line: str, condition: list[Instruction], unknown: float) -> float:
-    """Iterations of a loop: told by the compiler, or the number that its condition compares with."""
+    """Iterations of a loop: told by the compiler, or the number in its condition."""
     if known := TRIPS.search(line):
         return float(known[1])
-    limits = [int(n) for x in condition for n in re.findall(r"s32\[\]\S* constant\((\d+)\)", x.line)]
+    limits = [
+        int(n) for x in condition for n in re.findall(r"s32\[\]\S* constant\((\d+)\)", x.line)
+    ]
     return float(max(limits)) if limits else unknown
 
 
@@ -209,9 +211,7 @@ class _Reader:
 
     def __init__(self, computations: dict[str, list[Instruction]]):
         self.computations = computations
-        self.shapes = {
-            name: {x.name: x.shape for x in rows} for name, rows in computations.items()
-        }
+        self.shapes = {name: {x.name: x.shape for x in rows} for name, rows in computations.items()}
         self.memo: dict[str, dict[int, float]] = {}
 
     def bytes(self, computation: str, x: Instruction) -> float:

@@ -129,6 +129,7 @@ def match(n: int, iterations: int) -> Program:
         lambda x, y: ot.match(x, y, 1e-2, iterations=iterations, rows=True),
         lambda: tuple(spaces(n, SOURCE_DIM, SOURCE_DIM)),
         f"{n:,} x {n:,} rows, {iterations} iterations",
+        trips=max(1, iterations - 1),
         bound=streamed_bytes(n, 3 * SOURCE_DIM),
     )
 
@@ -266,11 +267,11 @@ def words() -> Program:
     )
 
 
-def cbow_step(copies: int) -> Program:
+def cbow_step() -> Program:
     """A shard of the text, a tenth of an epoch of IMDB."""
     config = embeddings()
-    chosen = settings(cbow.Settings, config.cbow, copies=copies)
-    count = config.num_words
+    chosen = settings(cbow.Settings, config.cbow)
+    count, copies = config.num_words, chosen.copies
     length = 5_700_000 // chosen.shards // copies * copies
 
     def arguments():
@@ -372,9 +373,7 @@ def stitching_head() -> Program:
     )
 
     def arguments():
-        data = head.Data(
-            rows(count, NUM_ANCHORS), integers((count,), 2), jax.random.key(KEY)
-        )
+        data = head.Data(rows(count, NUM_ANCHORS), integers((count,), 2), jax.random.key(KEY))
         return head.init(chosen, 0), 0, data
 
     return Program(
@@ -438,8 +437,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "mnist": mnist,
     "graphs": graphs,
     "words": words,
-    "cbow": partial(cbow_step, 2),
-    "cbow_8_copies": partial(cbow_step, 8),
+    "cbow": cbow_step,
     "glove": glove_step,
     "lstm": lstm_step,
     "lpl": lpl_step,
