@@ -50,7 +50,8 @@ def replicated(tree: Any) -> Any:
     """
     if len(devices()) == 1:
         return tree
-    return jax.device_put(tree, NamedSharding(_mesh(1), PartitionSpec()))
+    # By a program, since `device_put` can't place random keys on the devices of other hosts.
+    return jax.jit(lambda tree: tree, out_shardings=NamedSharding(_mesh(1), PartitionSpec()))(tree)
 
 
 def constrain_replicated(tree: Any) -> Any:

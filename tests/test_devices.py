@@ -128,7 +128,7 @@ data = nli.Data(x, near, weights, jnp.ones(2), jnp.asarray(20), pairs, jax.rando
 run("inference", nli.step, nli.start(parameters, chosen), data, chosen)
 
 chosen = settings(methods.GradientDescent, word_alignment.get_config().lpa_mse, map="mlp",
-    apply=training.linear, batch=batch["lpl"], updates=30)
+    apply=training.linear, batch=batch["lpl"], updates=30, learning_rate=0.01)
 data = methods.Data(x, x[::-1], x[near], weights, jnp.asarray(30), key)
 run("lpl", training.step, training.start(jnp.eye(6), chosen), data, chosen)
 logging.getLogger("jax._src.dispatch").removeHandler(listener)
