@@ -66,7 +66,7 @@ class Chip(NamedTuple):
 
 CHIPS = {
     "v5e": Chip(16 << 30, 197e12 / 6, 819e9, 1.5e9, "v5litepod-8"),
-    "v4": Chip(32 << 30, 275e12 / 6, 1_228e9, 1.05e9, "v4-8"),
+    "v4": Chip(16 << 30, 275e12 / 12, 614e9, 1.05e9, "v4-8"),  # a core, of which a chip has two
     "v6e": Chip(32 << 30, 918e12 / 6, 1_640e9, 1.75e9, "v6e-8"),
     "cuda": Chip(84_942_979_072, 66.9e12, 3_352e9),
 }
@@ -102,6 +102,7 @@ def describe(topology: str) -> tuple[Sequence[Any], Chip]:
         os.environ |= {
             "TPU_SKIP_MDS_QUERY": "1",
             "TPU_WORKER_HOSTNAMES": "localhost",
+            "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # processes that compile share no chip
             "TPU_ACCELERATOR_TYPE": chip.accelerator_type,
         }
         found = topologies.get_topology_desc(platform="tpu", topology_name=topology)
@@ -125,8 +126,16 @@ def shapes(arguments: Any, devices: Sequence[Any]) -> Any:
     )
 
 
-def measure(name: str, program: Program, arguments: Any, chip: Chip, timed: bool) -> dict:
-    """Compiles a program; its row of the table, with the median of the measured seconds."""
+def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: float | None) -> dict:
+    """Compiles a program; its row of the table.
+
+    Args:
+      name: of the program.
+      program: what is compiled.
+      arguments: arrays, or their shapes if nothing is run.
+      chip: rates of a device.
+      seconds: for how long the program is timed, at least once; None: it is not run.
+    """
     traced = hlo.traced(program.function, *arguments)
     lowered = traced.lower()
     start = time.perf_counter()
@@ -152,11 +161,11 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, timed: bool
         "seconds": None,
         "calls": [],
     }
-    if timed:
+    if seconds is not None:
         calls = [harness.seconds(lambda: compiled(*arguments))[0]]
         if calls[0] < LONG_CALL:  # else it is the measurement
             calls = []
-            while len(calls) < MAX_CALLS and (not calls or sum(calls) < SECONDS.value):
+            while len(calls) < MAX_CALLS and (not calls or sum(calls) < seconds):
                 calls.append(harness.seconds(lambda: compiled(*arguments))[0])
         row |= {"seconds": statistics.median(calls), "calls": calls}
     return row
@@ -251,7 +260,8 @@ def main(argv: list[str]) -> None:
                 arguments = parallel.replicated(jax.jit(program.arguments)())
             else:
                 arguments = shapes(program.arguments, devices)
-            rows.append(measure(name, program, arguments, chip, timed))
+            seconds = SECONDS.value if timed else None
+            rows.append(measure(name, program, arguments, chip, seconds))
             del arguments
         except jax.errors.JaxRuntimeError as error:  # out of memory, for instance
             reason = str(error).splitlines()[0][:200]

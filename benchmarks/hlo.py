@@ -98,6 +98,7 @@ def has_callback(jaxpr: Any) -> bool:
     """Whether a program calls back into Python."""
     return any(
         "callback" in equation.primitive.name
+        or equation.primitive.name == "debug_print"
         or any(has_callback(part) for part in _inner_jaxprs(equation.params))
         for equation in jaxpr.eqns
     )
