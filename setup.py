@@ -54,5 +54,7 @@ setup(
             "ruff>=0.9",
         ],
         "cuda": ["jax[cuda13]>=0.10,<0.12"],
+        # The compilers alone (250 MB), for benchmarks/compile.py on a machine without accelerator
+        "compile": ["jax[tpu]>=0.10,<0.12", "jax-cuda13-plugin>=0.10,<0.12"],
     },
 )

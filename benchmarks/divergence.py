@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
+from benchmarks.harness import Benchmark, Case, Implementation, Work, cores, torch_device
 from wasserstein_embed import cloud
 
 PAIRS, PLANE = 1_024, 2
@@ -98,7 +98,7 @@ def _geomloss(data):
     from geomloss import SamplesLoss
 
     torch.set_num_threads(cores())
-    x, y = map(torch.from_numpy, data)
+    x, y = (torch.from_numpy(array).to(torch_device()) for array in data)
     blur, diameter = (EPSILON / 2) ** 0.5, 2**0.5  # its cost is half the squared distance
     loss = SamplesLoss(
         "sinkhorn",
@@ -113,7 +113,7 @@ def _geomloss(data):
         points = x.clone().requires_grad_()
         values = 2 * loss(points, y)
         values.sum().backward()
-        return values.detach().numpy(), points.grad.numpy()
+        return values.detach().cpu().numpy(), points.grad.cpu().numpy()
 
     return call
 
@@ -124,7 +124,7 @@ def _pot(data):
     from ot.batch import solve_sample_batch
 
     torch.set_num_threads(cores())
-    x, y = map(torch.from_numpy, data)
+    x, y = (torch.from_numpy(array).to(torch_device()) for array in data)
 
     def solve(x, y):
         options = {"max_iter": ITERATIONS, "tol": 0.0, "reg_type": "kl", "method": "log_sinkhorn"}
@@ -134,7 +134,7 @@ def _pot(data):
         points = x.clone().requires_grad_()
         values = solve(points, y) - (solve(points, points) + solve(y, y)) / 2
         values.sum().backward()
-        return values.detach().numpy(), points.grad.numpy()
+        return values.detach().cpu().numpy(), points.grad.cpu().numpy()
 
     return call
 

@@ -143,6 +143,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def torch_device() -> str:
+    """Where the peers in PyTorch compute: on the GPU that JAX uses, otherwise on the CPU."""
+    return "cuda" if jax.default_backend() == "gpu" else "cpu"
+
+
 def chip() -> str:
     """Name of the device that JAX computes on; of several CPU devices also their number."""
     device = jax.devices()[0]

@@ -12,7 +12,7 @@ import numpy as np
 
 from anchor_opt.methods import algorithm1
 from anchor_opt.relative import relative
-from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
+from benchmarks.harness import Benchmark, Case, Implementation, Work, cores, torch_device
 from common.data.packages import cache_dir
 from common.linear import preprocess
 from common.spaces import paired_spaces
@@ -53,15 +53,17 @@ def _torch(data):
     import torch
 
     torch.set_num_threads(cores())
-    x, y, anchors_x, anchors_y = map(torch.from_numpy, data)
+    device = torch_device()
+    x, y, anchors_x, anchors_y = (torch.from_numpy(array).to(device) for array in data)
     relative_x = x @ anchors_x.T
 
     def step():
         relative_y = y @ anchors_y.T
         n, m = len(relative_x), len(relative_y)
         squares = (relative_y * relative_y).sum(1)
-        best = torch.full((m,), -torch.inf)
-        choice, mass = torch.zeros(m, dtype=torch.long), torch.zeros(m)
+        best = torch.full((m,), -torch.inf, device=device)
+        choice = torch.zeros(m, dtype=torch.long, device=device)
+        mass = torch.zeros(m, device=device)
         for start in range(0, n, BLOCK):
             rows = relative_x[start : start + BLOCK]
             cost = torch.addmm(
@@ -74,7 +76,7 @@ def _torch(data):
             mass = mass * torch.exp(best - new) + score.sub_(new).exp_().sum(0)
             choice = torch.where(value > best, index + start, choice)
             best = new
-        return choice.numpy()
+        return choice.cpu().numpy()
 
     return step
 

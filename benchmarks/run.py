@@ -11,6 +11,7 @@ import datetime
 import re
 from pathlib import Path
 
+import jax
 from absl import flags
 from matplotlib.figure import Figure
 
@@ -26,6 +27,10 @@ ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Benchmarks to run.")
 ROUNDS = flags.DEFINE_integer("rounds", 5, "Timed calls, unless the case sets their number.")
 QUICK = flags.DEFINE_bool("quick", False, "Run one small case of each, to check that it works.")
 OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder of the results.")
+HOST = (
+    "Ours and the peers in JAX and PyTorch are on this device, peers in other libraries on the "
+    f"{harness.cores()} cores of its host; fractions are of the rates of the device."
+)
 HEADER = "Case,Implementation,Seconds,Times ours (min - max),Of matmul,Of bandwidth,MiB,Added,Score"
 
 
@@ -78,7 +83,9 @@ def run(name: str, benchmark: Benchmark, cases: tuple[Case, ...], out: Path) -> 
     for case in cases:
         found = harness.measure(benchmark, case, ROUNDS.value)
         for row in found:
-            memory = harness.peak_memory(name, case.name, row["side"]) if case.memory else None
+            # The memory of a process says nothing of that of an accelerator.
+            wanted = case.memory and jax.default_backend() == "cpu"
+            memory = harness.peak_memory(name, case.name, row["side"]) if wanted else None
             rows.append(row | {"memory": memory})
     missing = [key for key, x in benchmark.implementations.items() if not harness.installed(x)]
     about = {
@@ -99,6 +106,8 @@ def run(name: str, benchmark: Benchmark, cases: tuple[Case, ...], out: Path) -> 
         benchmark.note,
         ", ".join(f"{key} {value}" for key, value in about["versions"].items()) + ".",
     ]
+    if jax.default_backend() != "cpu":
+        paragraphs.insert(2, HOST)
     if missing:
         paragraphs.append(f"Not installed: {', '.join(missing)}.")
     table = "\n\n".join(paragraphs) + "\n"

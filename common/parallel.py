@@ -2,12 +2,14 @@
 
 Computations with an n x n matrix use `scan_rows`: each device scans a contiguous part of the rows
 (`pmap`) block by block and keeps only the reduction of each block, so memory is O(n d + block n).
-The functions may be called inside `jit`. On several hosts (`jax.distributed`) each host passes the
-same complete data and receives the complete result.
+The functions may be called inside `jit`. All devices take part in each of them, since a program has
+to run on one set of devices: where there are fewer parts than devices, several devices compute the
+same part. On several hosts (`jax.distributed`) each host passes the same complete data and receives
+the complete result.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +17,48 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+ACCELERATOR_BYTES = 16 << 30  # of the memory of a device that does not tell it
+
+
+def devices() -> Sequence[jax.Device]:
+    """All devices of the computation, on all hosts.
+
+    Nothing else asks JAX for them, so that programs can be compiled for devices that are only
+    described: benchmarks/compile.py replaces this function.
+    """
+    return jax.devices()
+
+
+def on_cpu() -> bool:
+    """Whether the devices are CPUs."""
+    return devices()[0].platform == "cpu"
+
+
+def device_bytes() -> int:
+    """The memory of an accelerator, in bytes."""
+    stats = jax.local_devices()[0].memory_stats() or {}
+    return stats.get("bytes_limit", ACCELERATOR_BYTES)
+
+
+def replicated(tree: Any) -> Any:
+    """The arrays with a copy on each of several devices; on one device they are left as they are.
+
+    Programs that are given such arrays are compiled for all devices at once. From arrays without a
+    place they would be compiled once more when their own results, which have one, come back.
+    """
+    if len(devices()) == 1:
+        return tree
+    # By a program, since `device_put` can't place random keys on the devices of other hosts.
+    return jax.jit(lambda tree: tree, out_shardings=NamedSharding(_mesh(1), PartitionSpec()))(tree)
+
+
+def constrain_replicated(tree: Any) -> Any:
+    """As `replicated`, for the results of a program, inside it."""
+    if len(devices()) == 1:
+        return tree
+    return lax.with_sharding_constraint(tree, NamedSharding(_mesh(1), PartitionSpec()))
 
 
 def block_rows(columns: int) -> int:
@@ -26,10 +69,7 @@ def block_rows(columns: int) -> int:
     Blocks of fewer than 256 rows are limited by the bandwidth at which the columns are read anew
     (measured on CPUs at 20,000 to 200,000 columns: 128 rows take up to a tenth longer).
     """
-    size = 10 << 20
-    if jax.default_backend() != "cpu":
-        stats = jax.local_devices()[0].memory_stats() or {}
-        size = stats.get("bytes_limit", 16 << 30) // 256
+    size = 10 << 20 if on_cpu() else device_bytes() // 256
     return max(256, min(1024, size // (4 * columns) // 8 * 8))
 
 
@@ -56,17 +96,15 @@ def scan_rows(
       The merged carry, and the outputs with n leading rows.
     """
     n = jax.tree.leaves(rows)[0].shape[0]
-    devices = jax.device_count()
-    if jax.process_count() == 1:  # several hosts must all take part
-        devices = min(devices, -(-n // block))
-    blocks = -(-n // (devices * block))
+    parts = len(devices())  # of few rows some parts are padding alone
+    blocks = -(-n // (parts * block))
     # Blocks of equal size, so that a few rows more than one block do not cost a second full one.
-    block = min(block, -(-n // (devices * blocks * 8)) * 8)
-    index = jnp.arange(devices * blocks * block, dtype=jnp.int32)
+    block = min(block, -(-n // (parts * blocks * 8)) * 8)
+    index = jnp.arange(parts * blocks * block, dtype=jnp.int32)
 
     def split(x):
-        padding = [(0, devices * blocks * block - n)] + [(0, 0)] * (x.ndim - 1)
-        return jnp.pad(x, padding).reshape(devices, blocks, block, *x.shape[1:])
+        padding = [(0, parts * blocks * block - n)] + [(0, 0)] * (x.ndim - 1)
+        return jnp.pad(x, padding).reshape(parts, blocks, block, *x.shape[1:])
 
     def part(blocks, *shared):
         def body(carry, block_in):
@@ -75,18 +113,18 @@ def scan_rows(
 
         return lax.scan(body, init, blocks)
 
-    inputs = (index.reshape(devices, blocks, block), jax.tree.map(split, rows))
-    if devices == 1:
+    inputs = (index.reshape(parts, blocks, block), jax.tree.map(split, rows))
+    if parts == 1:
         carry, out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
         return carry, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:n], out)
 
     def output_of_part(blocks, *shared):
         return (), part(blocks, *shared)
 
-    _, (carries, out) = _on_devices(output_of_part, devices, inputs, shared)
+    _, (carries, out) = _on_devices(output_of_part, parts, inputs, shared)
     carry = jax.tree.map(lambda x: x[0], carries)
-    for device in range(1, devices):
-        carry = merge(carry, jax.tree.map(lambda x: x[device], carries))  # noqa: B023
+    for other in range(1, parts):
+        carry = merge(carry, jax.tree.map(lambda x: x[other], carries))  # noqa: B023
     return carry, jax.tree.map(lambda x: x.reshape(-1, *x.shape[3:])[:n], out)
 
 
@@ -100,7 +138,7 @@ def map_rows(fn: Callable[..., Any], rows: Any, *shared: Any, block: int) -> Any
 
 
 def on_parts(fn: Callable[..., tuple[Any, Any]], rows: Any, *shared: Any) -> tuple[Any, Any]:
-    """Calls `fn` on `num_parts` equal parts of the rows, each on a device of its own.
+    """Calls `fn` on `num_parts` equal parts of the rows, each on as many of the devices.
 
     Args:
       fn: `(row_part, *shared) -> (equal, out)`. All parts must return the same `equal`, by means of
@@ -122,11 +160,10 @@ def on_parts(fn: Callable[..., tuple[Any, Any]], rows: Any, *shared: Any) -> tup
 def num_parts(*num_rows: int) -> int:
     """Number of parts in `on_parts` of arrays with these numbers of rows.
 
-    It is the largest number that divides all of them and the number of devices. With several hosts
-    it is the number of devices, or 1: then each host computes the whole result by itself.
+    It is the largest number that divides all of them and the number of devices. 500 rows on eight
+    devices have four parts, each of which two devices compute.
     """
-    parts = math.gcd(*num_rows, jax.device_count())
-    return 1 if parts < jax.device_count() and jax.process_count() > 1 else parts
+    return math.gcd(*num_rows, len(devices()))
 
 
 def mean_over_devices(fn: Callable[..., Any], rows: Any, *shared: Any) -> Any:
@@ -184,22 +221,27 @@ def _collective(operation: Callable[[Any, str], Any], x: Any) -> Any:
         return x
 
 
-def _on_devices(
-    part: Callable[..., tuple[Any, Any]], devices: int, inputs: Any, shared: tuple
-) -> tuple[Any, Any]:
-    """Calls `part(row, *shared) -> (equal, out)` on each device with its row of `inputs`.
+def _mesh(parts: int) -> Mesh:
+    """All devices as a grid: a row for each part, in which all devices compute the same."""
+    return Mesh(np.reshape(devices(), (parts, -1)), ("devices", "copies"))
 
-    The mapped axis is named "devices". `equal` must be the same on all devices and is returned
-    once, `out` is stacked. Several hosts use all devices.
+
+def _on_devices(
+    part: Callable[..., tuple[Any, Any]], parts: int, inputs: Any, shared: tuple
+) -> tuple[Any, Any]:
+    """Calls `part(row, *shared) -> (equal, out)` for each of `parts` rows of `inputs`.
+
+    The mapped axis is named "devices". `equal` must be the same for all parts and is returned
+    once, `out` is stacked. `parts` divides the number of devices.
     """
-    chosen = jax.devices()[:devices]
-    if jax.process_count() == 1:
+    if jax.process_count() == 1 and parts == len(devices()):
         in_axes = (0, *(None for _ in shared))
         axes = {"axis_name": "devices", "in_axes": in_axes, "out_axes": (None, 0)}
-        return jax.pmap(part, devices=chosen, **axes)(inputs, *shared)
+        return jax.pmap(part, devices=devices(), **axes)(inputs, *shared)
 
-    # pmap would leave on each host the results of its own devices only. With shard_map and
-    # all_gather each host receives all results and continues as if it were the only one.
+    # pmap maps each device to a part of its own, and on several hosts it would leave on each host
+    # the results of its own devices only. With shard_map and all_gather each device, and so each
+    # host, receives all results and continues as if it were the only one.
     def gathered(inputs, *shared):
         equal, out = part(jax.tree.map(lambda x: x[0], inputs), *shared)
         return equal, jax.tree.map(lambda x: lax.all_gather(x, "devices"), out)
@@ -207,7 +249,7 @@ def _on_devices(
     sharded, complete = PartitionSpec("devices"), PartitionSpec()
     mapped = jax.shard_map(
         gathered,
-        mesh=Mesh(np.array(chosen), ("devices",)),
+        mesh=_mesh(parts),
         in_specs=(sharded, *(complete for _ in shared)),
         out_specs=complete,
         check_vma=False,

@@ -9,7 +9,7 @@ A table stands between `<!-- results:NAME -->` and `<!-- end -->`. NAME is one o
   PAPER/RUN:TITLE   one of its tables, by title
   headlines         one line for each headline of each paper
   headlines:PAPER   those of one paper
-  runs, data, speed
+  runs, data, speed, programs
 
 Each paper's `page.py` has `tables(record) -> {title: Markdown}` and its `HEADLINES`. Text outside
 of the marks is written by hand and stays.
@@ -38,7 +38,13 @@ from docs import fingerprints
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs/results"
 BLOCK = re.compile(r"(<!-- results:(.+?) -->\n).*?(<!-- end -->)", flags=re.S)
-PAGES = ("README.md", "RESULTS.md", "benchmarks/README.md", "docs/results/*.md")
+PAGES = (
+    "README.md",
+    "RESULTS.md",
+    "benchmarks/README.md",
+    "docs/accelerators.md",
+    "docs/results/*.md",
+)
 
 
 def names() -> list[str]:
@@ -190,7 +196,37 @@ def speed() -> str:
     return markdown(header, lines)
 
 
-OTHERS = {"runs": runs, "data": data, "speed": speed}
+def programs() -> str:
+    """Memory and milliseconds of each compiled program on each kind of device."""
+    machines, sizes, lines = [], {}, {}
+    for path in sorted((ROOT / "benchmarks/results").glob("compile_*.json")):
+        found = json.loads(path.read_text())
+        machines.append(
+            f"[{found['devices']} x {found['device']}](../benchmarks/results/{path.stem}.md)"
+        )
+        for row in found["rows"]:
+            sizes[row["program"]] = row["sizes"]
+            lines.setdefault(row["program"], {})[machines[-1]] = _program(row)
+    rows = [
+        [name, sizes[name], *(cells.get(machine, "") for machine in machines)]
+        for name, cells in lines.items()
+    ]
+    return markdown(("Program", "Sizes", *machines), rows)
+
+
+def _program(row: dict) -> str:
+    """Temporary memory, the higher floor, and the compiler's estimate or the measured time."""
+    if "error" in row:
+        return row["error"]
+    floor = max(row["seconds_products"], row["seconds_bytes"] or 0.0)
+    parts = [f"{row['temporary'] / 2**20:,.3g} MiB", f"floor {1e3 * floor:,.3g} ms"]
+    for name, seconds in (("estimate", row["seconds_estimate"]), ("measured", row["seconds"])):
+        if seconds is not None:
+            parts.append(f"{name} {1e3 * seconds:,.3g} ms")
+    return ", ".join(parts)
+
+
+OTHERS = {"runs": runs, "data": data, "speed": speed, "programs": programs}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Trainings of all papers on eight devices have the numbers of one device."""
+"""Trainings of all papers on several devices have the numbers of one, and are compiled once."""
 
 import os
 import subprocess
@@ -12,17 +12,25 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
+# The batches of the configs, and some that neither two nor eight devices divide.
+BATCHES = {
+    "config": {"images": 128, "words": 1_024, "vit": 64, "head": 32, "lstm": 64, "nli": 64,
+        "lpl": 500, "nodes": 16, "vocabulary": 8, "copies": 2},
+    "awkward": {"images": 12, "words": 15, "vit": 15, "head": 12, "lstm": 12, "nli": 15, "lpl": 30,
+        "nodes": 7, "vocabulary": 9, "copies": 3},
+}  # fmt: skip
 TRAININGS = """
-import dataclasses
+import dataclasses, logging, pathlib, tempfile
 import jax, jax.numpy as jnp, numpy as np
 import common
 from anchor_opt import head, vit
 from common import cbow
 from common.data.sets.corpus import Corpus
+from common.run import train
 from common.run.settings import settings
-from configs.lpl import nli as nli_config
+from configs.lpl import nli as nli_config, word_alignment
 from embed_match import glove, lstm
-from lpl import loss, nli
+from lpl import loss, methods, nli, training
 from wasserstein_embed import cloud, metric_embed, siamese, word_embed
 
 rng, key = np.random.default_rng(0), jax.random.key(0)
@@ -30,41 +38,61 @@ images, labels = rng.integers(0, 256, (30, 16, 16, 1), dtype=np.uint8), np.arang
 images, labels = jnp.asarray(images), jnp.asarray(labels)
 x = jnp.asarray(rng.normal(size=(30, 6)), jnp.float32)
 texts = jnp.asarray(rng.integers(-1, 8, 60))
-curves = {}
+curves, compiled = {}, []
+train.SAVE_SECONDS = float("inf")
+
+class Compilations(logging.Handler):
+    def emit(self, record):
+        if "Finished XLA compilation of jit(_chunk)" in record.getMessage():
+            compiled.append(record)
+
+class Record:  # in place of a run's folder
+    path = pathlib.Path(tempfile.mkdtemp())
+
+    def log(self, part, rows):
+        for index, values in rows.items():
+            curves[f"{part}-{index}"] = [values[name] for name in sorted(values)]
+
+    def forget(self, *_):
+        pass
+
+    close_log = forget
 
 def run(name, step, state, data, chosen):
-    step = jax.jit(step, static_argnums=3)
-    for i in range(2):
-        state, metrics = step(state, i, data, chosen)
-        curves[f"{name}-{i}"] = [metrics[name] for name in sorted(metrics)]
+    options = {"num_steps": 2, "chunk": 1, "work": Record(), "part": name, "progress": False}
+    train.run(step, state, data, chosen, **options)
+
+jax.config.update("jax_log_compiles", True)
+listener = Compilations()
+logging.getLogger("jax._src.dispatch").addHandler(listener)
 
 network = siamese.Network(image_shape=(16, 16, 1), num_points=3, dimensions=2, weights="uniform",
     unit_norm=False, pixel_mean=0.1, pixel_std=0.3)
 distance = cloud.Distance(ground="euclidean", p=2.0, epsilon=1.0, iterations=5,
     value="transport_cost", implicit_diff=False)
 clouds = siamese.Training(network=network, distance=distance, margin=0.6, loss_power=2.0,
-    temperature=None, batch_size=16, steps=3, learning_rate=1e-3, decay_after=0.8)
+    temperature=None, batch_size=batch["images"], steps=3, learning_rate=1e-3, decay_after=0.8)
 data = siamese.Data(images, siamese.group_by_class(np.asarray(labels)), key)
 run("clouds", siamese.step, siamese.init(clouds, key), data, clouds)
 cosine = dataclasses.replace(clouds, distance=None, temperature=0.1)
 run("cosine", siamese.step, siamese.init(cosine, key), data, cosine)
 
 chosen = word_embed.Settings(geometry="wasserstein", num_points=3, dimension=2, hidden_size=8,
-    window=1, batch_size=16, updates_per_step=2, margin=1.0, epsilon=0.2, iterations=5, steps=3,
-    learning_rate=1e-2)
+    window=1, batch_size=batch["words"], updates_per_step=2, margin=1.0, epsilon=0.2,
+    iterations=5, steps=3, learning_rate=1e-2)
 data = word_embed.Data(texts, jnp.arange(1, 9) / 8, key)
 run("words", word_embed.step, word_embed.init(chosen, 8, key), data, chosen)
 
 chosen = vit.Settings(shape=vit.Shape(image=(16, 16, 1), patch=4, width=8, depth=1, heads=2,
-    classes=3), training=vit.Training(steps=3, batch=16, learning_rate=1e-3, warmup=0.1,
+    classes=3), training=vit.Training(steps=3, batch=batch["vit"], learning_rate=1e-3, warmup=0.1,
     weight_decay=0.05, shift=2, contrast=1.0, temperature=0.1))
 run("vit", vit.step, vit.init(chosen, 0), vit.Data(images, labels, key), chosen)
 
 chosen = head.Settings(form="published", width=6, num_classes=3,
-    training=head.Training(epochs=3, batch_size=16, learning_rate=1e-2))
+    training=head.Training(epochs=3, batch_size=batch["head"], learning_rate=1e-2))
 run("head", head.epoch, head.init(chosen, 0), head.Data(x, labels, key), chosen)
 
-first, second = np.triu_indices(16, 1)
+first, second = np.triu_indices(batch["nodes"], 1)
 pairs = metric_embed.Data(jnp.asarray(first), jnp.asarray(second), jnp.asarray(second - first) / 4)
 vectors = metric_embed.Settings(geometry="hyperbolic", shape=(2,), init_range=(-0.5, 0.5), steps=30,
     learning_rate=0.01)
@@ -72,21 +100,22 @@ transport = dataclasses.replace(vectors, geometry="wasserstein", shape=(3, 2), e
     iterations=3)
 for name, given in (("vectors", vectors), ("transport", transport), ("divergence",
         dataclasses.replace(transport, debiased=True, warm_start=True))):
-    state = metric_embed.init(given, 16, jax.random.split(key, 1))
+    state = metric_embed.init(given, batch["nodes"], jax.random.split(key, 1))
     run(name, metric_embed.step, state, pairs, given)
 
 chosen = glove.Settings(dim=6, window=2, x_max=10.0, power=0.75, learning_rate=0.1, blocks=3,
     epochs_per_step=2, steps=2)
-data = glove.data(glove.cooccurrence(np.asarray(texts), 8, 2), chosen, key)
-run("glove", glove.step, glove.init(chosen, 8, key), data, chosen)
+count = batch["vocabulary"]
+data = glove.data(glove.cooccurrence(np.asarray(texts), count, 2), chosen, key)
+run("glove", glove.step, glove.init(chosen, count, key), data, chosen)
 
-chosen = lstm.Settings(unit_norm=True, max_length=4, hidden_size=8, batch_size=16,
+chosen = lstm.Settings(unit_norm=True, max_length=4, hidden_size=8, batch_size=batch["lstm"],
     updates_per_step=2, steps=3, learning_rate=0.02)
 data = lstm.Data(texts.reshape(15, 4), labels[:15] % 2, key)
 run("lstm", lstm.step, lstm.init(chosen, x[:8], key), data, chosen)
 
 chosen = cbow.Settings(dim=6, window=2, negatives=3, shared_negatives=5, subsample=1.0, segments=8,
-    segment_length=3, copies=8, copy_batches=2, epochs=2, shards=1, learning_rate=0.5)
+    segment_length=3, copies=batch["copies"], copy_batches=2, epochs=2, shards=1, learning_rate=0.5)
 data = cbow.data(Corpus(list("abcdefgh"), np.full(8, 1 / 8), np.asarray(texts)), chosen, key)
 run("cbow", cbow.step, cbow.init(chosen, 8, key), data, chosen)
 
@@ -95,27 +124,49 @@ near = loss.neighbours(x, rows, 4)
 weights = loss.lle_weights(x, rows, near)
 parameters, apply, classify = nli.init("mlp", 6, 5, 7, jax.random.split(key, 2))
 chosen = settings(nli.Settings, nli_config.get_config(), apply=apply, classify=classify,
-    gamma=0.1, learning_rate=0.01, batch=16, updates=30, negative_loss_floor=-2.0)
+    gamma=0.1, learning_rate=0.01, batch=batch["nli"], updates=30, negative_loss_floor=-2.0)
 classes = jnp.arange(40).reshape(2, 20) % 3
 pairs = nli.EncodedPairs(*jnp.asarray(rng.integers(0, 30, (2, 2, 20))), classes)
 data = nli.Data(x, near, weights, jnp.ones(2), jnp.asarray(20), pairs, jax.random.split(key, 2))
 run("inference", nli.step, nli.init_state(parameters, chosen), data, chosen)
-curves = jax.device_get(curves)
+
+chosen = settings(methods.GradientDescent, word_alignment.get_config().lpa_mse, map="mlp",
+    apply=training.linear, batch=batch["lpl"], updates=30, learning_rate=0.01)
+data = methods.Data(x, x[::-1], x[near], weights, jnp.asarray(30), key)
+run("lpl", training.step, training.init_state(jnp.eye(6), chosen), data, chosen)
+logging.getLogger("jax._src.dispatch").removeHandler(listener)
 """
 
 
-def test_trainings_on_eight_devices_have_the_losses_of_one(tmp_path):
-    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
-    environment = os.environ | {"XLA_FLAGS": flags}
-    environment |= {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    path = tmp_path / "curves.npz"
-    code = f"{TRAININGS}\nassert jax.device_count() == 8\nnp.savez({str(path)!r}, **curves)"
-    process = subprocess.Popen([sys.executable, "-c", code], env=environment)
-    names = {}
-    exec(TRAININGS, names)
-    assert jax.device_count() == 1 and process.wait() == 0
-    eight = np.load(path)
-    assert set(eight) == set(names["curves"]) and len(eight) == 24
-    for name, curve in names["curves"].items():
-        assert np.isfinite(curve).all()
-        np.testing.assert_allclose(curve, eight[name], rtol=1e-4, atol=1e-6, err_msg=name)
+def trainings(name):
+    """The code of all trainings with the batches of that name."""
+    return f"batch = {BATCHES[name]}\n{TRAININGS}"
+
+
+@pytest.mark.parametrize(
+    ("batches", "counts"), [("config", (3, 8)), ("awkward", (2, 8))], ids=lambda x: str(x)
+)
+def test_trainings_on_several_devices_have_the_losses_of_one(batches, counts, tmp_path):
+    running = []
+    for count in counts:
+        flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}"
+        environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *sys.path])
+        path = tmp_path / f"{count}.npz"
+        code = f"{trainings(batches)}\nassert jax.device_count() == {count}\n"
+        code += f"np.savez({str(path)!r}, compilations=len(compiled), **curves)"
+        command = [sys.executable, "-c", code]
+        log = path.with_suffix(".log")  # not a pipe, which the log of compilations would fill
+        with log.open("wb") as file:
+            running.append((subprocess.Popen(command, env=environment, stderr=file), path, log))
+    exec(trainings(batches), names := {})
+    jax.config.update("jax_log_compiles", False)
+    assert jax.device_count() == 1 and len(names["curves"]) == 26
+    for process, path, log in running:
+        assert process.wait() == 0, log.read_text()[-2000:]
+        found = dict(np.load(path))
+        assert found.pop("compilations") == 13  # one for each training, though it has two chunks
+        assert set(found) == set(names["curves"])
+        for name, curve in names["curves"].items():
+            assert np.isfinite(curve).all()
+            np.testing.assert_allclose(curve, found[name], rtol=1e-4, atol=1e-6, err_msg=name)

@@ -1,4 +1,4 @@
-"""Whole experiments with --distributed: two processes end with the results of one."""
+"""A whole experiment of each paper with --distributed: two processes end with one's results."""
 
 import json
 import os
@@ -33,6 +33,23 @@ COMMANDS = {
         "--config.evaluate_every=3",
         "--config.num_test_pairs=60",
         "--config.distance.iterations=4",
+    ),
+    "word_alignment": (
+        "lpl.main",
+        "--config=configs/lpl/word_alignment.py",
+        "--config.quick",
+        "--config.sources=('glove',)",
+        "--config.targets=('word2vec',)",
+        "--config.dictionaries=('same',)",
+        "--config.num_pairs=(500,)",
+        "--config.methods=('artetxe_2018', 'lpa_mse')",
+    ),
+    "match": (
+        "embed_match.main",
+        "--config=configs/embed_match/match.py",
+        "--config.quick",
+        "--config.dataset=rotten_tomatoes",
+        "--config.random_seeds=(0,)",
     ),
 }
 

@@ -21,6 +21,7 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
 PAGES += [
     ROOT / "docs/own_vectors.md",
     ROOT / "docs/scaling.md",
+    ROOT / "docs/accelerators.md",
     *sorted(ROOT.glob("docs/results/*.md")),
 ]
 BLOCK = re.compile(r"(?:<!-- (CI|not run): (.+?) -->\n)?```(\w+)\n(.*?)```", flags=re.S)

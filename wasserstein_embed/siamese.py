@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt8
 
 from common.errors import UserError
 from common.linear import unit
-from common.parallel import all_parts, value_and_gradient
+from common.parallel import all_parts, on_cpu, value_and_gradient
 from common.run.train import Metrics, State
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance
@@ -153,7 +153,7 @@ def embed(network: Network, images: UInt8[Array, "b h w c"], parameters: nnx.Sta
     def clouds(images):
         return nnx.merge(graph, parameters)(images)
 
-    if jax.default_backend() != "cpu":
+    if not on_cpu():
         return clouds(images)
     n, size = len(images), min(BLOCK_IMAGES, len(images))
     images = jnp.pad(images, ((0, -n % size), (0, 0), (0, 0), (0, 0)))
@@ -279,7 +279,7 @@ def mean_distances(distance: Float[Array, " b"], same: Bool[Array, " b"]) -> Met
 
 
 def _convolution(inputs: int, outputs: int, rngs: nnx.Rngs) -> nnx.Conv:
-    convolve = _patch_product if jax.default_backend() == "cpu" else lax.conv_general_dilated
+    convolve = _patch_product if on_cpu() else lax.conv_general_dilated
     options = {"padding": "VALID", "conv_general_dilated": convolve}
     return nnx.Conv(inputs, outputs, (5, 5), **options, **_pytorch_init(25 * inputs), rngs=rngs)
 

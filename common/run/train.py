@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from common.data.array_cache import digest
 from common.errors import UserError
+from common.parallel import constrain_replicated, replicated
 from common.run.workdir import Workdir
 
 REASON = re.compile(r": ([^:]+) \[os_error_code")  # in the error messages of tensorstore
@@ -92,6 +93,7 @@ def run(
     with ExitStack() as opened:
         manager = cache(lambda: opened.enter_context(_manager(folder)))  # opened when needed
         start, state = _restore(manager(), state) if folder.exists() else (0, state)
+        state, data = replicated((state, data))  # as the chunks return the state
         checkpoint, saved = start, time.monotonic()
         work.forget(part, start if start else -1)
         if not start and evaluate:
@@ -151,7 +153,7 @@ def _chunk(state, start, length, data, step, settings, size):
         lambda state: _checked_step(step, state, start, data, settings)[1], state
     )
     metrics = {name: jnp.zeros((size, *x.shape), x.dtype) for name, x in shapes.items()}
-    return lax.fori_loop(0, length, body, (state, metrics))
+    return constrain_replicated(lax.fori_loop(0, length, body, (state, metrics)))
 
 
 def _checked_step(step, state, index, data, settings):

@@ -84,13 +84,16 @@ def test_the_update_is_gradient_descent_on_the_loss():
 
 
 def test_training_brings_words_of_one_topic_together():
+    # At .2 the training is chaotic: a change of the first vectors by 1e-6, or a GPU's order of
+    # additions, has another end.
+    settings = dataclasses.replace(SETTINGS, learning_rate=0.1)
     corpus = Corpus(list("abcdefgh"), np.full(8, 1 / 8), topics.tokens(100))
-    data = cbow.data(corpus, SETTINGS, jax.random.key(0))
+    data = cbow.data(corpus, settings, jax.random.key(0))
     assert (data.keep_prob == 1).all() and data.noise_cdf[-1] == 1
-    state = cbow.init(SETTINGS, 8, jax.random.key(1))
+    state = cbow.init(settings, 8, jax.random.key(1))
     step = jax.jit(cbow.step, static_argnames="settings")
-    for index in range(SETTINGS.epochs * SETTINGS.shards):
-        state, metrics = step(state, jnp.int32(index), data, SETTINGS)
+    for index in range(settings.epochs * settings.shards):
+        state, metrics = step(state, jnp.int32(index), data, settings)
     assert topics.are_separated(np.asarray(state.inputs))
     assert metrics["positions"] == 600
 

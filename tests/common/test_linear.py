@@ -93,7 +93,7 @@ def test_procrustes_agrees_with_scipy(seed, shape):
     expected = np.sum((x @ expected) * y)
     found = np.asarray(linear.procrustes(x, y))
     assert np.sum((x @ found) * y) > expected - 1e-5 * abs(expected)
-    np.testing.assert_allclose(found.T @ found, np.eye(shape[1]), atol=2e-6)
+    np.testing.assert_allclose(found.T @ found, np.eye(shape[1]), atol=4e-6)  # GPU: 2.5e-6
 
 
 @pytest.mark.parametrize(("d_x", "d_y"), [(4, 7), (7, 4)])

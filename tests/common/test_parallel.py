@@ -2,6 +2,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common import csls, ot, retrieval
+from common import csls, ot, parallel, retrieval
 from common.parallel import block_rows, map_rows, scan_rows
 
 
@@ -60,7 +61,8 @@ def test_blocks_have_equal_size_so_that_little_is_padded(n):
     assert padded[-1] * -(-n // 1024) <= n + 8 * -(-n // 1024)
 
 
-def test_block_rows_bounds_the_buffer():
+def test_block_rows_bounds_the_buffer(monkeypatch):
+    monkeypatch.setattr(parallel, "on_cpu", lambda: True)
     assert block_rows(10) == 1024
     assert block_rows(20_000) % 8 == 0
     assert 4 * 20_000 * block_rows(20_000) <= 64 << 20
@@ -68,7 +70,7 @@ def test_block_rows_bounds_the_buffer():
 
 
 def test_block_rows_of_an_accelerator_depend_on_its_memory(monkeypatch):
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(parallel, "on_cpu", lambda: False)
     for gigabytes, rows in ((None, 256), (16, 256), (80, 416), (141, 736)):
         told = gigabytes and {"bytes_limit": gigabytes << 30}
         device = SimpleNamespace(memory_stats=lambda told=told: told)
@@ -89,7 +91,8 @@ def test_no_square_buffer_at_20_000_rows(streamed):
     """The memory of the compiled programs; an n x n buffer would have 1,526 MiB."""
     rows = jax.ShapeDtypeStruct((20_000, 300), jnp.float32)
     memory = jax.jit(streamed).lower(rows, rows).compile().memory_analysis()
-    assert memory.temp_size_in_bytes < 100 << 20
+    # Blocks of an accelerator have up to 1,024 rows, of which it holds two or three (78 MiB each).
+    assert memory.temp_size_in_bytes < (100 if parallel.on_cpu() else 300) << 20
 
 
 EVERYTHING = """
@@ -142,6 +145,16 @@ def test_eight_devices_give_the_numbers_of_one_device(tmp_path):
             np.testing.assert_array_equal(one[name], eight[name], err_msg=name)
         else:
             np.testing.assert_allclose(one[name], eight[name], 2e-5, 2e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_sizes_around_devices_and_blocks_have_the_numbers_of_one_device(count):
+    """tests/sharded.py draws the sizes in a process with so many devices."""
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}"
+    environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-m", "tests.sharded", str(count)]
+    subprocess.run(command, env=environment, check=True, cwd=Path(__file__).parents[2])
 
 
 NUMBERS = """

@@ -1,0 +1,136 @@
+"""The table of compiled programs: what it counts, and programs compiled for described devices."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from benchmarks import compile as compile_table
+from benchmarks import hlo, programs
+from common.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+
+
+def looped(x):
+    return lax.scan(lambda c, _: (jnp.sin(c @ c), None), x, length=7)[0]
+
+
+def test_work_in_a_loop_counts_as_often_as_the_loop_runs():
+    n = 64
+    traced = hlo.traced(looped, jnp.ones((n, n)))
+    assert hlo.product_flops(traced.jaxpr) == 7 * 2 * n**3
+    found = hlo.cost(traced.lower().compile().as_text())
+    # A product reads a matrix and writes one, the sine likewise; copies may be added.
+    assert 7 * 4 * 4 * n**2 <= found.bytes <= 7 * 8 * 4 * n**2
+    assert not found.collectives and not found.cycles
+
+
+def test_iterations_that_are_known_only_at_run_time_are_those_that_are_given():
+    def unknown(x, n):
+        return lax.fori_loop(0, n, lambda _, x: x @ x, x)
+
+    traced = hlo.traced(unknown, jnp.ones((8, 8)), 3)
+    assert hlo.product_flops(traced.jaxpr, trips=5) == 5 * 2 * 8**3
+
+
+def test_padding_of_tiles_and_memory_on_the_chip():
+    shape = "(f32[20,300]{1,0:T(8,128)}, bf16[7]{0:T(1024)}, f32[8,128]{1,0:T(8,128)S(1)})"
+    sizes = list(hlo._sizes(shape))
+    assert sizes == [(24_000, 24 * 384 * 4, False), (14, 2_048, False), (4_096, 4_096, True)]
+
+
+def test_collectives_of_a_loop_and_of_a_start():
+    text = """
+body (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %r = f32[8]{0} all-reduce(%p), to_apply=%add
+}
+condition (p: f32[8]) -> pred[] {
+  ROOT %c = pred[] constant(true)
+}
+ENTRY main (a: f32[8]) -> f32[64] {
+  %a = f32[8]{0} parameter(0)
+  %w = f32[8]{0} while(%a), condition=%condition, body=%body, backend_config={"known_trip_count":{"n":"5"}}
+  %s = (f32[8]{0}, f32[8]{0}) collective-permute-start(%w)
+  ROOT %d = f32[8]{0} collective-permute-done(%s)
+}
+"""  # noqa: E501
+    found = hlo.cost(text)
+    assert found.collectives == {"all-reduce": 5 * 32, "collective-permute": 32}
+    assert found.counts == {"all-reduce": 5, "collective-permute": 1}
+
+
+def test_double_precision_and_callbacks_are_seen():
+    traced = hlo.traced(lambda x: jax.debug.print("{}", x) or x, jnp.ones(3))
+    assert hlo.has_callback(traced.jaxpr)
+    assert not hlo.has_callback(hlo.traced(looped, jnp.ones((4, 4))).jaxpr)
+    assert hlo.has_float64("%x = f64[3]{0} add(%a, %b)") and not hlo.has_float64("f32[3]")
+
+
+@pytest.mark.parametrize("name", programs.QUICK)
+def test_quick_programs_are_timed_on_this_machine(name, tmp_path):
+    program = programs.QUICK[name]()
+    arguments = jax.jit(program.arguments)()
+    chip = compile_table.Chip(0, 1e12, 1e10)
+    row = compile_table.measure(name, program, arguments, chip, seconds=0.0)
+    assert len(row["calls"]) == 1 and row["seconds"] > 0
+    assert row["bytes"] > 0 and row["compile_seconds"] > 0
+    assert not row["float64"] and not row["callback"] and not row["collectives"]
+    about = {"topology": "here", "device": "a chip", "devices": 1, "date": "", "versions": {}}
+    about |= {"flops": chip.flops, "bandwidth": chip.bandwidth}
+    table = compile_table.write(about, [row], "chip", tmp_path)
+    assert name in table and table == (tmp_path / "compile_chip.md").read_text()
+    assert json.loads((tmp_path / "compile_chip.json").read_text())["rows"] == [row]
+
+
+def test_every_program_is_traced_from_shapes_alone():
+    """With the values of the configs, as users time them; none has a callback."""
+    for name, make in programs.PROGRAMS.items():
+        program = make()
+        shapes = jax.eval_shape(program.arguments)
+        traced = hlo.traced(program.function, *shapes)
+        assert not hlo.has_callback(traced.jaxpr), name
+        assert hlo.product_flops(traced.jaxpr, program.trips) > 0, name
+
+
+def test_a_topology_that_is_unknown_or_not_installed():
+    for topology in ("v5e", "cuda:8xa100", "moon:1x1"):
+        with pytest.raises(UserError, match="There is no topology"):
+            compile_table.describe(topology)
+    if find_spec("libtpu") is None:
+        with pytest.raises(UserError, match=r"pip install -e '.\[compile\]'"):
+            compile_table.describe("v5e:2x4")
+
+
+@pytest.mark.skipif(find_spec("libtpu") is None, reason="needs the extra 'compile'")
+def test_programs_compiled_for_eight_tpus(tmp_path):
+    """Those that take seconds: their memory has no room for all pairs, and devices communicate."""
+    names = ("lle_200000", "top_k_1000000", "match_20000", "graphs", "lpl")
+    command = [sys.executable, "-m", "benchmarks.compile", "--topology=v5e:2x4"]
+    command += [f"--programs={','.join(names)}", f"--out={tmp_path}"]
+    subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu"})
+    found = json.loads((tmp_path / "compile_v5e-2x4.json").read_text())
+    assert found["devices"] == 8
+    for row in found["rows"]:
+        assert not row["float64"] and not row["callback"] and row["seconds"] is None
+        bound = programs.PROGRAMS[row["program"]]().bound
+        if bound:
+            assert row["temporary"] < bound(found["devices"]), row["program"]
+        if row["program"] in ("match_20000", "graphs", "lpl"):
+            assert row["collectives"]["all-reduce"] > 0, row["program"]
+
+
+def test_the_kept_tables_are_free_of_double_precision():
+    for path in (ROOT / "benchmarks/results").glob("compile_*.json"):
+        for row in json.loads(path.read_text())["rows"]:
+            assert "error" not in row and not row["float64"] and not row["callback"], path
+            assert np.isfinite(row["flops"])
