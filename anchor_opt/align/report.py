@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
 from anchor_opt.align import Alignment, ChangedModel, HeldOut
-from anchor_opt.align.files import Space
+from anchor_opt.align.space import Space
 from anchor_opt.methods.generalised_procrustes import CommonCoordinates
 from common import remapping
 from common.linear import unit

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from anchor_opt import overlap, runner
 from anchor_opt.methods import METHODS
-from anchor_opt.methods.bootstrap import csls_matches
 from anchor_opt.problem import Run, partly_shared
+from common.csls import matches as csls_matches
 from common.data.packages import cache_dir
 from common.linear import preprocess
 from common.run.results import Row, select
