@@ -86,7 +86,7 @@ def warnings(source: Space, result: Alignment, held_out: HeldOut | None) -> list
             "closer spaces."
         )
     if held_out is not None and len(held_out.ranks) > 3 and not (held_out.ranks == 0).any():
-        sentences.append(f"No held-out pair of '{source.name}' was result.")
+        sentences.append(f"No held-out pair of '{source.name}' was found.")
     if source.num_unknown:
         sentences.append(
             f"{source.num_unknown} known pairs of '{source.name}' were left out, because a "
