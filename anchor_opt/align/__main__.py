@@ -36,7 +36,7 @@ from tqdm import tqdm
 
 from anchor_opt import align
 from anchor_opt.align import files, output, report
-from anchor_opt.align.files import Space
+from anchor_opt.align.space import Space
 from common import alignment
 from common.errors import UserError
 from common.run import cli

@@ -4,34 +4,22 @@ import io
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jaxtyping import ArrayLike, Float, Int, Shaped
+from jaxtyping import ArrayLike, Float, Shaped
 from numpy.lib import format as npy_format
 from tqdm import tqdm
 
+from anchor_opt.align.space import Space
 from common.alignment import Aligner
 from common.data.readers import vector_files
 from common.errors import UserError, writing
 from common.run.workdir import replacing, write_atomically
 
 Block = tuple[Sequence[str], Float[np.ndarray, "n d"]]  # words and vectors
-
-
-class Space(NamedTuple):
-    """A space by the name of its file, and its known pairs with the target.
-
-    Pairs are left out if a space lacks one of their words; `num_unknown` is their number.
-    """
-
-    name: str
-    words: list[str]
-    vectors: Float[np.ndarray, "n d"]
-    pairs: Int[np.ndarray, "s 2"] | None = None  # (source row, target row)
-    num_unknown: int = 0
 
 
 def read_space(path: Path, num_rows: int | None = None) -> Space:

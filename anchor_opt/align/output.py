@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from anchor_opt.align import Alignment
-from anchor_opt.align.files import Space, in_blocks, write_blocks, write_table
+from anchor_opt.align.files import in_blocks, write_blocks, write_table
+from anchor_opt.align.space import Space
 from common.csls import Dictionary
 from common.errors import writing
 from common.run.workdir import write_arrays

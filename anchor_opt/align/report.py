@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
 from anchor_opt.align import Alignment, ChangedModel, HeldOut
-from anchor_opt.align.files import Space
+from anchor_opt.align.space import Space
 from anchor_opt.methods.generalised_procrustes import CommonCoordinates
 from common import remapping
 from common.linear import unit
@@ -86,7 +86,7 @@ def warnings(source: Space, result: Alignment, held_out: HeldOut | None) -> list
             "closer spaces."
         )
     if held_out is not None and len(held_out.ranks) > 3 and not (held_out.ranks == 0).any():
-        sentences.append(f"No held-out pair of '{source.name}' was result.")
+        sentences.append(f"No held-out pair of '{source.name}' was found.")
     if source.num_unknown:
         sentences.append(
             f"{source.num_unknown} known pairs of '{source.name}' were left out, because a "

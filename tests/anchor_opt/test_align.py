@@ -126,7 +126,7 @@ def test_the_report_has_every_source_and_the_held_out_pairs(finished):
 
 def test_words_with_signs_of_markdown_and_html_are_shown_as_they_are(tmp_path):
     word = r"<b>*a*|`b`_[c](d)&lt;\\"
-    text = report.report.markdown(("x", "y"), [(report._escaped(word), "z")])
+    text = report.results.markdown(("x", "y"), [(report._escaped(word), "z")])
     page = report.page(text, "<t>", tmp_path)
     assert f"<td>{html.escape(word)}</td>\n<td>z</td>" in page and "<title>&lt;t&gt;<" in page
 
