@@ -8,11 +8,13 @@ is drawn from a key; rows in closed form move by 1e-6, rows of searches that may
 """
 
 import hashlib
+import itertools
 import json
 import os
 import shlex
 import subprocess
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,16 +35,22 @@ ROOT = Path(__file__).parents[1]
 # What a run executes; a commit that changes nothing here changes no result.
 CODE = ("common", "configs", *PAPERS)
 RESULTS = "results.json"
-# Quick runs that differ in rounding alone, by environment; the first one makes the rows. One thread
-# each, so that sums have one order on any number of cores.
-THREAD = {"XLA_FLAGS": xla_flags.FLAGS, "OPENBLAS_NUM_THREADS": "1"}
+
+
+class Variant(NamedTuple):
+    """Quick runs that differ from others in rounding alone: their environment and cores."""
+
+    environment: dict[str, str]
+    cores: int | None  # of each run; None: all
+
+
+# The first one makes the rows. It has one core and one thread, for XLA divides its sums by the
+# number of cores. The second compiles programs as a user's run does.
+AVX2 = {"XLA_FLAGS": f"{xla_flags.FLAGS} --xla_cpu_max_isa=AVX2", "OPENBLAS_CORETYPE": "Haswell"}
 VARIANTS = {
-    "quick": THREAD,
-    "optimised": {"XLA_FLAGS": ""},  # programs as a user's run compiles them, on all cores
-    "avx2": THREAD
-    | {"XLA_FLAGS": f"{xla_flags.FLAGS} --xla_cpu_max_isa=AVX2", "OPENBLAS_CORETYPE": "Haswell"},
-    "sse": THREAD
-    | {"XLA_FLAGS": f"{xla_flags.FLAGS} --xla_cpu_max_isa=SSE4_2", "OPENBLAS_CORETYPE": "Nehalem"},
+    "quick": Variant({"XLA_FLAGS": xla_flags.FLAGS, "OPENBLAS_NUM_THREADS": "1"}, 1),
+    "optimised": Variant({"XLA_FLAGS": ""}, None),
+    "avx2": Variant({**AVX2, "OPENBLAS_NUM_THREADS": "1"}, 1),
 }
 MARGIN = 3.0  # tolerance / largest measured deviation
 MIN_TOLERANCE = 1e-4
@@ -113,7 +121,7 @@ def run_all(commands: Iterable[str], folder: Path, variant: str, jobs: int) -> N
             f"{folder} has quick runs of other code: choose another --run or delete it."
         )
     write_atomically(stamp, code.encode())
-    environment = os.environ | VARIANTS[variant]
+    environment = os.environ | VARIANTS[variant].environment
 
     def run(command: str) -> Path | None:
         workdir, (_, *words) = workdir_of(folder, command), shlex.split(command)
@@ -124,12 +132,28 @@ def run_all(commands: Iterable[str], folder: Path, variant: str, jobs: int) -> N
         return log if done.returncode else None
 
     left = [x for x in dict.fromkeys(commands) if not (workdir_of(folder, x) / RESULTS).exists()]
-    with ThreadPoolExecutor(jobs) as pool:
+    with pool_of(jobs, VARIANTS[variant].cores) as pool:
         bar = tqdm(pool.map(run, left), total=len(left), desc=f"{variant} runs", unit="run")
         failed = [log for log in bar if log]
     if failed:
         last = failed[0].read_text(errors="replace").strip().splitlines()[-1:]
         raise UserError(f"{len(failed)} quick runs failed; {failed[0]} ends with: {''.join(last)}")
+
+
+def pool_of(jobs: int, cores: int | None) -> ThreadPoolExecutor:
+    """Threads whose processes have `cores` cores of their own, where the system can limit them."""
+    if cores is None or not hasattr(os, "sched_setaffinity"):
+        return ThreadPoolExecutor(jobs)
+    known = sorted(os.sched_getaffinity(0))
+    parts = itertools.cycle(known[i : i + cores] for i in range(0, len(known), cores))
+    shared = threading.Lock()
+
+    def limit() -> None:
+        with shared:
+            part = next(parts)
+        os.sched_setaffinity(0, part)  # of this thread; processes that it starts inherit it
+
+    return ThreadPoolExecutor(jobs, initializer=limit)
 
 
 def workdir_of(folder: Path, command: str) -> Path:

@@ -28,13 +28,11 @@ With --name, each of the last three takes only records whose names begin so.
 
 import io
 import json
-import os
 import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from absl import flags
@@ -226,17 +224,11 @@ def all_again(folder: Path, cores: int, jobs: int, found: Mapping[str, Sequence[
         for name, phrases in found.items()
         if phrases or fingerprints.read(name).stale
     ]
-    known = sorted(os.sched_getaffinity(0))
-    parts = iter([known[job * cores : (job + 1) * cores] or known for job in range(jobs)])
-
-    def limit() -> None:
-        """Gives a thread its cores; the processes that it starts inherit them."""
-        os.sched_setaffinity(0, next(parts))
 
     def again(record: Record) -> None:
         _again(record, folder, {"commit": _commit(), "cores": cores})
 
-    with ThreadPoolExecutor(jobs, initializer=limit) as pool:
+    with fingerprints.pool_of(jobs, cores) as pool:
         list(tqdm(pool.map(again, stale), total=len(stale), desc="records", unit="run"))
 
 

@@ -2,7 +2,11 @@
 
 import dataclasses
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -151,6 +155,33 @@ def test_a_record_without_a_fingerprint_does_not_hold(kept, tmp_path):
     kept(quick=0.5)
     (phrases,) = keep.check(tmp_path / "quick", jobs=1).values()
     assert phrases == ["it has no fingerprint: make one with --fingerprint"]
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_changed_constant_of_a_method_makes_that_papers_records_fall_and_no_others(tmp_path):
+    """In a copy of the tree. The bisections of the bootstrap's anchors are 60; 2 are too few."""
+    tree = tmp_path / "tree"
+    ignored = shutil.ignore_patterns(".*", "runs", "figures", "tests", "*.egg-info", "__pycache__")
+    shutil.copytree(render.ROOT, tree, ignore=ignored)
+    shutil.copytree(render.ROOT / "tests", tree / "tests", ignore=ignored)
+    method = tree / "anchor_opt/methods/anchors.py"
+    text = method.read_text()
+    assert text.count("BISECTIONS = 60") == 1
+    method.write_text(text.replace("BISECTIONS = 60", "BISECTIONS = 2"))
+
+    def check(name):
+        command = [sys.executable, "-m", "docs.keep", "--check", "--run=runs", f"--name={name}"]
+        environment = os.environ | {"PYTHONPATH": str(tree)}
+        done = subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout
+
+    code, printed = check("anchor_opt/overlap")
+    assert code == 1 and "bootstrap mrr" in printed and "seed mrr" not in printed
+    assert printed.count("overlap") == 2 and "valid" not in printed
+    assert check("embed_match/ensemble") == (0, "embed_match/ensemble: valid\n")
 
 
 A, B = row(method="a", mean=0.25), row(method="b", mean=0.5)
