@@ -31,7 +31,7 @@ from common.data.packages import PACKAGES
 from common.errors import UserError
 from common.run import records
 from common.run.records import Headline, Record
-from common.run.results import Row, markdown, measured, plus_minus, select
+from common.run.results import Row, markdown, mean_and_deviation, plus_minus, select
 from common.run.settings import apply_quick
 from docs import fingerprints
 
@@ -107,10 +107,12 @@ def headlines(paper: str = "") -> str:
     for name in [paper] if paper else sorted({name.split("/")[0] for name in names()}):
         for headline in page_module(name).HEADLINES:
             row = _row(headline, headline.row)
-            reference = headline.reference and measured(_row(headline, headline.reference))
+            reference = "-"
+            if headline.reference:
+                reference = mean_and_deviation(_row(headline, headline.reference))
             proxy = " (proxy)" if row.proxy else ""
             published = plus_minus(row.paper_value, row.paper_std)
-            cells = [published, measured(row), reference or "-", row.dataset + proxy]
+            cells = [published, mean_and_deviation(row), reference, row.dataset + proxy]
             lines.append([f"`{name}`", headline.measure, *cells])
     header = ("Package", "Measure", "Paper", "Ours", "From the truth", "Our data")
     return markdown(header, lines)

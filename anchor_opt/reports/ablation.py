@@ -35,8 +35,8 @@ def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
 
 def _swept(rows: Sequence[Row]) -> list[Row]:
     """MRR from source to target, of continuous anchors."""
-    found = select(rows, metric="mrr", representation="relative")
-    across = [row for row in found if row.dataset == f"{row.source} -> {row.target}"]
+    relative = select(rows, metric="mrr", representation="relative")
+    across = [row for row in relative if row.dataset == f"{row.source} -> {row.target}"]
     return [row for row in across if row.anchors != "discrete"]
 
 

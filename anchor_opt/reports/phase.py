@@ -14,7 +14,7 @@ from sklearn.isotonic import isotonic_regression
 
 from anchor_opt.reports.searches import failures
 from common.run.figures import COLOURS
-from common.run.results import Row, markdown, measured, select
+from common.run.results import Row, markdown, mean_and_deviation, select
 
 LEGEND = {
     "seed": "known pairs alone (seed)",
@@ -69,22 +69,24 @@ def _table(rows: Sequence[Row], columns: Mapping[tuple[str, str], str]) -> str:
     """A line for each pair with its CKA and these (method, metric), by title of the column."""
     columns = {("truth", "linear_cka"): "CKA"} | columns
     body = []
-    for found in _by_pair(rows):
-        first, cells = found[0], []
+    for of_pair in _by_pair(rows):
+        first, cells = of_pair[0], []
         for method, metric in columns:
-            one = select(found, method=method, metric=metric)
-            large = one and one[0].mean >= 10
-            cells.append((f"{one[0].mean:,.0f}" if large else measured(one[0])) if one else "-")
+            cell = "-"
+            for row in select(of_pair, method=method, metric=metric):
+                large = row.mean >= 10
+                cell = f"{row.mean:,.0f}" if large else mean_and_deviation(row)
+            cells.append(cell)
         body.append([str(first.get("pair") or ""), first.source, first.target, *cells])
     return markdown(("No.", "Source", "Target", *columns.values()), body)
 
 
 def _by_pair(rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of each pair; real pairs with the same spaces are told apart by their number."""
-    found: dict[tuple, list[Row]] = {}
+    pairs: dict[tuple, list[Row]] = {}
     for row in rows:
-        found.setdefault((row.get("pair"), row.get("noise")), []).append(row)
-    return list(found.values())
+        pairs.setdefault((row.get("pair"), row.get("noise")), []).append(row)
+    return list(pairs.values())
 
 
 def figure(rows: Sequence[Row]) -> Figure:
@@ -92,12 +94,12 @@ def figure(rows: Sequence[Row]) -> Figure:
     figure = Figure(figsize=(10.5, 5.2), layout="constrained")
     axis = figure.subplots()
     pairs = _by_pair(rows)
-    cka = [select(found, metric="linear_cka")[0].mean for found in pairs]
+    cka = [select(of_pair, metric="linear_cka")[0].mean for of_pair in pairs]
     methods = dict.fromkeys(row.method for row in select(rows, metric="mrr"))
     for colour, method in zip(COLOURS, methods, strict=False):
         line, points, label = [], [], LEGEND.get(method, method)
-        for x, found in zip(cka, pairs, strict=True):
-            for row in select(found, method=method, metric="mrr"):
+        for x, of_pair in zip(cka, pairs, strict=True):
+            for row in select(of_pair, method=method, metric="mrr"):
                 (points if row.get("pair") else line).append((x, row.mean))
         if line:
             axis.plot(*zip(*sorted(line), strict=True), color=colour, marker=".", label=label)
@@ -118,7 +120,7 @@ def figure(rows: Sequence[Row]) -> Figure:
 def _number(axis: Axes, pairs: Mapping[float, Row]) -> list[str]:
     """Numbers the real pairs above the axis, at their CKA, and gives the lines of the legend."""
     noisy = [row for row in pairs.values() if not row.get("pair")]
-    real = sorted(((x, r) for x, r in pairs.items() if r.get("pair")), key=lambda one: one[0])
+    real = sorted(((x, r) for x, r in pairs.items() if r.get("pair")), key=lambda pair: pair[0])
     names = [f"lines: noisy isometries of {row.source}" for row in noisy[:1]]
     if not real:
         return names

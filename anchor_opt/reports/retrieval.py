@@ -130,13 +130,15 @@ def tables_within(rows: Sequence[Row]) -> dict[str, str]:
 
 def _directions(rows: Sequence[Row]) -> dict[tuple[str, str, str, str], list[Row]]:
     """(optimised, dataset, source, target) -> rows; those of one optimised space together."""
-    found = {optimised: {} for optimised in dict.fromkeys(row.get("optimised") for row in rows)}
+    directions = {
+        optimised: {} for optimised in dict.fromkeys(row.get("optimised") for row in rows)
+    }
     for row in rows:
         if row.get("representation") == "search":
             continue
         key = (row.dataset, row.source, row.target)
-        found[row.get("optimised")].setdefault(key, []).append(row)
-    return {(o, *key): rows for o, each in found.items() for key, rows in each.items()}
+        directions[row.get("optimised")].setdefault(key, []).append(row)
+    return {(o, *key): rows for o, each in directions.items() for key, rows in each.items()}
 
 
 def _line_of(row: Row) -> Row:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from common.run.figures import COLOURS
-from common.run.results import Row, markdown, measured, select
+from common.run.results import Row, markdown, mean_and_deviation, select
 
 COLUMNS = {  # (method, metric) -> title of the column
     ("truth", "linear_cka"): "CKA",
@@ -34,13 +34,13 @@ def table(rows: Sequence[Row]) -> str:
     """A Markdown table with a line for each pair of spaces."""
     body = []
     for number in dict.fromkeys(row.get("pair") for row in rows):
-        found = select(rows, pair=number)
-        first = found[0]
+        of_pair = select(rows, pair=number)
+        first = of_pair[0]
         dims = f"{first.get('source_dim')} -> {first.dim}"
         cells = [str(number), first.source, first.target, dims, f"{first.get('shared'):,}"]
         for method, metric in COLUMNS:
-            (one,) = select(found, method=method, metric=metric)
-            cells.append(measured(one))
+            (row,) = select(of_pair, method=method, metric=metric)
+            cells.append(mean_and_deviation(row))
         body.append([*cells[:5], f"{first.num_items:,}", *cells[5:]])
     header = ("No.", "Source", "Target", "Dimensions", "Shared", "Measured", *COLUMNS.values())
     return markdown(header, body)
@@ -57,15 +57,15 @@ def figure(rows: Sequence[Row]) -> Figure:
         "least_squares": "least-squares map",
     }
     for (method, label), colour, marker in zip(methods.items(), COLOURS, "os^", strict=False):
-        found = select(rows, method=method, metric="mrr")
-        x = [cka[row.get("pair")].mean for row in found]
-        y, error = [row.mean for row in found], [row.std for row in found]
+        points = select(rows, method=method, metric="mrr")
+        x = [cka[row.get("pair")].mean for row in points]
+        y, error = [row.mean for row in points], [row.std for row in points]
         style = {"color": colour, "marker": marker, "ms": 5, "ls": "", "label": label}
         axis.errorbar(x, y, error, **style)
     axis.legend(loc="lower right", frameon=False)
     names = []
     for number, row in cka.items():
-        height = max(one.mean for one in select(rows, pair=number, metric="mrr"))
+        height = max(row.mean for row in select(rows, pair=number, metric="mrr"))
         offset = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
         axis.annotate(str(number), (row.mean, height), fontsize=8, **offset)
         names += axis.plot([], [], " ", label=f"{number}  {row.source} -> {row.target}")

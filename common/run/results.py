@@ -154,7 +154,7 @@ def plus_minus(mean: float | None, std: float | None, digits: int = 3) -> str:
     return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in known)
 
 
-def measured(row: Row, digits: int = 3) -> str:
+def mean_and_deviation(row: Row, digits: int = 3) -> str:
     """Mean and standard deviation of a row; the mean alone for a single run."""
     return plus_minus(row.mean, row.std if row.num_runs > 1 else None, digits)
 
@@ -184,17 +184,18 @@ def pivot(
     cells: dict[tuple, dict[Any, Row]] = {}
     for row in rows:
         cells.setdefault(tuple(row.get(name) for name in lines), {})[row.get(columns)] = row
-    header = {value: titles.get(value, str(value)) for found in cells.values() for value in found}
+    header = {v: titles.get(v, str(v)) for of_line in cells.values() for v in of_line}
     published = [
         value
         for value in header
         if paper and any(f[value].paper_value is not None for f in cells.values() if value in f)
     ]
     body = []
-    for key, found in cells.items():
+    for key, of_line in cells.items():
         line = ["-" if part is None else str(part) for part in key]
-        line += [measured(found[value], digits) if value in found else "-" for value in header]
-        for row in map(found.get, published):
+        for row in map(of_line.get, header):
+            line.append(mean_and_deviation(row, digits) if row else "-")
+        for row in map(of_line.get, published):
             line.append(plus_minus(row.paper_value, row.paper_std, paper_digits) if row else "-")
         body.append(line)
     papers = [f"Paper: {header[value]}" for value in published]

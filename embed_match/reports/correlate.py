@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from common.run.figures import COLOURS
-from common.run.results import Row, markdown, measured, pivot, plus_minus, select
+from common.run.results import Row, markdown, mean_and_deviation, pivot, plus_minus, select
 from embed_match.reports.pairs import PAIR
 from embed_match.reports.texts import classification
 
@@ -22,14 +22,14 @@ def tables(rows: Sequence[Row], text: str) -> dict[str, str]:
     tasks = list(dict.fromkeys(task for task, _ in accuracy))
     l2 = select(rows, metric="l2")
     correlations = [
-        [row.dataset, str(len(l2)), measured(row, 2), _interval(row)]
+        [row.dataset, str(len(l2)), mean_and_deviation(row, 2), _interval(row)]
         for row in select(rows, metric="spearman")
     ]
     pairs = []
     for row in l2:
         members = [(accuracy[task, row.source], accuracy[task, row.target]) for task in tasks]
         differences = [plus_minus(abs(a.mean - b.mean), None) for a, b in members]
-        pairs.append([row.source, row.target, measured(row), *differences])
+        pairs.append([row.source, row.target, mean_and_deviation(row), *differences])
     header = (*PAIR.values(), "Mean l2", *(f"Difference, {task}" for task in tasks))
     return {
         "Similarity and downstream performance (Figure 5)": (

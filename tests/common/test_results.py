@@ -75,8 +75,8 @@ def test_plus_minus_omits_the_leading_zero():
 
 
 def test_a_single_run_is_shown_without_a_deviation():
-    assert results.measured(row()) == ".491 ± .002"
-    assert results.measured(row(num_runs=1)) == ".491"
+    assert results.mean_and_deviation(row()) == ".491 ± .002"
+    assert results.mean_and_deviation(row(num_runs=1)) == ".491"
 
 
 def test_figures_are_written_as_png(tmp_path):
