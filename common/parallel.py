@@ -26,7 +26,7 @@ def devices() -> Sequence[jax.Device]:
     """All devices of the computation, on all hosts.
 
     Nothing else asks JAX for them, so that programs can be compiled for devices that are only
-    described: benchmarks/compile.py replaces this function.
+    described: benchmarks/compiled.py replaces this function.
     """
     return jax.devices()
 

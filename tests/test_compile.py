@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from benchmarks import compile as compile_table
-from benchmarks import hlo, programs
+from benchmarks import compiled, hlo, programs
 from common.errors import UserError
 
 ROOT = Path(__file__).parents[1]
@@ -80,14 +79,14 @@ def test_double_precision_and_callbacks_are_seen():
 def test_quick_programs_are_timed_on_this_machine(name, tmp_path):
     program = programs.QUICK[name]()
     arguments = jax.jit(program.arguments)()
-    chip = compile_table.Chip(0, 1e12, 1e10)
-    row = compile_table.measure(name, program, arguments, chip, seconds=0.0)
+    chip = compiled.Chip(0, 1e12, 1e10)
+    row = compiled.measure(name, program, arguments, chip, seconds=0.0)
     assert len(row["calls"]) == 1 and row["seconds"] > 0
     assert row["bytes"] > 0 and row["compile_seconds"] > 0
     assert not row["float64"] and not row["callback"] and not row["collectives"]
     about = {"topology": "here", "device": "a chip", "devices": 1, "date": "", "versions": {}}
     about |= {"flops": chip.flops, "bandwidth": chip.bandwidth}
-    table = compile_table.write(about, [row], "chip", tmp_path)
+    table = compiled.write(about, [row], "chip", tmp_path)
     assert name in table and table == (tmp_path / "compile_chip.md").read_text()
     assert json.loads((tmp_path / "compile_chip.json").read_text())["rows"] == [row]
 
@@ -105,10 +104,10 @@ def test_every_program_is_traced_from_shapes_alone():
 def test_a_topology_that_is_unknown_or_not_installed():
     for topology in ("v5e", "cuda:8xa100", "moon:1x1"):
         with pytest.raises(UserError, match="There is no topology"):
-            compile_table.describe(topology)
+            compiled.describe(topology)
     if find_spec("libtpu") is None:
         with pytest.raises(UserError, match=r"pip install -e '.\[compile\]'"):
-            compile_table.describe("v5e:2x4")
+            compiled.describe("v5e:2x4")
 
 
 @pytest.mark.skipif(find_spec("libtpu") is None, reason="needs the extra 'compile'")

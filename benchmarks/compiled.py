@@ -1,0 +1,211 @@
+"""Devices that are described, programs compiled for them or timed, and the table of both."""
+
+import os
+import re
+import statistics
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from benchmarks import harness, hlo
+from benchmarks.programs import Program
+from common import parallel
+from common.errors import UserError
+from common.run.results import markdown
+from common.run.workdir import write_atomically, write_json
+
+HERE = "here"
+SECONDS = 1.0  # for which a program is timed, at least once
+MAX_CALLS = 20  # timed calls of a program
+LONG_CALL = 5.0  # seconds of a first call from which it is not repeated
+HEADER = (
+    "Program,Sizes,Arguments MiB,Temporary MiB,GFLOP,GB,ms products,ms bytes,ms estimate,Bound,"
+    "Collectives MiB (number),Compiled s,Measured ms"
+)
+
+
+class Chip(NamedTuple):
+    """Rates of a device by its data sheet, and of its float32 products as `common` sets them.
+
+    Attributes:
+      memory: bytes.
+      flops: operations a second of a float32 product. TPUs take six passes of bfloat16.
+      bandwidth: bytes a second of the main memory.
+      clock: cycles a second, in which the compiler of a TPU estimates; 0: it does not.
+      accelerator_type: name for libtpu.
+    """
+
+    memory: int
+    flops: float
+    bandwidth: float
+    clock: float = 0.0
+    accelerator_type: str = ""
+
+
+CHIPS = {
+    "v5e": Chip(16 << 30, 197e12 / 6, 819e9, 1.5e9, "v5litepod-8"),
+    "v4": Chip(16 << 30, 275e12 / 12, 614e9, 1.05e9, "v4-8"),  # a core, of which a chip has two
+    "v6e": Chip(32 << 30, 918e12 / 6, 1_640e9, 1.75e9, "v6e-8"),
+    "cuda": Chip(84_942_979_072, 66.9e12, 3_352e9),
+}
+H100 = Path(__file__).with_name("h100.txtpb")
+
+
+def describe(topology: str) -> tuple[Sequence[Any], Chip]:
+    """The described devices of a topology, and their rates.
+
+    Raises:
+      UserError: the topology is unknown, or its compiler is not installed.
+    """
+    kind, _, size = topology.partition(":")
+    gpus = re.fullmatch(r"(\d+)xh100", size)
+    if kind not in CHIPS or not size or (kind == "cuda" and not gpus):
+        raise UserError(
+            f"There is no topology '{topology}': give v5e:2x4, v4:2x2x1, v6e:2x4 or the like, "
+            "cuda:8xh100, or here."
+        )
+    module = "jax_plugins.xla_cuda13" if kind == "cuda" else "libtpu"
+    if find_spec(module.split(".")[0]) is None or find_spec(module) is None:
+        raise UserError(
+            f"The compiler for {topology} is not installed: run pip install -e '.[compile]', best "
+            "in an environment of its own."
+        )
+    chip = CHIPS[kind]
+    jax.config.update("jax_platforms", "cpu")  # the programs are compiled, not run
+    jax.devices()  # finds the plugins
+    if kind == "cuda":
+        options = {"target_config": H100.read_text(), "topology": f"1x1x{gpus[1]}"}
+        found = topologies.get_topology_desc(platform="cuda", **options)
+    else:
+        os.environ |= {
+            "TPU_SKIP_MDS_QUERY": "1",
+            "TPU_WORKER_HOSTNAMES": "localhost",
+            "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # processes that compile share no chip
+            "TPU_ACCELERATOR_TYPE": chip.accelerator_type,
+        }
+        found = topologies.get_topology_desc(platform="tpu", topology_name=topology)
+    return found.devices, chip
+
+
+def use(devices: Sequence[Any], chip: Chip) -> None:
+    """Makes `common.parallel` split programs between described devices."""
+    parallel.devices = lambda: devices
+    parallel.device_bytes = lambda: chip.memory
+
+
+def shapes(arguments: Any, devices: Sequence[Any]) -> Any:
+    """The shapes of arguments, with a copy on each device."""
+    whole = NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec())
+    return jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(
+            x.shape, x.dtype, sharding=whole, weak_type=getattr(x, "weak_type", False)
+        ),
+        jax.eval_shape(arguments),
+    )
+
+
+def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: float | None) -> dict:
+    """Compiles a program; its row of the table.
+
+    Args:
+      name: of the program.
+      program: what is compiled.
+      arguments: arrays, or their shapes if nothing is run.
+      chip: rates of a device.
+      seconds: for how long the program is timed, at least once; None: it is not run.
+    """
+    traced = hlo.traced(program.function, *arguments)
+    lowered = traced.lower()
+    start = time.perf_counter()
+    compiled = lowered.compile()
+    compile_seconds = time.perf_counter() - start
+    text, memory = compiled.as_text(), compiled.memory_analysis()
+    flops, found = hlo.product_flops(traced.jaxpr, program.trips), hlo.cost(text, program.trips)
+    row = {
+        "program": name,
+        "sizes": program.sizes,
+        "arguments": memory.argument_size_in_bytes,
+        "temporary": memory.temp_size_in_bytes,
+        "flops": flops,
+        "bytes": found.bytes,
+        "seconds_products": flops / chip.flops,
+        "seconds_bytes": found.bytes / chip.bandwidth,
+        "seconds_estimate": found.cycles / chip.clock if chip.clock else None,
+        "collectives": found.collectives,
+        "collective_counts": found.counts,
+        "compile_seconds": compile_seconds,
+        "float64": hlo.has_float64(text),
+        "callback": hlo.has_callback(traced.jaxpr),
+        "seconds": None,
+        "calls": [],
+    }
+    if seconds is not None:
+        calls = [harness.seconds(lambda: compiled(*arguments))[0]]
+        if calls[0] < LONG_CALL:  # else it is the measurement
+            calls = []
+            while len(calls) < MAX_CALLS and (not calls or sum(calls) < seconds):
+                calls.append(harness.seconds(lambda: compiled(*arguments))[0])
+        row |= {"seconds": statistics.median(calls), "calls": calls}
+    return row
+
+
+def bound(row: dict) -> str:
+    """Which of the floors is the highest; the latency of many small steps if all are far below."""
+    floors = {"products": row["seconds_products"], "bytes": row["seconds_bytes"] or 0.0}
+    name = max(floors, key=floors.get)
+    whole = row["seconds"] or row["seconds_estimate"] or 0.0
+    return "latency" if floors[name] < whole / 10 else name
+
+
+def cells(row: dict) -> tuple[str, ...]:
+    """A line of the table."""
+    if "error" in row:
+        return row["program"], row["sizes"], row["error"], *[""] * (len(HEADER.split(",")) - 3)
+
+    def milliseconds(seconds):
+        return "" if seconds is None else f"{1e3 * seconds:,.3g}"
+
+    collectives = [
+        f"{kind} {size / 2**20:,.3g} ({row['collective_counts'][kind]:,.0f})"
+        for kind, size in row["collectives"].items()
+    ]
+    return (
+        row["program"],
+        row["sizes"],
+        f"{row['arguments'] / 2**20:,.3g}",
+        f"{row['temporary'] / 2**20:,.3g}",
+        f"{row['flops'] / 1e9:,.3g}",
+        "" if row["bytes"] is None else f"{row['bytes'] / 1e9:,.3g}",
+        milliseconds(row["seconds_products"]),
+        milliseconds(row["seconds_bytes"]),
+        milliseconds(row["seconds_estimate"]),
+        bound(row),
+        ", ".join(collectives) or "none",
+        f"{row['compile_seconds']:.1f}",
+        milliseconds(row["seconds"]),
+    )
+
+
+def write(about: dict, rows: list[dict], name: str, out: Path) -> str:
+    """Writes the results, and returns their table."""
+    timed = about["topology"] == HERE
+    kind = "measured in this process" if timed else "by the data sheet; nothing was run"
+    paragraphs = [
+        f"# Programs on {about['devices']} x {about['device']}",
+        f"{about['date']}. Rates of a device, {kind}: {about['flops'] / 1e12:.3g} TFLOP/s in a "
+        f"float32 product, {about['bandwidth'] / 1e9:,.0f} GB/s. All numbers are those of one "
+        "device; docs/accelerators.md explains the columns.",
+        markdown(HEADER.split(","), map(cells, rows)),
+        ", ".join(f"{key} {value}" for key, value in about["versions"].items()) + ".",
+    ]
+    table = "\n\n".join(paragraphs) + "\n"
+    write_json(out / f"compile_{name}.json", about | {"rows": rows})
+    write_atomically(out / f"compile_{name}.md", table.encode())
+    return table
