@@ -53,7 +53,7 @@ class Task(NamedTuple):
 
         A task of `ALL_SEEDS` gives the field `random_seed` for each of its rows.
         """
-        common = self.case.fields | {"method": self.method, "random_seed": self.random_seed}
+        common = {**self.case.fields, "method": self.method, "random_seed": self.random_seed}
         labels = {**common.get("labels", {}), **(labels or {})}
         return Row(**common | fields | {"metric": metric, "mean": float(value), "labels": labels})
 

@@ -138,8 +138,12 @@ def as_vectors(
     Raises:
       UserError: it is None or no array [n, d] of real numbers; `what` names it in the sentence.
     """
-    real = array is not None and (array.dtype.kind in "fiu" or array.dtype == jnp.bfloat16)
-    if not real or array.ndim != 2 or 0 in array.shape:
+    if (
+        array is None
+        or not (array.dtype.kind in "fiu" or array.dtype == jnp.bfloat16)
+        or array.ndim != 2
+        or 0 in array.shape
+    ):
         found = "missing" if array is None else f"of shape {array.shape} and type {array.dtype}"
         raise UserError(f"{what} is {found}: save an array [rows, dimension] of real numbers.")
     with np.errstate(over="ignore"):  # check_rows refuses infinity
