@@ -3,8 +3,10 @@
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 AnyArray = Array | np.ndarray
 SameArray = TypeVar("SameArray", bound=AnyArray)  # the result is of the library of the argument
-Scalar = float | Float[AnyArray, ""]  # in a traced function, a traced array
+# A traced function sees an array where its caller has given a number.
+RealNumber = float | np.floating | Float[Array, ""]
+WholeNumber = int | np.integer | Int[Array, ""]

@@ -56,7 +56,7 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         }
         source, target = validate_data(self, X, y, multi_output=True, y_numeric=True, **minimum)
         target = check_array(_as_columns(target), input_name="y", **minimum)
-        options = {} if self.penalty is None else {"penalty": self.penalty}
+        options: dict[str, Any] = {} if self.penalty is None else {"penalty": self.penalty}
         self.aligner_ = alignment.fit(
             self.method, source, target, names=("X", "Y"), normalise=self.normalise, **options
         )

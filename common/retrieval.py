@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.arrays import Scalar
+from common.arrays import RealNumber
 from common.parallel import block_rows, map_rows
 
 GROUP_SIZE = 32  # columns in a group of `largest`; the fastest of 8 to 128
@@ -119,7 +119,7 @@ def _join_lists(first: TopK, second: TopK) -> TopK:
 
 @jax.jit
 def log_mass(
-    keys: Float[Array, "m d"], queries: Float[Array, "n d"], beta: Scalar = 30.0
+    keys: Float[Array, "m d"], queries: Float[Array, "n d"], beta: RealNumber = 30.0
 ) -> Float[Array, " m"]:
     """Log-divisor of the inverted softmax: log sum_q exp(beta cos(q, key)) over all queries q."""
 
@@ -134,7 +134,7 @@ def inverted_softmax_top_k(
     queries: Float[Array, "n d"],
     keys: Float[Array, "m d"],
     k: int,
-    beta: Scalar = 30.0,
+    beta: RealNumber = 30.0,
     key_mass: Float[Array, " m"] | None = None,
 ) -> TopK:
     """As `top_k`, under the log of the inverted softmax (Smith et al. 2017, eq. 9).

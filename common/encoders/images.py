@@ -37,7 +37,7 @@ LEAVES = {  # name of a parameter in Flax -> in PyTorch, where they differ
 }
 
 
-def _convolution(inputs, outputs, size, stride, rngs, padding="SAME") -> nnx.Conv:
+def _convolution(inputs, outputs, size, stride, rngs, padding: str | int = "SAME") -> nnx.Conv:
     return nnx.Conv(
         inputs,
         outputs,

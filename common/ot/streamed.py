@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.arrays import Scalar
+from common.arrays import RealNumber
 from common.errors import UserError
 from common.parallel import block_rows, map_rows, scan_rows
 
@@ -42,10 +42,10 @@ class Matching(NamedTuple):
 def match(
     x: Float[Array, "n d"],
     y: Float[Array, "m d"],
-    epsilon: Scalar,
+    epsilon: RealNumber,
     *,
     iterations: int = 1,
-    tolerance: Scalar = 0.0,
+    tolerance: RealNumber = 0.0,
     rows: bool = False,
     cost: str = "euclidean",
     factors: tuple[Float[Array, "n r"], Float[Array, "m r"]] | None = None,
@@ -174,7 +174,7 @@ def barycentric(
     keys: Float[Array, "m d"],
     potential: Float[Array, " m"],
     values: Float[Array, "m p"],
-    epsilon: Scalar,
+    epsilon: RealNumber,
 ) -> Float[Array, "n p"]:
     """Plan-weighted means of values: the soft form of the argmax of `match`.
 

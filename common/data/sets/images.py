@@ -5,7 +5,7 @@ import importlib.util
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow_datasets as tfds
@@ -151,7 +151,7 @@ def load(dataset: str, split: str, cache: Path) -> Images:
         builder = _builder(dataset, cache)
         features = builder.info.features
         named = isinstance(features, tfds.features.FeaturesDict)
-        image = features["image"] if named and {"image", "label"} <= set(features) else None
+        image: Any = features["image"] if named and {"image", "label"} <= set(features) else None
     if image is None or image.np_dtype != np.uint8 or None in image.shape:
         raise UserError(
             f"The set '{dataset}' has no labelled 8-bit images of one size: choose a set for image "
