@@ -37,15 +37,15 @@ def relative_mrr(problem: Problem, anchors: Float[Array, "k d_target"], k: int) 
       anchors: of the target, parallel to the source's first anchors.
       k: length of the lists; an item that is in none counts 0.
     """
-    shared = np.flatnonzero(problem.truth >= 0)
+    shared = np.flatnonzero(problem.known_truth >= 0)
     source = unit_relative(problem.source[shared], problem.source_anchors[: len(anchors)])
     nearest = top_k(source, unit_relative(problem.target, anchors), k)[1]
-    return float(mrr(nearest, jnp.asarray(problem.truth[shared])))
+    return float(mrr(nearest, jnp.asarray(problem.known_truth[shared])))
 
 
 def precision_of_maps(problem: Problem, result: Result, k: int) -> Precision:
     """P@1 of a method's own maps, with `k` neighbours of CSLS."""
-    return precision(*result.coordinates(problem.source, problem.target), problem.truth, k)
+    return precision(*result.coordinates(problem.source, problem.target), problem.known_truth, k)
 
 
 def precision(
@@ -78,8 +78,8 @@ def search_rows(
       Rows of `relative_p_at_1`: `reached` divided by P@1 of the orthogonal map of all true pairs;
       `gain` of the search; `false_success` and `false_failure`, each 0 or 1.
     """
-    shared = np.flatnonzero(problem.truth >= 0)
-    partners = problem.truth[shared]
+    shared = np.flatnonzero(problem.known_truth >= 0)
+    partners = problem.known_truth[shared]
     best = _truly_mapped_matches(problem.source, problem.target, shared, partners, k)
     reference = np.mean(np.asarray(best)[shared] == partners)
     scores = {

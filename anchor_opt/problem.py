@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from anchor_opt.relative import unit_relative
+from common.arrays import AnyArray
 from common.errors import UserError
 from common.linear import apply_map, apply_maps
 from common.metrics import mrr
@@ -46,6 +47,17 @@ class Problem(NamedTuple):
     truth: Int[np.ndarray, " n"] | None = None
     ranks: tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]] | None = None
     sought: str = "target"
+
+    @property
+    def known_truth(self) -> Int[np.ndarray, " n"]:
+        """`truth`, for those who need it.
+
+        Raises:
+          ValueError: it is unknown.
+        """
+        if self.truth is None:
+            raise ValueError("the true partners are unknown")
+        return self.truth
 
     @property
     def source_pairs(self) -> Int[np.ndarray, " p"]:
@@ -146,7 +158,7 @@ class Result(NamedTuple):
     """
 
     anchors: Float[Array, "k d_target"]
-    maps: tuple[Float[Array, "d_source r"], Float[Array, "d_target r"]] | None = None
+    maps: tuple[Float[AnyArray, "d_source r"], Float[AnyArray, "d_target r"]] | None = None
     notes: dict = {}  # noqa: RUF012  # never written to
 
     @classmethod

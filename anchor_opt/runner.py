@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
-from anchor_opt import methods
-from anchor_opt.methods import METHODS, NEED_PAIRS, READ_TRUTH, algorithm1
+from anchor_opt.methods import METHODS, NEED_PAIRS, READ_TRUTH, Settings, algorithm1
 from anchor_opt.problem import Problem, Result, Run
 from common.errors import UserError
 from common.run import tasks
@@ -33,7 +32,7 @@ class Grid:
     random_seeds: tuple[int, ...]
     optimise: tuple[str, ...] = ("target",)  # roles of the spaces whose anchors are sought in turn
     methods: tuple[str, ...]  # keys of METHODS
-    settings: methods.Settings
+    settings: Settings
 
 
 def grid(config: ConfigDict) -> Grid:
@@ -47,7 +46,7 @@ def grid(config: ConfigDict) -> Grid:
             if name not in known:
                 raise UserError(f"config.{key} has '{name}': choose from {', '.join(known)}.")
     chosen = tuple(name for name in config.methods if config.num_pairs or name not in NEED_PAIRS)
-    return settings(Grid, config, methods=chosen, settings=settings(methods.Settings, config))
+    return settings(Grid, config, methods=chosen, settings=settings(Settings, config))
 
 
 def run(
@@ -74,7 +73,7 @@ def run(
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
         problem = task.case.problem(task.random_seed)
         hidden = hide_truth and task.method not in READ_TRUTH
-        part = Run(grid.settings, work, task.name, task.random_seed)
+        part = Run(grid.settings, work, task.name, task.seed)
         result = METHODS[task.method](problem._replace(truth=None) if hidden else problem, part)
         return evaluate(task, problem, result), dict(result.notes)
 
@@ -111,9 +110,9 @@ def keep_anchors(
       by the name None, if these are rows already.
     """
     nearest = np.asarray(algorithm1.discretise(result.anchors, problem.target))
-    shared = np.flatnonzero(problem.truth >= 0)
+    shared = np.flatnonzero(problem.known_truth >= 0)
     item = np.full(len(problem.target), -1)
-    item[problem.truth[shared]] = shared
+    item[problem.known_truth[shared]] = shared
     arrays = {
         "source_rows": problem.anchors[: len(nearest)],
         "target_vectors": np.asarray(result.anchors),

@@ -119,7 +119,8 @@ def _case(pair: Pair, sought: str, grid: Grid, fields: dict[str, Any], prefix: s
 def drawn(pair: Pair, grid: Grid, prefix: str = "") -> Drawn:
     """What the figures show: the first direction of the grid."""
     sought = grid.optimise[0]
-    case = Case(f"{prefix}{sought}", {}, sample)  # only its name is used
+    # Of the case only the name is used.
+    case = Case(f"{prefix}{sought}", {}, partial(problem, pair, grid, sought))
     tasks = {
         method: [Task(case, method, random_seed).name for random_seed in grid.random_seeds]
         for method in grid.methods
@@ -167,7 +168,7 @@ def evaluate(
         for role in ROLES:
             rows.append(row(Score(role, other(role), "p_at_1", reached[role]), "mapped"))
         if "failed" in result.notes:
-            names = {"source": pair.name(given), "target": pair.name(sought)}
+            names: dict[str, Any] = {"source": pair.name(given), "target": pair.name(sought)}
             names["dim"] = problem.source.shape[1]
             rows += evaluation.search_rows(
                 task, problem, result.notes, precision.to_target, k, **names

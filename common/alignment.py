@@ -10,10 +10,12 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float, Int
 
 from common import linear
@@ -125,7 +127,8 @@ def load(path: Path | str) -> Aligner:
         raise UserError(
             f"The file {path} is missing or is not an aligner: correct the path or save one there."
         ) from error
-    return Aligner(normalise=normalise, **arrays, **names)
+    values: dict[str, Any] = {**arrays, **names}
+    return Aligner(normalise=normalise, **values)
 
 
 def fit(
@@ -208,14 +211,14 @@ def _prepare(
     if x.ndim != 2 or (not x.size if means is None else x.shape[1] != means.shape[1]):
         wanted = "n > 0, d" if means is None else f"n, {means.shape[1]}"
         raise UserError(f"The space '{name}' has shape {list(x.shape)}: give rows [{wanted}].")
-    normalised, means, without_direction, not_finite = _normalise(x, steps, means, centre_rows)
-    if not isinstance(not_finite, jax.core.Tracer):  # under `jit` there are no values to check
+    normalised, fitted, without_direction, not_finite = _normalise(x, steps, means, centre_rows)
+    if not isinstance(not_finite, Tracer):  # under `jit` there are no values to check
         zero = "cannot be scaled to unit norm (zero, too long, or equal to the mean of the space)"
         for bad, reason in ((not_finite, "are not finite in float32"), (without_direction, zero)):
             if len(rows := np.flatnonzero(bad)):
                 shown = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
                 raise UserError(f"The rows {shown} of '{name}' {reason}: correct or remove them.")
-    return normalised, means
+    return normalised, fitted
 
 
 @partial(jax.jit, static_argnames=("steps", "centre_rows"))

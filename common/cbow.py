@@ -293,4 +293,4 @@ def _window_sum(
     """
     length = near.shape[1]
     shifted = (near[:, :, j, None] * vectors[:, j : j + length] for j in range(near.shape[2]))
-    return sum(shifted)
+    return jnp.asarray(sum(shifted))

@@ -1,13 +1,19 @@
 """`common.alignment` as a scikit-learn transformer, for pipelines and parameter searches."""
 
-from typing import Self
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import ArrayLike, Float
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils import validation
+from sklearn.utils.validation import check_is_fitted
 
 from common import alignment
+
+# scikit-learn has no annotations, and those that a checker infers for these are wrong.
+check_array: Callable[..., Any] = validation.check_array
+validate_data: Callable[..., Any] = validation.validate_data
 
 
 class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -43,16 +49,16 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
           ValueError: the errors of scikit-learn and of `common.alignment.fit`: unequal numbers of
             rows, NaN, zero vectors, an unknown method.
         """
-        minimum = {
+        minimum: dict[str, Any] = {
             "ensure_min_samples": 1 + ("center" in self.normalise),
             # A vector of one dimension and unit norm is 1 or -1.
             "ensure_min_features": 1 + ("unit" in self.normalise),
         }
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, **minimum)
-        y = check_array(y[:, None] if y.ndim == 1 else y, input_name="y", **minimum)
-        options = {} if self.penalty is None else {"penalty": self.penalty}
+        source, target = validate_data(self, X, y, multi_output=True, y_numeric=True, **minimum)
+        target = check_array(_as_columns(target), input_name="y", **minimum)
+        options: dict[str, Any] = {} if self.penalty is None else {"penalty": self.penalty}
         self.aligner_ = alignment.fit(
-            self.method, X, y, names=("X", "Y"), normalise=self.normalise, **options
+            self.method, source, target, names=("X", "Y"), normalise=self.normalise, **options
         )
         return self
 
@@ -69,8 +75,8 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def transform_target(self, y: Float[ArrayLike, "n d_y"]) -> Float[np.ndarray, "n d_y"]:
         """Normalises rows of Y, to compare them with results of `transform`; same errors."""
         check_is_fitted(self)
-        y = check_array(y, ensure_2d=False, input_name="y")
-        return np.asarray(self.aligner_.normalise_target(y[:, None] if y.ndim == 1 else y))
+        target = _as_columns(check_array(y, ensure_2d=False, input_name="y"))
+        return np.asarray(self.aligner_.normalise_target(target))
 
     def inverse_transform(self, X: Float[ArrayLike, "n d_y"]) -> Float[np.ndarray, "n d_x"]:
         """Maps results of `transform` back to normalised rows of X, by the pseudo-inverse.
@@ -78,13 +84,13 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         With `normalise=()` these are rows of X itself; normalisation is not undone.
         """
         check_is_fitted(self)
-        X = check_array(X, dtype=np.float32)
+        mapped = check_array(X, dtype=np.float32)
         inverse = np.asarray(self.aligner_.inverse().matrix)
-        if X.shape[1] != len(inverse):
+        if mapped.shape[1] != len(inverse):
             raise ValueError(
-                f"X has {X.shape[1]} features, but results of transform have {len(inverse)}."
+                f"X has {mapped.shape[1]} features, but results of transform have {len(inverse)}."
             )
-        return X @ inverse
+        return mapped @ inverse
 
     def score(self, X: Float[ArrayLike, "n d_x"], y: Float[ArrayLike, "n d_y"]) -> float:
         """Mean cosine between mapped rows of X and rows of Y."""
@@ -102,3 +108,7 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         tags.target_tags.multi_output = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _as_columns(y: np.ndarray) -> np.ndarray:
+    return y[:, None] if y.ndim == 1 else y

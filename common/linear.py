@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from common.arrays import SameArray
 from common.errors import UserError
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -38,7 +39,7 @@ class Whitening(NamedTuple):
     inverse: Float[Array, "d d"]
 
 
-def unit(x: Float[Array, "... d"]) -> Float[Array, "... d"]:
+def unit(x: Float[SameArray, "... d"]) -> Float[SameArray, "... d"]:
     """Divides rows (last axis) by their Euclidean norm; a zero row stays zero, with gradient one.
 
     A NumPy array is normalised by NumPy in its own precision, any other array by JAX.

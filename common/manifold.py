@@ -96,12 +96,12 @@ def _riemannian(
 ) -> optax.GradientTransformation:
     optimiser = optax.with_extra_args_support(optimiser)
 
-    def update(gradient, state, params=None, **extra_args):
+    def update(updates, state, params=None, **extra_args):
         if params is None:
             raise ValueError(
                 "A Riemannian update needs the parameters: update(grads, state, params)."
             )
-        gradient = jax.tree.map(tangent, params, gradient)
+        gradient = jax.tree.map(tangent, params, updates)
         step, state = optimiser.update(gradient, state, params, **extra_args)
         moved = jax.tree.map(lambda x, v: retract(x + tangent(x, v)), params, step)
         return jax.tree.map(jnp.subtract, moved, params), _transport(tangent, state, moved)

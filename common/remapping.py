@@ -17,6 +17,7 @@ from scipy.stats import spearmanr
 
 from common import alignment
 from common.alignment import Aligner
+from common.arrays import AnyArray
 from common.errors import UserError
 from common.linear import procrustes, ridge, unit
 from common.retrieval import top_k
@@ -215,8 +216,8 @@ def estimated(
 
 def curve(
     aligner: Aligner,
-    source: Float[ArrayLike, "n d_source"],
-    target: Float[ArrayLike, "n d_target"],
+    source: Float[AnyArray, "n d_source"],
+    target: Float[AnyArray, "n d_target"],
     store_rows: int,
     settings: Settings = Settings(),
 ) -> dict[int, Estimate]:
@@ -265,4 +266,4 @@ def _rank_correlations(*searched) -> Float[np.ndarray, " q"]:
     cosines = [
         np.asarray(queries[: RANKED // 10] @ store[:RANKED].T) for queries, store in searched
     ]
-    return np.array([spearmanr(*pair).statistic for pair in zip(*cosines, strict=True)])
+    return np.array([spearmanr(*pair)[0] for pair in zip(*cosines, strict=True)])

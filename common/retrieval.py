@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from common.arrays import RealNumber
 from common.parallel import block_rows, map_rows
 
 GROUP_SIZE = 32  # columns in a group of `largest`; the fastest of 8 to 128
@@ -118,7 +119,7 @@ def _join_lists(first: TopK, second: TopK) -> TopK:
 
 @jax.jit
 def log_mass(
-    keys: Float[Array, "m d"], queries: Float[Array, "n d"], beta: float = 30.0
+    keys: Float[Array, "m d"], queries: Float[Array, "n d"], beta: RealNumber = 30.0
 ) -> Float[Array, " m"]:
     """Log-divisor of the inverted softmax: log sum_q exp(beta cos(q, key)) over all queries q."""
 
@@ -133,7 +134,7 @@ def inverted_softmax_top_k(
     queries: Float[Array, "n d"],
     keys: Float[Array, "m d"],
     k: int,
-    beta: float = 30.0,
+    beta: RealNumber = 30.0,
     key_mass: Float[Array, " m"] | None = None,
 ) -> TopK:
     """As `top_k`, under the log of the inverted softmax (Smith et al. 2017, eq. 9).
@@ -141,10 +142,9 @@ def inverted_softmax_top_k(
     score(q, y) = beta cos(q, y) - log sum_q' exp(beta cos(q', y)), where q' are all queries. Pass
     `key_mass`, from `log_mass`, if the sum is known or is over other queries.
     """
-    if key_mass is None:
-        key_mass = log_mass(keys, queries, beta)
+    mass = log_mass(keys, queries, beta) if key_mass is None else key_mass
 
     def scores(q, keys, key_mass):
         return [beta * products(q, keys) - key_mass]
 
-    return top_k_over_tiles(scores, [k], queries, keys, key_mass)[0]
+    return top_k_over_tiles(scores, [k], queries, keys, mass)[0]

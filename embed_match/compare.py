@@ -88,7 +88,8 @@ def aligned(
     orthogonal. It is fitted on the rows `fit`.
     """
     if x.shape[1] < y.shape[1]:
-        return aligned(y, x, fit)[::-1]
+        y_rows, x_rows = aligned(y, x, fit)
+        return x_rows, y_rows
     aligner = rotation(y[fit], x[fit])
     return aligner.normalise_target(x), aligner.apply(y)
 
@@ -180,4 +181,5 @@ def _spearman(distance, difference, chosen) -> float:
     i, j = i[i != j], j[i != j]
     if len(set(distance[i, j])) < 3 or len(set(difference[i, j])) < 3:
         return np.nan
-    return float(spearmanr(distance[i, j], difference[i, j])[0])
+    # scipy has no annotations, and what a checker infers of them is wrong.
+    return float(spearmanr(distance[i, j], difference[i, j])[0])  # pyright: ignore[reportArgumentType]

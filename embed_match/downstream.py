@@ -64,7 +64,7 @@ def sentences(name: str, num_texts: int, cache: Path) -> tuple[list[str], Labell
     else:
         texts, labels = reviews.load(name, cache).interleaved()
         texts, labels = texts[:num_texts], labels[:num_texts]
-    counts = scipy.sparse.eye_array(len(texts), format="csr")
+    counts = scipy.sparse.csr_array(scipy.sparse.eye_array(len(texts), format="csr"))
     return texts, LabelledTexts(counts, labels, np.arange(len(texts)) < len(texts) // 2)
 
 
@@ -131,7 +131,8 @@ def split(
     """Random subsets of the training texts and of the test texts, four fifths of each."""
     rng = np.random.default_rng(random_seed)
     parts = np.flatnonzero(texts.training), np.flatnonzero(~texts.training)
-    return tuple(rng.permutation(part)[: max(1, int(SAMPLED * len(part)))] for part in parts)
+    samples = [rng.permutation(part)[: max(1, int(SAMPLED * len(part)))] for part in parts]
+    return samples[0], samples[1]
 
 
 def logits(

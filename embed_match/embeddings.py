@@ -180,7 +180,8 @@ def read(
     recipe = [VERSION, Corpus._fields, dataset, num_texts, num_words, gap]
     stored = array_cache.load_or_compute(cache / "corpora", dataset, recipe, compute)
     labels = stored.pop("labels")
-    built = Corpus(**(stored | {"words": stored["words"].tolist()}))
+    words = stored.pop("words").tolist()
+    built = Corpus(words=words, **stored)
     return Text(built, gap, labels, np.arange(len(labels)) < len(labels) // 2)
 
 

@@ -81,7 +81,7 @@ def cooccurrence(
             first, second = part[: min(BLOCK_TOKENS, len(part) - distance)], part[distance:]
             second = second[: len(first)]
             words = (first >= 0) & (second >= 0)
-            values = np.full(np.sum(words), 1 / distance)
+            values = np.full(int(np.sum(words)), 1 / distance)
             pairs = values, (first[words], second[words])
             total += scipy.sparse.coo_array(pairs, shape=total.shape).tocsr()
     return total + total.T

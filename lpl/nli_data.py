@@ -116,7 +116,7 @@ def _bbc_pairs(limits: Limits, cache: Path) -> Corpus:
     counts = [limit // 3 for limit in (limits.max_validation, limits.max_test, limits.max_train)]
     validation, test, train = np.split(order, np.cumsum(counts))[:3]
     parts = [_article_pairs(articles, rows, rng) for rows in (train, validation, test)]
-    return Corpus("BBC pairs", *parts[:2], {"test": parts[2]}, proxy=True)
+    return Corpus("BBC pairs", parts[0], parts[1], {"test": parts[2]}, proxy=True)
 
 
 def _article_pairs(articles: bbc.Articles, rows: Int[np.ndarray, " n"], rng) -> SentencePairs:
@@ -152,7 +152,7 @@ def _synthetic(limits: Limits, cache: Path) -> Corpus:
     texts = [texts[i] for i in rng.permutation(len(texts))]
     mismatched = _sentence_pairs(synthetic_nli.edited_pairs(texts, limits.max_test, rng))
     tests = {"matched": matched[2], "mismatched": mismatched}
-    return Corpus("synthetic NLI", *matched[:2], tests, proxy=True)
+    return Corpus("synthetic NLI", matched[0], matched[1], tests, proxy=True)
 
 
 def _sentence_pairs(pairs: list[tuple[str, str, int]]) -> SentencePairs:
@@ -195,7 +195,8 @@ def _read_split(builder: tfds.core.DatasetBuilder, split: str, *counts: int) -> 
     """Disjoint random samples of a split of at most these sizes; unlabelled pairs are dropped."""
     samples = []
     with explain_damage(builder.name, builder.data_dir):
-        source = builder.as_data_source(split=split)
+        # A decorator of TFDS hides the arguments.
+        source = builder.as_data_source(split=split)  # pyright: ignore[reportCallIssue]
         order = np.random.default_rng(0).permutation(len(source))
         for rows in np.split(order, np.cumsum(counts))[: len(counts)]:
             bar = tqdm(rows.tolist(), desc=f"reading {builder.name} {split}", unit="pair", delay=2)

@@ -88,7 +88,7 @@ def edited_pairs(
     wanted = max_pairs // 3
     entailed, negated = [], []
     for i in rng.permutation(len(sentences)):
-        text = sentences[i]
+        text = sentences[int(i)]
         if min(len(entailed), len(negated)) >= wanted:
             break
         if not MIN_WORDS <= len(text.split()) <= MAX_WORDS:

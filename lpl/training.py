@@ -70,9 +70,7 @@ def init_map(name: str, d_in: int, d_out: int, hidden: int, key: Array) -> tuple
 class Training:
     """Static settings of a training.
 
-    A subclass adds `objective(parameters, data, rows)`, which returns the loss of the training
-    pairs `rows` and its terms by name, and `optimiser(schedule)` for a schedule of the learning
-    rate.
+    A subclass defines `objective` and `optimiser`.
 
     Attributes:
       learning_rate: at the start; it decays to zero as a cosine.
@@ -85,6 +83,14 @@ class Training:
     batch: int
     updates: int
     apply: Apply = linear
+
+    def objective(self, parameters: Parameters, data: Any, rows: Int[Array, " b"]) -> Any:
+        """The loss of the training pairs `rows`, and its terms by name."""
+        raise NotImplementedError
+
+    def optimiser(self, schedule: optax.Schedule) -> optax.GradientTransformation:
+        """The optimiser, for a schedule of the learning rate."""
+        raise NotImplementedError
 
 
 def init_state(parameters: Parameters, settings: Training) -> State:

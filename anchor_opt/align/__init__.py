@@ -24,6 +24,7 @@ from anchor_opt.problem import Problem, Run
 from anchor_opt.relative import unit_relative
 from common import alignment, csls, remapping
 from common.alignment import Aligner
+from common.arrays import AnyArray
 from common.csls import Dictionary
 from common.errors import UserError
 from common.linear import Maps, apply_maps
@@ -70,7 +71,7 @@ class Alignment(NamedTuple):
     rejected_pairs: list[int]
 
     def relative(
-        self, source: Float[ArrayLike, "n d"], target: Float[ArrayLike, "m e"], count: int = 300
+        self, source: Float[AnyArray, "n d"], target: Float[AnyArray, "m e"], count: int = 300
     ) -> tuple[Float[Array, "n k"], Float[Array, "m k"]]:
         """Relative representations (Moschella et al. 2023) of raw vectors of both spaces.
 
@@ -79,10 +80,11 @@ class Alignment(NamedTuple):
         """
         anchors = self.anchors[:count].T
         spaces = self.aligner.normalise_source(source), self.aligner.normalise_target(target)
-        return tuple(
+        relative = [
             unit_relative(x, jnp.take(x, rows, axis=0))
             for x, rows in zip(spaces, anchors, strict=True)
-        )
+        ]
+        return relative[0], relative[1]
 
 
 class ChangedModel(NamedTuple):
@@ -102,9 +104,9 @@ class ChangedModel(NamedTuple):
 
 
 def change_model(
-    source: Float[ArrayLike, "n d_source"],
-    target: Float[ArrayLike, "m d_target"],
-    pairs: Int[ArrayLike, "s 2"] | None,
+    source: Float[AnyArray, "n d_source"],
+    target: Float[AnyArray, "m d_target"],
+    pairs: Int[AnyArray, "s 2"] | None,
     result: Alignment,
 ) -> ChangedModel:
     """Chooses the map of a store (the source) into a new model's space, and says what it keeps.
@@ -127,9 +129,9 @@ def change_model(
 
 
 def discover(
-    source: Float[ArrayLike, "n d_source"],
-    target: Float[ArrayLike, "m d_target"],
-    pairs: Int[ArrayLike, "s 2"] | None = None,
+    source: Float[AnyArray, "n d_source"],
+    target: Float[AnyArray, "m d_target"],
+    pairs: Int[AnyArray, "s 2"] | None = None,
     *,
     names: tuple[str, str] = ("source", "target"),
     rows: int = LEARNING_ROWS,
@@ -177,13 +179,13 @@ def discover(
     )
     maps = learned.maps
     dictionary = csls.dictionary(*apply_maps((inputs.source, inputs.target), maps), frequent=rows)
-    pairs = dictionary.mutual_pairs()
-    sure = np.asarray(dictionary.confidence)[pairs[:, 0]]
+    matched = dictionary.mutual_pairs()
+    sure = np.asarray(dictionary.confidence)[matched[:, 0]]
     order = np.argsort(-sure, kind="stable")
     matrix = _scaled(maps.source @ maps.target.T, inputs.source[:rows])
     return Alignment(
         aligner=dataclasses.replace(inputs.aligner, matrix=matrix, method="bootstrap"),
-        anchors=pairs[order],
+        anchors=matched[order],
         confidence=sure[order],
         dictionary=dictionary,
         maps=maps,
@@ -214,8 +216,8 @@ class Joined(NamedTuple):
 
 
 def join(
-    sources: Mapping[str, Float[ArrayLike, "n d_source"]],
-    target: Float[ArrayLike, "m d_target"],
+    sources: Mapping[str, Float[AnyArray, "n d_source"]],
+    target: Float[AnyArray, "m d_target"],
     alignments: Mapping[str, Alignment],
     rows: int = LEARNING_ROWS,
 ) -> Joined:
@@ -265,9 +267,9 @@ class HeldOut(NamedTuple):
 
 
 def held_out(
-    source: Float[ArrayLike, "n d_source"],
-    target: Float[ArrayLike, "m d_target"],
-    pairs: Int[ArrayLike, "s 2"],
+    source: Float[AnyArray, "n d_source"],
+    target: Float[AnyArray, "m d_target"],
+    pairs: Int[AnyArray, "s 2"],
     *,
     folds: int = 5,
     rows: int = HELD_OUT_ROWS,
@@ -285,15 +287,15 @@ def held_out(
       UserError: as in `discover`, or fewer than two folds or pairs.
     """
     inputs = normalise(source, target, pairs, ("source", "target"))
-    pairs = inputs.pairs
-    folds = min(folds, len(pairs))
+    known = inputs.pairs
+    folds = min(folds, len(known))
     if folds < 2:
-        raise UserError(f"{len(pairs)} known pairs in {folds} folds: give at least two of each.")
-    result = HeldOut(np.zeros(len(pairs), int), np.zeros(len(pairs)))
-    order = np.random.default_rng(random_seed).permutation(len(pairs))
+        raise UserError(f"{len(known)} known pairs in {folds} folds: give at least two of each.")
+    result = HeldOut(np.zeros(len(known), int), np.zeros(len(known)))
+    order = np.random.default_rng(random_seed).permutation(len(known))
     for fold in np.array_split(order, folds):
         learned = _learn_maps(
-            inputs._replace(pairs=np.delete(pairs, fold, axis=0)),
+            inputs._replace(pairs=np.delete(known, fold, axis=0)),
             rows=rows,
             ordered=ordered,
             random_seed=random_seed,
@@ -301,10 +303,10 @@ def held_out(
         )
         queries, keys = apply_maps((inputs.source, inputs.target), learned.maps)
         hubness = csls.hubness(keys, queries[:rows])
-        index = csls.top_k(queries[pairs[fold, 0]], keys, MAX_RANK, key_hubness=hubness).index
-        hit = np.asarray(index) == pairs[fold, 1:]
+        index = csls.top_k(queries[known[fold, 0]], keys, MAX_RANK, key_hubness=hubness).index
+        hit = np.asarray(index) == known[fold, 1:]
         result.ranks[fold] = np.where(hit.any(axis=1), hit.argmax(axis=1), MAX_RANK)
-        result.confidence[fold] = csls.confidence(queries, keys, pairs[fold, 0], index[:, 0])
+        result.confidence[fold] = csls.confidence(queries, keys, known[fold, 0], index[:, 0])
     return result
 
 
@@ -325,29 +327,29 @@ class Normalised(NamedTuple):
 
 
 def normalise(
-    source: Float[ArrayLike, "n d_source"],
-    target: Float[ArrayLike, "m d_target"],
-    pairs: Int[ArrayLike, "s 2"] | None,
+    source: Float[AnyArray, "n d_source"],
+    target: Float[AnyArray, "m d_target"],
+    pairs: Int[AnyArray, "s 2"] | None,
     names: tuple[str, str],
 ) -> Normalised:
     """Checks and normalises both spaces, see `discover` for the arguments and errors."""
-    pairs = np.zeros((0, 2), int) if pairs is None or not len(pairs) else np.asarray(pairs)
+    known = np.zeros((0, 2), int) if pairs is None or not len(pairs) else np.asarray(pairs)
     aligner = alignment.fit(
         "procrustes",
         source,
         target,
-        pairs=pairs if len(pairs) else [[0, 0]],  # only the fitted means are used
+        pairs=known if len(known) else np.array([[0, 0]]),  # only the fitted means are used
         names=names,
         centre_rows=LEARNING_ROWS,
     )
     spaces = aligner.normalise_source(source), aligner.normalise_target(target)
-    for name, space, rows in zip(names, spaces, pairs.T, strict=True):
+    for name, space, rows in zip(names, spaces, known.T, strict=True):
         if len(space) < MIN_ROWS:
             raise UserError(f"Space '{name}' has {len(space)} vectors: give at least {MIN_ROWS}.")
         unique, counts = np.unique(rows, return_counts=True)
         for row in unique[counts > 1]:
             raise UserError(f"Row {row} of the space '{name}' is in several known pairs: keep one.")
-    return Normalised(aligner, *spaces, pairs)
+    return Normalised(aligner, *spaces, known)
 
 
 class _Learned(NamedTuple):

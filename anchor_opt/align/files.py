@@ -9,12 +9,13 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from jaxtyping import ArrayLike, Float, Shaped
+from jaxtyping import Float, Shaped
 from numpy.lib import format as npy_format
 from tqdm import tqdm
 
 from anchor_opt.align.space import Space
 from common.alignment import Aligner
+from common.arrays import AnyArray
 from common.data.readers import vector_files
 from common.errors import UserError, writing
 from common.run.workdir import replacing, write_atomically
@@ -94,7 +95,7 @@ def write_blocks(path: Path, blocks: Iterator[Block]) -> int:
         return WRITERS[path.suffix](file, blocks)
 
 
-def in_blocks(words: Sequence[str], vectors: Float[ArrayLike, "n d"]) -> Iterator[Block]:
+def in_blocks(words: Sequence[str], vectors: Float[AnyArray, "n d"]) -> Iterator[Block]:
     """Words with their vectors, in blocks of rows as `write_blocks` takes them."""
     rows = vector_files.BLOCK_ROWS
     for start in tqdm(range(0, len(words), rows), desc="writing vectors", unit="block", delay=2):
@@ -130,7 +131,7 @@ def _write_counted(
     file: BinaryIO,
     blocks: Iterator[Block],
     header: Callable[[int, int], bytes],
-    rows: Callable[..., Iterator[bytes]],
+    rows: Callable[..., Iterator[bytes | np.ndarray]],
 ) -> int:
     """Writes a header with the number of rows, whose length does not depend on it, and rows."""
     file.write(header(0, 0))

@@ -136,7 +136,7 @@ def section(
         hits = [f"P@{k} {np.mean(held_out.ranks < k):.3f}" for k in (1, 10)]
         random = f"a random guess {1 / len(target.words):.2g}"
         facts.append((f"{len(held_out.ranks)} held-out pairs", f"{', '.join(hits)} ({random})"))
-    if num_pairs:
+    if source.pairs is not None and num_pairs:
         rejected = named(source.pairs[result.rejected_pairs])
         words = ", ".join(" / ".join(pair) for pair in rejected[:NUM_SHOWN])
         facts.append(("known pairs rejected", f"{len(rejected)}: {words}" if rejected else "0"))
@@ -260,7 +260,7 @@ def page(text: str, title: str, folder: Path) -> str:
     tokens = parser.parse(text)
     inline = (child for token in tokens for child in token.children or ())
     for image in (child for child in inline if child.type == "image"):
-        content = (folder / unquote(image.attrs["src"])).read_bytes()
+        content = (folder / unquote(str(image.attrs["src"]))).read_bytes()
         image.attrs["src"] = f"data:image/png;base64,{base64.b64encode(content).decode()}"
     body = parser.renderer.render(tokens, parser.options, {})
     return PAGE.format(title=html.escape(title), body=body)
@@ -330,14 +330,14 @@ def figures(
     rows, partners = result.anchors.T
     others = np.random.default_rng(0).permutation(len(keys))[partners]
     cosines = axis("cosines", xlabel="cosine after the map", ylabel="density", title="Similarity")
-    bins = np.linspace(-1, 1, 81)
+    bins = np.linspace(-1, 1, 81).tolist()
     for label, columns in (("mutual pairs", partners), ("random pairs", others)):
         values = np.sum(mapped_source[rows] * keys[columns], axis=1)
         cosines.hist(values, bins=bins, density=True, alpha=0.6, label=label)
     cosines.legend(frameon=False)
 
     confidence = axis("confidence", xlabel="confidence", ylabel="pairs", title="Mutual pairs")
-    confidence.hist(result.confidence, bins=np.linspace(0, 1, 41), color=COLOURS[0])
+    confidence.hist(result.confidence, bins=np.linspace(0, 1, 41).tolist(), color=COLOURS[0])
 
     if held_out is not None:
         precision = axis("held_out", title=f"{len(held_out.ranks)} held-out pairs", ylim=(0, 1.05))

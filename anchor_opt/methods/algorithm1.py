@@ -190,7 +190,9 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     branch = jnp.where(index < settings.tied_steps, 0, jnp.where(on_sphere, 2, 1))
     updates, optimiser_state = jax.lax.switch(branch, [tied, free, held], state.optimiser)
     updates = jnp.where(frozen, 0.0, updates)
-    return State(optax.apply_updates(anchors, updates), optimiser_state), {"loss": loss}
+    moved = optax.apply_updates(anchors, updates)
+    # Optax annotates any tree, where the result is one like the argument.
+    return State(moved, optimiser_state), {"loss": loss}  # pyright: ignore[reportArgumentType]
 
 
 @jax.jit

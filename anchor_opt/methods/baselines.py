@@ -39,7 +39,7 @@ class SelfLearning(loop.Settings):
 
 def gt(problem: Problem, run: Run) -> Result:
     """All true parallel anchors (paper: GT)."""
-    return Result(jnp.take(problem.target, problem.truth[problem.anchors], axis=0))
+    return Result(jnp.take(problem.target, problem.known_truth[problem.anchors], axis=0))
 
 
 def seed(problem: Problem, run: Run) -> Result:
@@ -50,8 +50,8 @@ def seed(problem: Problem, run: Run) -> Result:
 def lstsq_truth(problem: Problem, run: Run) -> Result:
     """Least squares on the true pairing: a strong reference, not a bound."""
     spaces, anchors = (problem.source, problem.target), problem.source_anchors
-    weight = problem.truth >= 0
-    return Result(fit_anchors(*spaces, anchors, problem.truth, weight, unit_anchors=False))
+    truth = problem.known_truth
+    return Result(fit_anchors(*spaces, anchors, truth, truth >= 0, unit_anchors=False))
 
 
 def procrustes(problem: Problem, run: Run) -> Result:

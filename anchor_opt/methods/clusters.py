@@ -10,7 +10,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Key
 
 from common.linear import unit
 
@@ -19,7 +19,7 @@ MIN_GAIN = 1e-6  # smallest gain of a swap, which rounding cannot give
 
 
 def matched_centres(
-    keys: Sequence[jax.Array],
+    keys: Key[Array, " 3"],
     spaces: tuple[Float[Array, "n d"], Float[Array, "m e"]],
     known: tuple[Float[Array, "p d"], Float[Array, "p e"]] | None = None,
     *,
@@ -45,10 +45,10 @@ def matched_centres(
         sample_centres(key, x, num_clusters, num_samples, count)
         for key, x, count in zip(keys[:2], spaces, rows, strict=True)
     ]
-    known = known or [x[:0] for x in spaces]
+    known_rows = known or (spaces[0][:0], spaces[1][:0])
     kernels = [
         centred_kernel(jnp.concatenate([c, jnp.broadcast_to(k, (len(c), *k.shape))], axis=1))
-        for c, k in zip(centres, known, strict=True)
+        for c, k in zip(centres, known_rows, strict=True)
     ]
     free = [k[:, :num_clusters, :num_clusters] for k in kernels]
     linear = jnp.einsum("sip,sjp->sij", *(k[:, :num_clusters, num_clusters:] for k in kernels))

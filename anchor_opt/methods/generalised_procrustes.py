@@ -147,7 +147,7 @@ def _synchronised(products, maps, reference) -> Maps:
 
 
 def _objective(products, maps) -> Float[Array, ""]:
-    return sum(jnp.vdot(maps[i], m @ maps[j]) for (i, j), m in products.items())
+    return jnp.asarray(sum(jnp.vdot(maps[i], m @ maps[j]) for (i, j), m in products.items()))
 
 
 def match(spaces: Spaces, maps: Maps) -> dict[Link, Pairs]:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.optimize import linear_sum_assignment
 
+from common.arrays import AnyArray
 from common.linear import procrustes
 from common.ot.dense import transport
 
@@ -30,7 +31,7 @@ class Settings:
 def solve(
     source: Float[Array, "n d"],
     target: Float[Array, "m e"],
-    pairs: tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]],
+    pairs: tuple[Int[AnyArray, " p"], Int[AnyArray, " p"]],
     settings: Settings,
     random_seed: int,
 ) -> Float[Array, "d e"]:

@@ -160,8 +160,12 @@ def cluster_modes(
     sign = jnp.linalg.eigh(moments @ moments.T)[1][:, -1] > 0
     kinds = [np.flatnonzero(sign), np.flatnonzero(~sign)]
     kinds = [kind for kind in kinds if len(kind) >= settings.num_draws / 10]
-    joined = (tuple(c[kind].reshape(-1, c.shape[2]) for c in centres) for kind in kinds)
-    return sorted(joined, key=lambda centres: -len(centres[0]))
+
+    def joined(centres, kind):
+        return centres[kind].reshape(-1, centres.shape[2])
+
+    modes = [(joined(centres[0], kind), joined(centres[1], kind)) for kind in kinds]
+    return sorted(modes, key=lambda centres: -len(centres[0]))
 
 
 def through_groups(

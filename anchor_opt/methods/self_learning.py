@@ -21,6 +21,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common import csls, multi_step
+from common.arrays import AnyArray, RealNumber, WholeNumber
 from common.csls import Matches
 from common.linear import Maps, apply_maps
 
@@ -55,14 +56,14 @@ class State(NamedTuple):
     """Maps into the common coordinates, and the progress of the loop."""
 
     maps: Maps
-    keep_prob: Float[Array, ""]  # probability that a similarity takes part in a matching
-    best: Float[Array, ""]  # highest objective at this keep_prob
-    stalled: Int[Array, ""]  # steps since the last gain
-    steps: Int[Array, ""]  # that were taken
-    first_seed: Int[Array, ""]  # of the random numbers of the first step
+    keep_prob: RealNumber  # probability that a similarity takes part in a matching
+    best: RealNumber  # highest objective at this keep_prob
+    stalled: WholeNumber  # steps since the last gain
+    steps: WholeNumber  # that were taken
+    first_seed: WholeNumber  # of the random numbers of the first step
 
     @property
-    def seed(self) -> Int[Array, ""]:
+    def seed(self) -> WholeNumber:
         """Of the random numbers of the next step, which takes two, one for each direction."""
         return self.first_seed + 2 * self.steps
 
@@ -72,8 +73,8 @@ class Data(NamedTuple):
 
     source: Float[Array, "n d_source"]
     target: Float[Array, "m d_target"]
-    source_pairs: Int[Array, " p"]
-    target_pairs: Int[Array, " p"]
+    source_pairs: Int[AnyArray, " p"]
+    target_pairs: Int[AnyArray, " p"]
 
     @property
     def pair_covariance(self) -> Float[Array, "d_source d_target"]:
@@ -147,7 +148,7 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
 
 
 def _next_state(
-    state: State, index, covariance: Array, objective: Array, settings: Settings
+    state: State, index, covariance: Array, objective: RealNumber, settings: Settings
 ) -> State:
     """The state after a step: the maps of the covariance, and the progress of the objective.
 

@@ -24,11 +24,12 @@ from jaxtyping import Array, Float, Int
 from anchor_opt.methods import goat
 from anchor_opt.methods.clusters import k_means, matched_centres
 from anchor_opt.problem import Problem, Result, Run
+from common.arrays import AnyArray
 from common.linear import procrustes, unit
 from common.ot import assign
 from common.retrieval import largest, products
 
-Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source and target
+Pairs = tuple[Int[AnyArray, " p"], Int[AnyArray, " p"]]  # rows of source and target
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -141,7 +141,9 @@ def _encode(
             "vectors": vit.encode(model, test.images, batch=BATCH, progress=f"encoding {name}")
         },
     )["vectors"]
-    predicted = (features @ model.head.kernel[...] + model.head.bias[...]).argmax(axis=1)
+    # Flax does not say that a layer has a bias by default.
+    bias = model.head.bias[...]  # pyright: ignore[reportOptionalSubscript]
+    predicted = (features @ model.head.kernel[...] + bias).argmax(axis=1)
     note = (
         f"{name}: {encoder.width} dimensions, {encoder.depth} blocks, {settings.training.steps} "
         f"steps on {len(data.labels):,} other images, test accuracy "

@@ -170,7 +170,9 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     batch = *copies, labels, jnp.arange(training.batch)
     (value, accuracy), gradient = value_and_gradient(loss, state.parameters, batch)
     updates, moments = optimiser(training).update(gradient, state.optimiser, state.parameters)
-    new = State(optax.apply_updates(state.parameters, updates), moments)
+    moved = optax.apply_updates(state.parameters, updates)
+    # Optax annotates any tree, where the result is one like the argument.
+    new = State(moved, moments)  # pyright: ignore[reportArgumentType]
     return new, {"loss": value, "accuracy": accuracy}
 
 
@@ -198,7 +200,7 @@ def contrastive(
         ).mean()
         for one, other in (sides, sides[::-1])
     ]
-    return sum(losses) / 2
+    return jnp.asarray(sum(losses)) / 2
 
 
 def shifted(key: jax.Array, images: UInt8[Array, "b h w c"], limit: int) -> UInt8[Array, "b h w c"]:

@@ -16,7 +16,7 @@ from common.errors import UserError
 from common.run.workdir import read_arrays, write_arrays
 
 Arrays = dict[str, np.ndarray]
-Items = TypeVar("Items", bound=Sequence[str] | np.ndarray)
+Items = TypeVar("Items", Sequence[str], np.ndarray)
 
 
 def load_or_compute(
@@ -119,5 +119,6 @@ def digest(*arrays: np.ndarray) -> str:
     found = hashlib.sha256()
     for array in arrays:
         found.update(f"{array.shape}{array.dtype}".encode())
-        found.update(np.ascontiguousarray(array))
+        content = np.ascontiguousarray(array)
+        found.update(content)  # pyright: ignore[reportArgumentType]  # stubs: since Python 3.12
     return found.hexdigest()

@@ -12,7 +12,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow_datasets as tfds
@@ -27,7 +27,7 @@ BLOCK_ROWS = 1_000
 DISK_ERROR = re.compile(r"(?:open|write|close)\(\) failed: ([^;]+)")  # raised by array_record
 TEXTS = tfds.features.Sequence(tfds.features.Text())  # feature of a column of texts
 
-Table = dict[str, list[str] | np.ndarray]
+Table = dict[str, Any]  # name of a column -> a list of texts, or an array of rows
 T = TypeVar("T")
 
 
@@ -53,6 +53,13 @@ class PackageBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
                 raise
             _delete_damaged(self, error)
             super().__init__(**options)
+
+    @property
+    def _config_name(self) -> str:
+        """The name of the builder config, of a set with several ones."""
+        if self.builder_config is None:
+            raise ValueError("the set has no builder configs")
+        return self.builder_config.name
 
     @abstractmethod
     def _source(self) -> tuple[Package, dict]:
@@ -96,7 +103,8 @@ def read_table(builder: PackageBuilder, cache: Path) -> Table:
     """
 
     def read():
-        source = builder.as_data_source(split="train")
+        # A decorator of TFDS hides the arguments.
+        source = builder.as_data_source(split="train")  # pyright: ignore[reportCallIssue]
         blocks = source.__getitems__(range(len(source)))
         table: Table = {}
         for name in builder._source()[1]:
@@ -112,7 +120,7 @@ def read_table(builder: PackageBuilder, cache: Path) -> Table:
     return read_or_build(builder, cache, read)
 
 
-def read_or_build(builder: PackageBuilder, cache: Path, read: Callable[[], T]) -> T:
+def read_or_build(builder: tfds.core.DatasetBuilder, cache: Path, read: Callable[[], T]) -> T:
     """Returns `read()`, after building the set if it is absent or `read` finds it damaged.
 
     Raises:
@@ -174,7 +182,7 @@ def prepare(builder: tfds.core.DatasetBuilder, cache: Path) -> None:
         match = DISK_ERROR.search(str(error))
         if isinstance(error, RuntimeError) and not match:
             raise
-        reason = match[1] if match else error.strerror or error
+        reason = match[1] if match else getattr(error, "strerror", None) or error
         if Path(builder.data_dir).exists():  # another process has built it in the meantime
             builder.info.read_from_directory(builder.data_dir)
             return

@@ -237,7 +237,11 @@ def _read(package: Package, cache: Path, wanted: Callable[[str], bool]) -> dict[
     # One pass: to go back in a compressed archive is to decompress it again from its beginning.
     with path.open("rb") as file, tarfile.open(fileobj=_tar(file)) as archive:
         files = ((member.name.removeprefix("./"), member) for member in archive if member.isreg())
-        return {name: archive.extractfile(member).read() for name, member in files if wanted(name)}
+        return {
+            name: content.read()
+            for name, member in files
+            if wanted(name) and (content := archive.extractfile(member))
+        }
 
 
 def _tar(file: IO[bytes]) -> IO[bytes]:

@@ -18,15 +18,16 @@ from common.run import cli
 MODEL = flags.DEFINE_string(
     "model", "minilm", "Folder of a BERT, or 'minilm', which is downloaded."
 )
-INPUT = flags.DEFINE_string("input", None, "UTF-8 texts, one a line, without duplicates.")
-OUTPUT = flags.DEFINE_string("output", None, "The .npz file to write.")
+INPUT = flags.DEFINE_string(
+    "input", None, "UTF-8 texts, one a line, without duplicates.", required=True
+)
+OUTPUT = flags.DEFINE_string("output", None, "The .npz file to write.", required=True)
 MAX_LENGTH = flags.DEFINE_integer(
     "max_length",
     None,
     "Number of word pieces, special ones included, after which a text is cut; the model's own "
     "maximum by default.",
 )
-flags.mark_flags_as_required(["input", "output"])
 
 
 def main(argv: list[str]) -> None:

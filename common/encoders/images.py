@@ -37,7 +37,7 @@ LEAVES = {  # name of a parameter in Flax -> in PyTorch, where they differ
 }
 
 
-def _convolution(inputs, outputs, size, stride, rngs, padding="SAME") -> nnx.Conv:
+def _convolution(inputs, outputs, size, stride, rngs, padding: str | int = "SAME") -> nnx.Conv:
     return nnx.Conv(
         inputs,
         outputs,
@@ -73,10 +73,12 @@ class DepthwiseConv(nnx.Module):
         ]
         x = jnp.pad(x, ((0, 0), *((p // 2, p - p // 2) for p in padding), (0, 0)))
         ends = [(n - 1) * s + 1 for n in outputs]
-        return sum(
-            x[:, i : i + ends[0] : s, j : j + ends[1] : s] * self.kernel[i, j, 0]
-            for i in range(size)
-            for j in range(size)
+        return jnp.asarray(
+            sum(
+                x[:, i : i + ends[0] : s, j : j + ends[1] : s] * self.kernel[i, j, 0]
+                for i in range(size)
+                for j in range(size)
+            )
         )
 
 
@@ -194,7 +196,8 @@ class ResNet50(nnx.Module):
     def pooled(self, x: Float[Array, "b h w 3"]) -> Float[Array, "b 2048"]:
         """Returns the mean over pixels of the last stage."""
         x = jax.nn.relu(self.bn1(self.conv1(x)))
-        x = nnx.max_pool(x, (3, 3), (2, 2), padding=((1, 1), (1, 1)))
+        padding = ((1, 1), (1, 1))  # Flax annotates a name alone
+        x = nnx.max_pool(x, (3, 3), (2, 2), padding)  # pyright: ignore[reportArgumentType]
         for block in (*self.layer1, *self.layer2, *self.layer3, *self.layer4):
             x = block(x)
         return x.mean((1, 2))

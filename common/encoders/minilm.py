@@ -38,7 +38,7 @@ class MinilmWords(PackageBuilder):
         frequent = word_frequency.most_frequent("en", self._cache)
         words = [word for word in frequent if is_word(word)][:NUM_WORDS]
         encoder = load_encoder(self._cache)
-        if self.builder_config.name == "minilm":
+        if self._config_name == "minilm":
             with tqdm(total=len(words), desc="encoding words with MiniLM", unit="word") as bar:
                 vectors = bert.encode(encoder, words, bar=bar)
         else:

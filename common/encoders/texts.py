@@ -58,7 +58,7 @@ def encode(
       UserError: no such encoder, a folder that cannot be read, a cache that cannot be written, or a
         failed download.
     """
-    recipe = {"version": RECIPE_VERSION, "max_pieces": max_pieces}
+    recipe: dict[str, object] = {"version": RECIPE_VERSION, "max_pieces": max_pieces}
     if name in ENCODERS:
         packages = ("minilm", name if name in ("wordllama", "word2vec") else "glove")
         recipe |= {"encoder": name, "packages": [PACKAGES[key].sha256 for key in packages]}

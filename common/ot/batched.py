@@ -98,11 +98,12 @@ def ground_cost(
     # A sum over the coordinates, written out: XLA does not vectorise a reduction over a short axis.
     differences = (x[..., :, None, i] - y[..., None, :, i] for i in range(x.shape[-1]))
     if ground == "manhattan":
-        base, power = sum(jnp.abs(d) for d in differences), p
+        total, power = sum(jnp.abs(d) for d in differences), p
     elif ground == "euclidean":
-        base, power = sum(d**2 for d in differences), p / 2
+        total, power = sum(d**2 for d in differences), p / 2
     else:
         raise UserError(f"There is no distance '{ground}': choose 'euclidean' or 'manhattan'.")
+    base = jnp.asarray(total)
     if power == 1:
         return base
     if power == 0.5:
@@ -164,9 +165,11 @@ def _weights(weights, shape):
 
 
 # From here on costs, potentials and values are in units of epsilon.
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _solve(options: _Options, scaled, a, b, start) -> BatchSolution:
+def _solve_by_domain(options: _Options, scaled, a, b, start) -> BatchSolution:
     return _by_domain(partial(_solution, options), scaled, a, b, start)
+
+
+_solve = jax.custom_vjp(_solve_by_domain, nondiff_argnums=(0,))
 
 
 def _solve_forward(options, scaled, a, b, start):

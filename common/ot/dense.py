@@ -19,6 +19,8 @@ class Kernel(geometry.Geometry):
     which compilers do not remove: up to 12 times as slow.
     """
 
+    _kernel_matrix: Float[Array, "n m"]  # always given
+
     @property
     def kernel_matrix(self) -> Float[Array, "n m"]:
         """K, as given."""

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from common.arrays import RealNumber
 from common.errors import UserError
 from common.parallel import block_rows, map_rows, scan_rows
 
@@ -41,10 +42,10 @@ class Matching(NamedTuple):
 def match(
     x: Float[Array, "n d"],
     y: Float[Array, "m d"],
-    epsilon: float,
+    epsilon: RealNumber,
     *,
     iterations: int = 1,
-    tolerance: float = 0.0,
+    tolerance: RealNumber = 0.0,
     rows: bool = False,
     cost: str = "euclidean",
     factors: tuple[Float[Array, "n r"], Float[Array, "m r"]] | None = None,
@@ -84,7 +85,7 @@ def match(
         raise UserError(f"There is no cost '{cost}': choose 'euclidean' or 'sqeuclidean'.")
     x, y, factors = lax.stop_gradient((x, y, factors))
     n, m = len(x), len(y)
-    x, y = _points(x, y, epsilon, cost, factors)
+    points_x, points_y = _points(x, y, epsilon, cost, factors)
 
     # Potentials and distances are in units of epsilon from here on. The last change of v is stored
     # separately: (v - M) + change is the same number for all tied entries of a row, because
@@ -92,7 +93,7 @@ def match(
     def iterate(state):
         count, old, v, change, _, _ = state
         v = v + change
-        u, scores = _iteration(x, y, v, cost)
+        u, scores = _iteration(points_x, points_y, v, cost)
         # The new u corrects the row sums of the previous plan, so their error follows from it.
         error = jnp.abs(jnp.exp(old - u) - 1).mean()
         change = jnp.log(n) - jnp.log(m) - scores.best - jnp.log(scores.mass)
@@ -101,15 +102,16 @@ def match(
     def continues(state):
         return (state[0] < iterations) & (state[-1] > tolerance)
 
-    zeros = jnp.zeros_like(y.squares)
-    start = jnp.zeros_like(x.squares), zeros - jnp.log(m), zeros, jnp.zeros(m, jnp.int32)
+    zeros = jnp.zeros_like(points_y.squares)
+    start = jnp.zeros_like(points_x.squares), zeros - jnp.log(m), zeros, jnp.zeros(m, jnp.int32)
     start = 0, *start, jnp.full_like(zeros, jnp.inf, shape=())
     # Without a loop the compiler omits what is needed only by a next iteration or by users of v.
     end = iterate(start) if iterations == 1 else lax.while_loop(continues, iterate, start)
     _, u, v, change, to_x, error = end
     to_y = None
     if rows:
-        to_y = map_rows(partial(_best_keys, cost), x, y, v, change, block=block_rows(m))
+        best = partial(_best_keys, cost)
+        to_y = map_rows(best, points_x, points_y, v, change, block=block_rows(m))
     return Matching(to_y=to_y, to_x=to_x, u=epsilon * u, v=epsilon * (v + change), error=error)
 
 
@@ -172,7 +174,7 @@ def barycentric(
     keys: Float[Array, "m d"],
     potential: Float[Array, " m"],
     values: Float[Array, "m p"],
-    epsilon: float,
+    epsilon: RealNumber,
 ) -> Float[Array, "n p"]:
     """Plan-weighted means of values: the soft form of the argmax of `match`.
 
@@ -194,9 +196,9 @@ def barycentric(
     def mean(queries, keys, potential, values):
         return jax.nn.softmax(potential - _distance(queries, keys), axis=1) @ values
 
-    queries, keys = _points(queries, keys, epsilon)
+    query_points, key_points = _points(queries, keys, epsilon)
     block = block_rows(len(values))
-    return map_rows(mean, queries, keys, potential / epsilon, values, block=block)
+    return map_rows(mean, query_points, key_points, potential / epsilon, values, block=block)
 
 
 class _Points(NamedTuple):

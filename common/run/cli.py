@@ -43,11 +43,13 @@ def launch(experiments: str) -> None:
     config_flag = config_flags.DEFINE_config_file(
         "config", None, "File of configs/ with every value of the experiment.", lock_config=True
     )
-    workdir = flags.DEFINE_string("workdir", None, "Folder of the run, made if it is missing.")
+    flags.mark_flag_as_required("config")
+    workdir = flags.DEFINE_string(
+        "workdir", None, "Folder of the run, made if it is missing.", required=True
+    )
     distributed = flags.DEFINE_bool(
         "distributed", False, "Join the other hosts (jax.distributed) before using a device."
     )
-    flags.mark_flags_as_required(["config", "workdir"])
     for name in ("config", "workdir", "distributed"):  # shown by --help, not only by --helpfull
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
 
@@ -64,7 +66,8 @@ def launch(experiments: str) -> None:
                     f"The workdir {folder} has parts of another run, and a run on several hosts "
                     "cannot be resumed: choose another --workdir."
                 )
-        config = settings.apply_quick(config_flag.value, flags.FLAGS["config"].override_values)
+        overrides = config_flags.get_override_values(flags.FLAGS["config"])
+        config = settings.apply_quick(config_flag.value, overrides)
         run_experiment = experiment(experiments, config.experiment)
         work = Workdir(folder, config.to_dict())
         write_atomically(work.path / COMMAND, f"{_command(experiments)}\n".encode())

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.decomposition import PCA
 
 from common.run.workdir import write_atomically
 
-COLOURS = matplotlib.colormaps["tab10"].colors
+COLOURS = matplotlib.color_sequences["tab10"]
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -154,21 +155,23 @@ def _error_bars(
 ) -> None:
     """Draws the lines, with ticks at all values; points with names are not connected."""
     values = sorted({point[0] for points in lines.values() for point in points})
-    names = isinstance(values[0], str)
+    names = [value for value in values if isinstance(value, str)]
+    numbers = [value for value in values if not isinstance(value, str)]
     for colour, (label, points) in zip(COLOURS, lines.items(), strict=False):
         if points:
-            style = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
+            style: dict[str, Any] = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
             style |= {"label": label, "ls": "" if names else "-"}
-            axis.errorbar(*zip(*points, strict=True), **style)
+            places, means, deviations = zip(*points, strict=True)
+            axis.errorbar(places, means, deviations, **style)
     if names:
         # Long names are rotated, anchored at their ends so that they end at their ticks.
-        if max(map(len, values)) > 8:
+        if max(map(len, names)) > 8:
             for label in axis.get_xticklabels():
                 label.set(rotation=30, ha="right", rotation_mode="anchor")
         axis.margins(x=0.25)
-    elif values[-1] >= 20 * next((value for value in values if value > 0), np.inf):
-        axis.set_xscale("log" if values[0] > 0 else "symlog")
-        axis.set_xticks(values, [f"{value:g}" for value in values])
+    elif numbers[-1] >= 20 * next((value for value in numbers if value > 0), np.inf):
+        axis.set_xscale("log" if numbers[0] > 0 else "symlog")
+        axis.set_xticks(numbers, [f"{value:g}" for value in numbers])
         axis.minorticks_off()
 
 

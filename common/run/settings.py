@@ -2,13 +2,20 @@
 
 import dataclasses
 import typing
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from ml_collections import ConfigDict
 
 from common.errors import UserError
 
-T = TypeVar("T")
+
+class Dataclass(Protocol):
+    """Any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+T = TypeVar("T", bound=Dataclass)
 
 
 def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
@@ -34,7 +41,8 @@ def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
         if field.name in config:
             value = config[field.name]
             inner = (*typing.get_args(types[field.name]), types[field.name])[0]  # X of `X | None`
-            if isinstance(value, ConfigDict) and dataclasses.is_dataclass(inner):
+            nested = isinstance(inner, type) and dataclasses.is_dataclass(inner)
+            if isinstance(value, ConfigDict) and nested:
                 value = settings(inner, value)
             values[field.name] = tuple(value) if isinstance(value, list) else value
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:

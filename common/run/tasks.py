@@ -25,12 +25,12 @@ class Case(NamedTuple):
     Attributes:
       name: of its tasks in the run's folder.
       fields: of its rows (`Row`): experiment, dataset, labels and so on.
-      problem: random seed, or `ALL_SEEDS` -> the problem that the methods get.
+      problem: random seed, or `ALL_SEEDS` if all runs are one task -> the problem of the methods.
     """
 
     name: str
     fields: Mapping[str, Any]
-    problem: Callable[[int | None], Any]
+    problem: Callable[[Any], Any]
 
 
 class Task(NamedTuple):
@@ -39,6 +39,13 @@ class Task(NamedTuple):
     case: Case
     method: str
     random_seed: int | None
+
+    @property
+    def seed(self) -> int:
+        """The random seed of a task that is one random run."""
+        if self.random_seed is None:
+            raise ValueError(f"{self.name} is all random runs, which have no common random seed")
+        return self.random_seed
 
     @property
     def name(self) -> str:
@@ -53,7 +60,7 @@ class Task(NamedTuple):
 
         A task of `ALL_SEEDS` gives the field `random_seed` for each of its rows.
         """
-        common = self.case.fields | {"method": self.method, "random_seed": self.random_seed}
+        common = {**self.case.fields, "method": self.method, "random_seed": self.random_seed}
         labels = {**common.get("labels", {}), **(labels or {})}
         return Row(**common | fields | {"metric": metric, "mean": float(value), "labels": labels})
 

@@ -22,12 +22,15 @@ import numpy as np
 from absl import logging
 from jaxtyping import ArrayLike, Shaped
 from tensorboardX.event_file_writer import EventsWriter
-from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.proto import event_pb2
 from tensorboardX.summary import scalar
 
 from common.data.readers import numpy_files
 from common.errors import UserError
 
+# protobuf makes these types when it is imported.
+Event = event_pb2.Event  # pyright: ignore[reportAttributeAccessIssue]
+SessionLog = event_pb2.SessionLog  # pyright: ignore[reportAttributeAccessIssue]
 COMMAND = "command.txt"  # of the run, without the workdir, for those who keep its results
 
 
@@ -60,7 +63,7 @@ def naming(path: Path) -> Iterator[None]:
         raise type(error)(error.errno, error.strerror, str(path)) from error
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """Writes a file by `replacing`."""
     with replacing(path) as file:
         file.write(content)
@@ -78,7 +81,8 @@ def write_arrays(path: Path, arrays: Mapping[str, Shaped[ArrayLike, "..."]]) -> 
     an array. So a checksum of the whole file is stored as the archive's comment.
     """
     buffer = io.BytesIO()
-    np.savez(buffer, **{name: np.asarray(array) for name, array in arrays.items()})
+    named: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
+    np.savez(buffer, **named)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.comment = b"%08x" % 0
     with buffer.getbuffer() as content:

@@ -173,7 +173,9 @@ def encode(
 def _step(encoder: Encoder, network: nnx.Module, side: int) -> Callable[..., Array]:
     """The compiled function from a batch of images to their vectors."""
     graph, state = nnx.split(network)
-    mean, scale = np.float32(encoder.mean), np.float32(encoder.scale)
+    # NumPy's stubs do not know that numbers in a tuple become an array.
+    mean = np.float32(encoder.mean)  # pyright: ignore[reportArgumentType]
+    scale = np.float32(encoder.scale)  # pyright: ignore[reportArgumentType]
 
     @jax.jit
     def vectors(state, pictures):

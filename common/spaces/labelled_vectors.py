@@ -120,7 +120,7 @@ def load(
         )
         for vectors in pair
     ]
-    return LabelledPair(*indexed, classes.tolist())
+    return LabelledPair(indexed[0], indexed[1], classes.tolist())
 
 
 def _texts(name: str, cache: Path) -> LabelledTexts:

@@ -51,7 +51,7 @@ class PairedSpaces(NamedTuple):
     def take(self, items: slice | Int[np.ndarray, " m"]) -> "PairedSpaces":
         """Some of the items."""
         names = np.asarray(self.names)[items].tolist()
-        ranks = self.ranks and tuple(rank[items] for rank in self.ranks)
+        ranks = self.ranks and (self.ranks[0][items], self.ranks[1][items])
         return PairedSpaces(names, self.source[items], self.target[items], ranks)
 
 
@@ -99,9 +99,9 @@ def load(
             f"'{source}' and '{target}' share {len(shared)} words that satisfy drop_first and "
             f"min_letters, fewer than num_words={num_words}: ask for at most that many."
         )
-    places = tuple(np.array([row[word] for word in shared], int) for row in rows)
+    places = [np.array([row[word] for word in shared], int) for row in rows]
     vectors = [space.vectors[place] for space, place in zip(spaces, places, strict=True)]
-    ranks = None if {source, target} & ENCODED.keys() else places
+    ranks = None if {source, target} & ENCODED.keys() else (places[0], places[1])
     return PairedSpaces(names=shared, source=vectors[0], target=vectors[1], ranks=ranks)
 
 

@@ -110,7 +110,9 @@ def _blocks(
         for start in range(0, len(batch), block_rows):
             left = block_rows if num_rows is None else min(block_rows, num_rows - rows)
             vectors, *words = batch.slice(start, left).columns
-            lengths = pc.list_value_length(vectors).to_numpy(zero_copy_only=False)
+            # pyarrow makes its functions when it is imported.
+            lengths = pc.list_value_length(vectors)  # pyright: ignore[reportAttributeAccessIssue]
+            lengths = lengths.to_numpy(zero_copy_only=False)
             dimension = dimension or lengths[0]  # NaN if there is no list
             wrong = (lengths != dimension) | vectors.is_null().to_numpy(zero_copy_only=False)
             if wrong.any() or not dimension:

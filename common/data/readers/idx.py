@@ -1,10 +1,10 @@
 """IDX, the file format in which MNIST and similar image sets are published."""
 
 import gzip
+import io
 import math
 import zlib
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from jaxtyping import UInt8
@@ -34,7 +34,7 @@ def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
         ) from error
 
 
-def parse(file: IO[bytes], dimensions: int, name: str) -> UInt8[np.ndarray, "..."]:
+def parse(file: io.BufferedIOBase, dimensions: int, name: str) -> UInt8[np.ndarray, "..."]:
     """Reads an array: the bytes 0, 0, type, number of dimensions; 4 bytes a size; the data.
 
     Args:

@@ -3,10 +3,10 @@
 import codecs
 import contextlib
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from common.errors import UserError
 
@@ -23,7 +23,7 @@ def read_lines(path: Path) -> list[str]:
         return [line for _, line in lines_of(file, path)]
 
 
-def lines_of(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(file: io.BufferedIOBase, path: Path) -> Iterator[tuple[int, str]]:
     """Yields the lines that are not blank, with their numbers from 1; `path` is named in errors.
 
     Raises:
@@ -45,7 +45,7 @@ def lines_of(file: BinaryIO, path: Path) -> Iterator[tuple[int, str]]:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[io.BufferedIOBase]:
     """Opens a file, decompressed if its suffix is `.gz`; raises the errors of `explained`."""
     opening = gzip.open if path.suffix.lower() == ".gz" else open
     with explained(path), opening(path, "rb") as file:

@@ -130,7 +130,7 @@ class _Unpickler(pickle.Unpickler):
         start = file.tell()
         for opcode, argument, _ in pickletools.genops(file):
             # The memo is an array, which grows to the largest index that the pickle names.
-            if opcode.name in ("PUT", "LONG_BINPUT") and argument > file.tell():
+            if opcode.name in ("PUT", "LONG_BINPUT") and (argument or 0) > file.tell():
                 raise pickle.UnpicklingError("the index of a memo is too large")
         file.seek(start)
         super().__init__(file)

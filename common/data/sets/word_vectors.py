@@ -43,13 +43,13 @@ class WordVectors(PackageBuilder):
     BUILDER_CONFIGS = tuple(tfds.core.BuilderConfig(name=name) for name in DIMENSIONS)
 
     def _source(self) -> tuple[Package, dict]:
-        name = self.builder_config.name
+        name = self._config_name
         vector = array_column((DIMENSIONS[name],), np.float32)
         return PACKAGES[name], {"word": TEXTS, "vector": vector}
 
     def _table(self) -> Table:
         readers = {"glove": _glove, "glove100": _glove100, "word2vec": _word2vec}
-        rows = readers[self.builder_config.name](self._cache)
+        rows = readers[self._config_name](self._cache)
         return {"word": list(rows), "vector": np.stack(list(rows.values()))}
 
 

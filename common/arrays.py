@@ -1,0 +1,12 @@
+"""Types of arrays, for functions that take those of NumPy as well as those of JAX."""
+
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+AnyArray = Array | np.ndarray
+SameArray = TypeVar("SameArray", bound=AnyArray)  # the result is of the library of the argument
+# A traced function sees an array where its caller has given a number.
+RealNumber = float | np.floating | Float[Array, ""]
+WholeNumber = int | np.integer | Int[Array, ""]
