@@ -23,7 +23,7 @@ TRAININGS = """
 import dataclasses, logging, pathlib, tempfile
 import jax, jax.numpy as jnp, numpy as np
 import common
-from anchor_opt import head, vit
+from anchor_opt.models import head, vit
 from common import cbow
 from common.data.sets.corpus import Corpus
 from common.run import train
