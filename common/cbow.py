@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from common.arrays import WholeNumber
 from common.data.sets.corpus import Corpus
 from common.parallel import all_parts, on_parts, sum_of_parts
 from common.run.train import Metrics, run
@@ -200,8 +201,8 @@ def subsample(
 
 def segments(
     tokens: Int[Array, " n"],
-    stride: Int[Array, ""],
-    batch: Int[Array, ""],
+    stride: WholeNumber,
+    batch: WholeNumber,
     settings: Settings,
 ) -> Int[Array, "s l+2w"]:
     """The word ids of a batch: `segment_length` positions of each segment, with context.
