@@ -47,6 +47,8 @@ setup(
     install_requires=REQUIREMENTS,
     extras_require={
         "test": [
+            "basedpyright>=1.30",
+            "beartype>=0.22",
             "hypothesis>=6.100",
             "pot>=0.9.5",
             "pytest>=8.0",

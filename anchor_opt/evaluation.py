@@ -91,7 +91,7 @@ def search_rows(
     return [task.row(metric, value, labels=labels, **fields) for metric, value in scores.items()]
 
 
-def false_reports(succeeded: bool, failed: bool) -> dict[str, bool]:
+def false_reports(succeeded: bool | np.bool, failed: bool) -> dict[str, bool | np.bool]:
     """Whether a search that says whether it has `failed` is wrong in one way or the other."""
     return dict(zip(REPORTS, (not succeeded and not failed, succeeded and failed), strict=True))
 

@@ -40,8 +40,8 @@ class Problem(NamedTuple):
         `target` here, whose anchors are sought.
     """
 
-    source: Float[Array, "n d_source"]
-    target: Float[Array, "m d_target"]
+    source: Float[AnyArray, "n d_source"]
+    target: Float[AnyArray, "m d_target"]
     anchors: Int[np.ndarray, " k"]
     target_pairs: Int[np.ndarray, " p"]
     truth: Int[np.ndarray, " n"] | None = None
@@ -168,7 +168,7 @@ class Result(NamedTuple):
         return cls(apply_map(problem.source_anchors, matrix), maps)
 
     def coordinates(
-        self, source: Float[Array, "n d_source"], target: Float[Array, "m d_target"]
+        self, source: Float[AnyArray, "n d_source"], target: Float[AnyArray, "m d_target"]
     ) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
         """Unit rows of both spaces in the method's common coordinates."""
         return apply_maps((source, target), self.maps)
@@ -185,8 +185,8 @@ def _both_relative(source, target, rows, anchors, truth) -> tuple[Array, Array]:
 
 
 def sample(
-    source: Float[Array, "n d_source"],
-    target: Float[Array, "n d_target"],
+    source: Float[AnyArray, "n d_source"],
+    target: Float[AnyArray, "n d_target"],
     *,
     num_anchors: int,
     num_pairs: int,
@@ -234,8 +234,8 @@ def sample(
 
 
 def partly_shared(
-    source: Float[Array, "N d_source"],
-    target: Float[Array, "N d_target"],
+    source: Float[AnyArray, "N d_source"],
+    target: Float[AnyArray, "N d_target"],
     *,
     num_rows: int,
     shared: float,

@@ -7,10 +7,13 @@ Two spaces are comparable if their anchors are parallel: anchor j of both spaces
 import jax
 from jaxtyping import Array, Float
 
+from common.arrays import SameArray
 from common.linear import unit
 
 
-def relative(x: Float[Array, "n d"], anchors: Float[Array, "k d"]) -> Float[Array, "n k"]:
+def relative(
+    x: Float[SameArray, "n d"], anchors: Float[SameArray, "k d"]
+) -> Float[SameArray, "n k"]:
     """rr(x, A) = x A': the cosine of each row with each anchor (paper, section 2).
 
     Args:

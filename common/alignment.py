@@ -10,15 +10,16 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, ArrayLike, Float, Int
+from jaxtyping import Array, Float
 
 from common import linear
+from common.arrays import Unchecked
 from common.errors import UserError, writing
 from common.linear import EPSILON, least_squares, procrustes, ridge
 from common.run.workdir import read_arrays, write_arrays
@@ -61,7 +62,7 @@ class Aligner:
     source: str
     target: str
 
-    def apply(self, vectors: Float[ArrayLike, "n d_source"]) -> Float[Array, "n d_target"]:
+    def apply(self, vectors: Annotated[Unchecked, "n d_source"]) -> Float[Array, "n d_target"]:
         """Maps raw source vectors into the normalised target space.
 
         The results are not scaled to unit norm.
@@ -72,11 +73,11 @@ class Aligner:
         """
         return self.normalise_source(vectors) @ self.matrix
 
-    def normalise_source(self, vectors: Float[ArrayLike, "n d_source"]) -> Float[Array, "n d"]:
+    def normalise_source(self, vectors: Annotated[Unchecked, "n d_source"]) -> Float[Array, "n d"]:
         """Normalises raw source vectors as in `fit`; raises the errors of `apply`."""
         return _prepare(vectors, self.source, self.normalise, self.source_means)[0]
 
-    def normalise_target(self, vectors: Float[ArrayLike, "n d_target"]) -> Float[Array, "n d"]:
+    def normalise_target(self, vectors: Annotated[Unchecked, "n d_target"]) -> Float[Array, "n d"]:
         """Normalises raw target vectors as in `fit`; raises the errors of `apply`."""
         return _prepare(vectors, self.target, self.normalise, self.target_means)[0]
 
@@ -133,10 +134,10 @@ def load(path: Path | str) -> Aligner:
 
 def fit(
     method: str,
-    source: Float[ArrayLike, "n d_source"],
-    target: Float[ArrayLike, "m d_target"],
+    source: Annotated[Unchecked, "n d_source"],
+    target: Annotated[Unchecked, "m d_target"],
     *,
-    pairs: Int[ArrayLike, "k 2"] | None = None,
+    pairs: Annotated[Unchecked, "k 2"] | None = None,
     names: tuple[str, str] = ("source", "target"),
     normalise: tuple[str, ...] = NORMALISE,
     centre_rows: int | None = None,

@@ -1,10 +1,11 @@
 """Types of arrays, for functions that take those of NumPy as well as those of JAX."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+Unchecked = Any  # what a user gives for an array, which the function itself checks
 AnyArray = Array | np.ndarray
 SameArray = TypeVar("SameArray", bound=AnyArray)  # the result is of the library of the argument
 # A traced function sees an array where its caller has given a number.

@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from common.arrays import WholeNumber
 from common.data.sets.corpus import Corpus
 from common.parallel import all_parts, on_parts, sum_of_parts
 from common.run.train import Metrics, run
@@ -200,10 +201,10 @@ def subsample(
 
 def segments(
     tokens: Int[Array, " n"],
-    stride: Int[Array, ""],
-    batch: Int[Array, ""],
+    stride: WholeNumber,
+    batch: WholeNumber,
     settings: Settings,
-) -> Int[Array, "s l+2w"]:
+) -> Int[Array, "s {settings.segment_length+2*settings.window}"]:
     """The word ids of a batch: `segment_length` positions of each segment, with context.
 
     Segment i of the text starts at position i * stride. Each row has `window` further positions
@@ -219,7 +220,7 @@ def segments(
 
 def sgd_update(
     parameters: Parameters,
-    words: Int[Array, "s l+2w"],
+    words: Int[Array, "s {settings.segment_length+2*settings.window}"],
     widths: Int[Array, "s l"],
     noise: Int[Array, " K"],
     learning_rate: Float[Array, ""],
@@ -277,15 +278,15 @@ def sgd_update(
     return Parameters(inputs, outputs), (loss, jnp.sum(valid, dtype=jnp.float32))
 
 
-def _around(x: Int[Array, "s n"], window: int) -> Int[Array, "s n-2w 2w+1"]:
+def _around(x: Int[Array, "s n"], window: int) -> Int[Array, "s m {2*window+1}"]:
     """The entries around each one that has `window` neighbours to either side, and itself."""
     length = x.shape[1] - 2 * window
     return jnp.stack([x[:, j : j + length] for j in range(2 * window + 1)], axis=2)
 
 
 def _window_sum(
-    vectors: Float[Array, "s n d"], near: Bool[Array, "s n-2w 2w+1"]
-) -> Float[Array, "s n-2w d"]:
+    vectors: Float[Array, "s n d"], near: Bool[Array, "s m c"]
+) -> Float[Array, "s m d"]:
     """Sums of the chosen vectors of each window.
 
     Sums of shifted vectors take a third of the time of products with banded matrices (measured by

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from common import retrieval
+from common.arrays import AnyArray, RealNumber, WholeNumber
 from common.parallel import block_rows, scan_rows
 from common.retrieval import TopK, largest, products
 
@@ -27,7 +28,7 @@ DROPPED = -4.0
 
 
 def hubness(
-    rows: Float[Array, "n d"], others: Float[Array, "m d"], neighbours: int = 10
+    rows: Float[AnyArray, "n d"], others: Float[AnyArray, "m d"], neighbours: int = 10
 ) -> Float[Array, " n"]:
     """R of each row: the mean of its `neighbours` largest cosines with the other space's rows.
 
@@ -85,10 +86,10 @@ class Matches(NamedTuple):
       objective: the mean CSLS of the matches of both directions; high if both spaces correspond.
     """
 
-    to_target: Int[Array, " n"]
-    to_source: Int[Array, " m"]
-    mutual: Bool[Array, " n"]
-    objective: Float[Array, ""]
+    to_target: Int[AnyArray, " n"]
+    to_source: Int[AnyArray, " m"]
+    mutual: Bool[AnyArray, " n"]
+    objective: RealNumber
 
 
 @partial(jax.jit, static_argnames="neighbours")
@@ -97,8 +98,8 @@ def matches(
     target: Float[Array, "m r"],
     *,
     neighbours: int = 10,
-    keep_prob: Float[Array, ""] | float = 1.0,
-    seed: Int[Array, ""] | int = 0,
+    keep_prob: RealNumber = 1.0,
+    seed: WholeNumber = 0,
 ) -> Matches:
     """The best partner of every row, in two streamed passes.
 
@@ -194,11 +195,11 @@ class Dictionary(NamedTuple):
       confidence: of each of these pairs, from 0 to 1, see `dictionary`.
     """
 
-    to_target: Int[Array, " n"]
-    to_source: Int[Array, " m"]
-    score: Float[Array, " n"]
-    mutual: Bool[Array, " n"]
-    confidence: Float[Array, " n"]
+    to_target: Int[AnyArray, " n"]
+    to_source: Int[AnyArray, " m"]
+    score: Float[AnyArray, " n"]
+    mutual: Bool[AnyArray, " n"]
+    confidence: Float[AnyArray, " n"]
 
     def mutual_pairs(self) -> Int[np.ndarray, "s 2"]:
         """(source row, target row) of the rows that are each other's best partner."""
@@ -213,7 +214,7 @@ def dictionary(
     *,
     neighbours: int = 10,
     frequent: int = 20_000,
-    inverse_temperature: float = 30.0,
+    inverse_temperature: RealNumber = 30.0,
 ) -> Dictionary:
     """The best partner of every row, with the score and the confidence of the source's pairs.
 
@@ -296,7 +297,7 @@ def confidence(
     target: Float[Array, "m r"],
     source_rows: Int[Array, " p"],
     target_rows: Int[Array, " p"],
-    inverse_temperature: float = 30.0,
+    inverse_temperature: RealNumber = 30.0,
 ) -> Float[Array, " p"]:
     """The confidence of given pairs, as in `dictionary`.
 
@@ -336,7 +337,7 @@ class OneToOne(NamedTuple):
 
 
 def one_to_one(
-    source: Float[Array, "n r"], target: Float[Array, "m r"], neighbours: int = 10
+    source: Float[AnyArray, "n r"], target: Float[AnyArray, "m r"], neighbours: int = 10
 ) -> OneToOne:
     """The one-to-one matching of largest total CSLS, by scipy; all [n, m] scores are held.
 

@@ -1,15 +1,16 @@
 """`common.alignment` as a scikit-learn transformer, for pipelines and parameter searches."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Annotated, Any
 
 import numpy as np
-from jaxtyping import ArrayLike, Float
+from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
 from common import alignment
+from common.arrays import Unchecked
 
 # scikit-learn has no annotations, and those that a checker infers for these are wrong.
 check_array: Callable[..., Any] = validation.check_array
@@ -42,7 +43,9 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.normalise = normalise
         self.penalty = penalty
 
-    def fit(self, X: Float[ArrayLike, "n d_x"], y: Float[ArrayLike, "n d_y"]) -> Self:
+    def fit(
+        self, X: Annotated[Unchecked, "n d_x"], y: Annotated[Unchecked, "n d_y"]
+    ) -> "AlignerTransformer":
         """Fits the map from the rows of X to those of Y; a one-dimensional Y is one column.
 
         Raises:
@@ -62,7 +65,7 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         )
         return self
 
-    def transform(self, X: Float[ArrayLike, "n d_x"]) -> Float[np.ndarray, "n d_y"]:
+    def transform(self, X: Annotated[Unchecked, "n d_x"]) -> Float[np.ndarray, "n d_y"]:
         """Maps rows of X into the normalised space of Y, in float32.
 
         Raises:
@@ -72,13 +75,13 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_is_fitted(self)
         return np.asarray(self.aligner_.apply(validate_data(self, X, reset=False)))
 
-    def transform_target(self, y: Float[ArrayLike, "n d_y"]) -> Float[np.ndarray, "n d_y"]:
+    def transform_target(self, y: Annotated[Unchecked, "n d_y"]) -> Float[np.ndarray, "n d_y"]:
         """Normalises rows of Y, to compare them with results of `transform`; same errors."""
         check_is_fitted(self)
         target = _as_columns(check_array(y, ensure_2d=False, input_name="y"))
         return np.asarray(self.aligner_.normalise_target(target))
 
-    def inverse_transform(self, X: Float[ArrayLike, "n d_y"]) -> Float[np.ndarray, "n d_x"]:
+    def inverse_transform(self, X: Annotated[Unchecked, "n d_y"]) -> Float[np.ndarray, "n d_x"]:
         """Maps results of `transform` back to normalised rows of X, by the pseudo-inverse.
 
         With `normalise=()` these are rows of X itself; normalisation is not undone.
@@ -92,7 +95,7 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         return mapped @ inverse
 
-    def score(self, X: Float[ArrayLike, "n d_x"], y: Float[ArrayLike, "n d_y"]) -> float:
+    def score(self, X: Annotated[Unchecked, "n d_x"], y: Annotated[Unchecked, "n d_y"]) -> float:
         """Mean cosine between mapped rows of X and rows of Y."""
         mapped, target = self.transform(X), self.transform_target(y)
         lengths = np.linalg.norm(mapped, axis=1) * np.linalg.norm(target, axis=1)

@@ -4,14 +4,14 @@ Vectors are rows, so a map acts from the right: x @ W.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from common.arrays import SameArray
+from common.arrays import AnyArray, RealNumber, SameArray
 from common.errors import UserError
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -47,7 +47,7 @@ def unit(x: Float[SameArray, "... d"]) -> Float[SameArray, "... d"]:
     return _unit(x, np) if isinstance(x, np.ndarray) else _unit_by_jax(x)
 
 
-def _unit(x, xp):
+def _unit(x, xp) -> Any:
     squares = xp.sum(x * x, axis=-1, keepdims=True)
     length = xp.sqrt(xp.where(squares > 0, squares, 1))
     # The `where` keeps XLA from multiplying by a reciprocal root, which has one rounding more.
@@ -121,7 +121,7 @@ def preprocess(
 
 
 @jax.jit
-def whitening(x: Float[Array, "n d"], power: float = 1.0) -> Float[Array, "d d"]:
+def whitening(x: Float[Array, "n d"], power: RealNumber = 1.0) -> Float[Array, "d d"]:
     """The matrix C^(-power/2), where C = x' x / n is the second moment of the rows.
 
     Args:
@@ -134,7 +134,7 @@ def whitening(x: Float[Array, "n d"], power: float = 1.0) -> Float[Array, "d d"]
     return (vectors * values ** (-power / 2)) @ vectors.T
 
 
-def whitening_on_span(x: Float[Array, "n d"]) -> Whitening:
+def whitening_on_span(x: Float[AnyArray, "n d"]) -> Whitening:
     """The matrix V diag(1/s) V' of x = U diag(s) V', and its pseudo-inverse.
 
     The columns of the whitened rows are orthonormal on the span of the rows; both matrices are zero
@@ -146,7 +146,7 @@ def whitening_on_span(x: Float[Array, "n d"]) -> Whitening:
     return Whitening((right.T * gain) @ right, (right.T * values * kept) @ right)
 
 
-def regularised_whitening(x: Float[Array, "n d"]) -> Whitening:
+def regularised_whitening(x: Float[AnyArray, "n d"]) -> Whitening:
     """`whitening` by the powers 1 and -1."""
     return Whitening(whitening(x), whitening(x, -1.0))
 
@@ -169,14 +169,16 @@ def polar(c: Float[Array, "d_x d_y"]) -> Float[Array, "d_x d_y"]:
     return left @ right
 
 
-def least_squares(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Array, "d_x d_y"]:
+def least_squares(
+    x: Float[AnyArray, "n d_x"], y: Float[AnyArray, "n d_y"]
+) -> Float[Array, "d_x d_y"]:
     """The W of least norm among those that minimise |x W - y|^2."""
     return ridge(x, y, 0.0)
 
 
 @jax.jit
 def ridge(
-    x: Float[Array, "n d_x"], y: Float[Array, "n d_y"], penalty: float = 1.0
+    x: Float[Array, "n d_x"], y: Float[Array, "n d_y"], penalty: RealNumber = 1.0
 ) -> Float[Array, "d_x d_y"]:
     """The W that minimises |x W - y|^2 + penalty |W|^2 (Hoerl and Kennard 1970)."""
     # The triangular factor of x has the singular values of x and fewer rows. A decomposition of

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
+from common.arrays import AnyArray
 from common.linear import unit
 
 # State fields of optax that are weighted sums of past gradients: mu (most optimisers), trace
@@ -27,7 +28,7 @@ from common.linear import unit
 FIRST_MOMENTS = frozenset({"mu", "trace", "m", "m1", "m2", "exp_avg", "ema", "previous_gradient"})
 
 
-def to_orthogonal(x: Float[Array, "... p d"]) -> Float[Array, "... p d"]:
+def to_orthogonal(x: Float[AnyArray, "... p d"]) -> Float[Array, "... p d"]:
     """The nearest matrix with orthonormal columns, or orthonormal rows if p < d (polar factor).
 
     It is not unique if x is rank-deficient; one of the nearest matrices is returned.
@@ -41,15 +42,15 @@ def to_orthogonal(x: Float[Array, "... p d"]) -> Float[Array, "... p d"]:
 
 
 def sphere_tangent(
-    x: Float[Array, "... d"], vector: Float[Array, "... d"]
-) -> Float[Array, "... d"]:
+    x: Float[AnyArray, "... d"], vector: Float[AnyArray, "... d"]
+) -> Float[AnyArray, "... d"]:
     """Projects each row v of `vector` to the tangent space at the unit row x: v - <v, x> x."""
     return vector - jnp.sum(vector * x, axis=-1, keepdims=True) * x
 
 
 def orthogonal_tangent(
-    x: Float[Array, "... p d"], vector: Float[Array, "... p d"]
-) -> Float[Array, "... p d"]:
+    x: Float[AnyArray, "... p d"], vector: Float[AnyArray, "... p d"]
+) -> Float[AnyArray, "... p d"]:
     """Projects to the tangent space at x: v - x sym(x' v) (Absil et al. 2008, example 3.6.2)."""
     if x.shape[-2] < x.shape[-1]:  # orthonormal rows: the same for the transposes
         return orthogonal_tangent(x.mT, vector.mT).mT

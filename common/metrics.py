@@ -4,6 +4,7 @@ Definitions of the first two as in the code of Moschella et al. (2023) and Canni
 (2023).
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 import jax
@@ -11,12 +12,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from common import csls
+from common.arrays import AnyArray
 from common.parallel import block_rows, map_rows
 from common.retrieval import products, top_k
 
 
 def correspondence(
-    spaces: dict[str, Float[Array, "n d"]], k: int = 10
+    spaces: Mapping[str, Float[AnyArray, "n d"]], k: int = 10
 ) -> dict[tuple[str, str], dict[str, Float[Array, ""]]]:
     """Jaccard, MRR, cosine and P@1 of each ordered pair of spaces, row i being the same item.
 

@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from common.arrays import RealNumber
 from common.linear import Maps, Whitening
 
 
 @jax.jit
-def fit_covariance(covariance: Float[Array, "d_source d_target"], reweight: float) -> Maps:
+def fit_covariance(covariance: Float[Array, "d_source d_target"], reweight: RealNumber) -> Maps:
     """S2 and S3: the maps U s^(reweight/2) and V s^(reweight/2).
 
     U s V' is the singular value decomposition of the covariance, s divided by its largest entry.

@@ -151,10 +151,10 @@ def choose(
 
 
 def measured(
-    queries: Float[Array, "q d"],
-    mapped: Float[Array, "n e"],
-    embedded: Float[Array, "n d"],
-    mapped_queries: Float[Array, "q e"] | None = None,
+    queries: Float[AnyArray, "q d"],
+    mapped: Float[AnyArray, "n e"],
+    embedded: Float[AnyArray, "n d"],
+    mapped_queries: Float[AnyArray, "q e"] | None = None,
 ) -> dict[str, float]:
     """What a mapped store keeps of the retrieval from the re-embedded one.
 
@@ -178,8 +178,8 @@ def measured(
 
 
 def estimated(
-    mapped: Float[Array, "m d"],
-    embedded: Float[Array, "m d"],
+    mapped: Float[AnyArray, "m d"],
+    embedded: Float[AnyArray, "m d"],
     store_rows: int,
     settings: Settings = Settings(),
 ) -> dict[str, Estimate]:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.arrays import RealNumber
+from common.arrays import AnyArray, RealNumber
 from common.parallel import block_rows, map_rows
 
 GROUP_SIZE = 32  # columns in a group of `largest`; the fastest of 8 to 128
@@ -29,12 +29,12 @@ class TopK(NamedTuple):
     index: Int[Array, "n k"]
 
 
-def products(a: Float[Array, "n d"], b: Float[Array, "m d"]) -> Float[Array, "n m"]:
+def products(a: Float[AnyArray, "n d"], b: Float[AnyArray, "m d"]) -> Float[Array, "n m"]:
     """All inner products, summed in float32 for rows of any type."""
     return jnp.matmul(a, b.T, preferred_element_type=jnp.float32)
 
 
-def largest(scores: Float[Array, "n m"], k: int) -> TopK:
+def largest(scores: Float[AnyArray, "n m"], k: int) -> TopK:
     """`lax.top_k`, faster for long rows.
 
     The k largest entries of a row are in the k groups of consecutive columns with the largest

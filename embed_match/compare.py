@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -181,5 +181,5 @@ def _spearman(distance, difference, chosen) -> float:
     i, j = i[i != j], j[i != j]
     if len(set(distance[i, j])) < 3 or len(set(difference[i, j])) < 3:
         return np.nan
-    # scipy has no annotations, and what a checker infers of them is wrong.
-    return float(spearmanr(distance[i, j], difference[i, j])[0])  # pyright: ignore[reportArgumentType]
+    result: Any = spearmanr(distance[i, j], difference[i, j])  # scipy has no annotations
+    return float(result.statistic)

@@ -231,13 +231,14 @@ def _trained(
     part = f"train-{name}-seed{model.random_seed}"
     recipe = [VERSION, dataclasses.asdict(model), array_cache.digest(text.corpus.tokens)]
     if model.kind == "lstm":
-        base = models.get(model.init_from)
+        origin = model.init_from or ""
+        base = models.get(origin)
         if base is None or base.kind == "lstm":
             raise UserError(
                 f"{name} can't be fine-tuned from '{model.init_from}': set "
                 f"--config.models.{name}.init_from to a model of kind cbow or glove."
             )
-        initial = _trained(model.init_from, models, text, work, cache).vectors
+        initial = _trained(origin, models, text, work, cache).vectors
         recipe += [dataclasses.asdict(base), array_cache.digest(text.labels, text.training)]
 
     def compute():

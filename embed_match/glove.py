@@ -7,7 +7,7 @@ that has a count.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -92,8 +92,8 @@ def data(counts: scipy.sparse.csr_array, settings: Settings, key: Array) -> Data
 
     Each device takes the counts of one part of the contexts.
     """
-    sparse = counts.tocoo()
-    parts = num_parts(counts.shape[1])
+    sparse: Any = counts.tocoo()  # scipy has no annotations
+    parts = num_parts(sparse.shape[1])
     group = sparse.col % parts * settings.blocks + sparse.row % settings.blocks
     order = np.argsort(group, kind="stable")
     row, context, count = sparse.row[order], sparse.col[order], sparse.data[order]

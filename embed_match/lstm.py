@@ -2,7 +2,7 @@
 
 import dataclasses
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +65,8 @@ def init(settings: Settings, table: Float[Array, "V d"], key: Array) -> State:
 def logits(parameters: nnx.State, words: Int[Array, "b l"]) -> Float[Array, " b"]:
     """The logits of class 1."""
     dim, hidden_size = parameters.table[...].shape[1], parameters.head.kernel[...].shape[0]
-    model = nnx.eval_shape(lambda: Classifier(jnp.zeros((1, dim)), hidden_size, nnx.Rngs(0)))
+    size: Any = hidden_size  # Flax does not say that an item of a state is an array
+    model = nnx.eval_shape(lambda: Classifier(jnp.zeros((1, dim)), size, nnx.Rngs(0)))
     return nnx.merge(nnx.graphdef(model), parameters)(words)
 
 

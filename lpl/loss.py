@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from common.arrays import RealNumber
 from common.parallel import block_rows, map_rows
 from common.retrieval import top_k
 
@@ -68,7 +69,7 @@ def lle_weights(
     vectors: Float[Array, "n d"],
     rows: Int[Array, " r"],
     index: Int[Array, "r k"],
-    regularisation: float = REGULARISATION,
+    regularisation: RealNumber = REGULARISATION,
     solve: Callable = closed_form,
 ) -> Float[Array, "r k"]:
     """The weights, of sum 1, that reconstruct each row from its neighbours (equation 6).

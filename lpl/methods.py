@@ -225,7 +225,7 @@ class GradientDescent(training.Training):
         return total, terms
 
 
-def _normalised(problem: Problem, steps: tuple[str, ...]) -> Common:
+def _normalised(problem: Problem, steps: tuple[str, ...]) -> tuple[Array, Array]:
     """Both spaces after S0."""
     return normalise(problem.source, steps).rows, normalise(problem.target, steps).rows
 

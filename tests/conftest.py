@@ -6,11 +6,18 @@ import os
 
 import hypothesis
 import jax
+import jaxtyping
 import pytest
 
-from common.data import packages
-from common.run import train
-from tests import xla_flags
+# Annotations are checked at each call in these packages, which are imported below or later.
+jaxtyping.install_import_hook(
+    ["common", "anchor_opt", "lpl", "embed_match", "wasserstein_embed"],
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",  # an int is a float
+)
+
+from common.data import packages  # noqa: E402
+from common.run import train  # noqa: E402
+from tests import xla_flags  # noqa: E402
 
 hypothesis.settings.register_profile(
     "any_speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -51,7 +51,9 @@ class Distance:
 
     ground: str  # distance d between points, 'euclidean' or 'manhattan'
     p: float  # exponent of the ground distance, at least 1
-    epsilon: Float[Array, ""] | float  # regularisation (lambda in the papers), in the cost's unit
+    # Regularisation (lambda in the papers), in the cost's unit: a number or an array of no axes.
+    # JAX builds this class of other objects as well, to keep the structure of a tree.
+    epsilon: Any
     iterations: int  # of Sinkhorn
     value: str  # 'transport_cost', 'entropic_cost' or 'sinkhorn_divergence'
     # Whether gradients are those of the optimum, by the implicit function theorem; otherwise they
@@ -70,7 +72,7 @@ class WarmStart(NamedTuple):
     """Potentials of each pair, and of each cloud and itself."""
 
     pairs: Potentials
-    selves: Potentials
+    selves: Potentials | None  # None unless the distance needs them
 
     @classmethod
     def zeros(cls, num_pairs: int, num_clouds: int, num_points: int) -> "WarmStart":

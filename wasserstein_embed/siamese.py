@@ -16,6 +16,7 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt8
 
+from common.arrays import AnyArray
 from common.errors import UserError
 from common.linear import unit
 from common.parallel import all_parts, on_cpu, value_and_gradient
@@ -247,7 +248,10 @@ def step(
 
 
 def cosine_loss(
-    x: Float[Array, "b d"], label: Int[Array, " b"], place: Int[Array, " b"], temperature: float
+    x: Float[AnyArray, "b d"],
+    label: Int[AnyArray, " b"],
+    place: Int[AnyArray, " b"],
+    temperature: float,
 ) -> Float[Array, ""]:
     """The loss of SimCLR with known classes, without transport (Khosla et al. 2020, equation 2).
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -188,7 +188,7 @@ def rank_correlations(
 ) -> dict[str, float]:
     """Set -> Spearman's correlation of negative distances with the scores of human judges."""
     return {
-        name: float(spearmanr(-_distances(x, *rows.T, settings), scores)[0])
+        name: _spearman(-_distances(x, rows[:, 0], rows[:, 1], settings), scores)
         for name, (rows, scores) in judged.items()
     }
 
@@ -203,7 +203,7 @@ def nearest_words(
     """The nearest words of each query that is in the vocabulary, nearest first."""
     number = {word: i for i, word in enumerate(words)}
     return {
-        query: [words[i] for i in _nearest(x, number[query], num_neighbours, settings)]
+        query: [words[int(i)] for i in _nearest(x, number[query], num_neighbours, settings)]
         for query in queries
         if query in number
     }
@@ -236,9 +236,10 @@ def densities(
         shown = [near[nearest_mode == mode][:MODE_WORDS] for mode in range(len(modes))]
         densities[word] = Density(
             points,
-            *axes,
+            axes[0],
+            axes[1],
             density,
-            [Mode(m, [words[i] for i in at]) for m, at in zip(modes, shown, strict=True)],
+            [Mode(m, [words[int(i)] for i in at]) for m, at in zip(modes, shown, strict=True)],
         )
     return densities
 
@@ -278,3 +279,8 @@ def _density(
 ) -> Float[np.ndarray, "*c"]:
     """Kernel density of points at places that broadcast against them."""
     return np.exp(-np.sum((points - places) ** 2, axis=-1) / (2 * width**2)).mean(axis=-1)
+
+
+def _spearman(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
+    result: Any = spearmanr(x, y)  # scipy has no annotations
+    return float(result.statistic)

@@ -10,7 +10,7 @@ coordinates.
 import dataclasses
 import tempfile
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from anchor_opt.problem import Problem, Run
 from anchor_opt.relative import unit_relative
 from common import alignment, csls, remapping
 from common.alignment import Aligner
-from common.arrays import AnyArray
+from common.arrays import AnyArray, Unchecked
 from common.csls import Dictionary
 from common.errors import UserError
 from common.linear import Maps, apply_maps
@@ -106,7 +106,7 @@ class ChangedModel(NamedTuple):
 def change_model(
     source: Float[AnyArray, "n d_source"],
     target: Float[AnyArray, "m d_target"],
-    pairs: Int[AnyArray, "s 2"] | None,
+    pairs: Annotated[Unchecked, "s 2"] | None,
     result: Alignment,
 ) -> ChangedModel:
     """Chooses the map of a store (the source) into a new model's space, and says what it keeps.
@@ -131,7 +131,7 @@ def change_model(
 def discover(
     source: Float[AnyArray, "n d_source"],
     target: Float[AnyArray, "m d_target"],
-    pairs: Int[AnyArray, "s 2"] | None = None,
+    pairs: Annotated[Unchecked, "s 2"] | None = None,
     *,
     names: tuple[str, str] = ("source", "target"),
     rows: int = LEARNING_ROWS,
@@ -269,7 +269,7 @@ class HeldOut(NamedTuple):
 def held_out(
     source: Float[AnyArray, "n d_source"],
     target: Float[AnyArray, "m d_target"],
-    pairs: Int[AnyArray, "s 2"],
+    pairs: Annotated[Unchecked, "s 2"],
     *,
     folds: int = 5,
     rows: int = HELD_OUT_ROWS,
@@ -329,7 +329,7 @@ class Normalised(NamedTuple):
 def normalise(
     source: Float[AnyArray, "n d_source"],
     target: Float[AnyArray, "m d_target"],
-    pairs: Int[AnyArray, "s 2"] | None,
+    pairs: Annotated[Unchecked, "s 2"] | None,
     names: tuple[str, str],
 ) -> Normalised:
     """Checks and normalises both spaces, see `discover` for the arguments and errors."""

@@ -176,25 +176,27 @@ class _Aligned(NamedTuple):
 def _align_source(source: Space, target: Space, work: Workdir, config: dict) -> _Aligned:
     """Aligns one source with the target and writes its results."""
     began = time.perf_counter()
-    inputs = source.vectors, target.vectors, source.pairs
+    vectors, pairs = (source.vectors, target.vectors), source.pairs
     options = {"ordered": FLAGS.ordered, "random_seed": FLAGS.random_seed, "progress": True}
     learning = Workdir(work.path / "learning" / source.name, config, "--out")
     names = source.name, target.name
-    result = align.discover(*inputs, names=names, rows=FLAGS.rows, workdir=learning, **options)
+    result = align.discover(
+        *vectors, pairs, names=names, rows=FLAGS.rows, workdir=learning, **options
+    )
     held_out = None
-    if FLAGS.folds and source.pairs is not None and len(source.pairs) >= 2:
+    if FLAGS.folds and pairs is not None and len(pairs) >= 2:
         options |= {"folds": FLAGS.folds, "rows": FLAGS.rows}
         if FLAGS.ordered:
             options["rows"] = min(FLAGS.rows, align.HELD_OUT_ROWS)
         task = f"{source.name}-held-out"
         stored = work.part(
-            task, lambda: [array.tolist() for array in align.held_out(*inputs, **options)]
+            task, lambda: [array.tolist() for array in align.held_out(*vectors, pairs, **options)]
         )
         held_out = align.HeldOut(*map(np.array, stored))
     output.write_alignment(work.path / source.name, result, source, target, FLAGS.anchors)
     store = ""
     if FLAGS.wanted_recall is not None:
-        changed = align.change_model(*inputs, result)
+        changed = align.change_model(*vectors, pairs, result)
         changed.choice.aligner.save(work.path / source.name / "new_model.npz")
         store = report.store_section(source, result, changed, FLAGS.wanted_recall)
     for sentence in report.warnings(source, result, held_out):

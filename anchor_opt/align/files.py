@@ -110,7 +110,7 @@ def _write_npy(file: BinaryIO, blocks: Iterator[Block]) -> int:
         return content.getvalue()
 
     def rows(_, vectors):
-        yield np.ascontiguousarray(vectors, "<f4")
+        yield np.ascontiguousarray(vectors, "<f4").data
 
     return _write_counted(file, blocks, header, rows)
 
@@ -131,7 +131,7 @@ def _write_counted(
     file: BinaryIO,
     blocks: Iterator[Block],
     header: Callable[[int, int], bytes],
-    rows: Callable[..., Iterator[bytes | np.ndarray]],
+    rows: Callable[..., Iterator[bytes | memoryview]],
 ) -> int:
     """Writes a header with the number of rows, whose length does not depend on it, and rows."""
     file.write(header(0, 0))

@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 from anchor_opt import evaluation, runner
 from anchor_opt.problem import Problem, Result
 from anchor_opt.reports import halves as report
+from common.arrays import AnyArray
 from common.linear import procrustes, unit
 from common.metrics import foscttm, precision_at_k
 from common.retrieval import top_k
@@ -75,8 +76,8 @@ class Halves(NamedTuple):
 
 
 def split(
-    source: Float[Array, "N d_source"],
-    target: Float[Array, "N d_target"],
+    source: Float[AnyArray, "N d_source"],
+    target: Float[AnyArray, "N d_target"],
     num_rows: int,
     random_seed: int,
 ) -> Halves:

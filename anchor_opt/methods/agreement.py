@@ -62,7 +62,7 @@ def corrected_for_chance(agreement: float, chance_agreement: float) -> float:
 
 def success_probability(
     corrected_agreement: Float[ArrayLike, "..."], threshold: float
-) -> Float[np.ndarray, "..."]:
+) -> Float[np.ndarray, "..."] | np.floating:
     """Probability that self-learning of this agreement has succeeded; one half at the threshold.
 
     Success: its map finds at least half of the items that the map fitted to all true pairs finds.

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, Int
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.relative import relative
 from common import manifold, ot
+from common.arrays import WholeNumber
 from common.errors import UserError
 from common.linear import procrustes, unit
 from common.retrieval import top_k
@@ -97,7 +98,7 @@ def prepare(
     source: Float[Array, "n d_source"],
     source_anchors: Float[Array, "k d_source"],
     target: Float[Array, "m d_target"],
-    num_pairs: int,
+    num_pairs: WholeNumber,
 ) -> Data:
     """What the steps read of two spaces and the anchors of the source space."""
     return Data(

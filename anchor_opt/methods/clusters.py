@@ -12,16 +12,17 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
+from common.arrays import AnyArray
 from common.linear import unit
 
-Centres = Float[Array, "s c d"]
+Centres = Float[Array, "s c _"]
 MIN_GAIN = 1e-6  # smallest gain of a swap, which rounding cannot give
 
 
 def matched_centres(
     keys: Key[Array, " 3"],
-    spaces: tuple[Float[Array, "n d"], Float[Array, "m e"]],
-    known: tuple[Float[Array, "p d"], Float[Array, "p e"]] | None = None,
+    spaces: tuple[Float[AnyArray, "n d"], Float[AnyArray, "m e"]],
+    known: tuple[Float[AnyArray, "p d"], Float[AnyArray, "p e"]] | None = None,
     *,
     num_clusters: int,
     num_samples: int,

@@ -30,7 +30,7 @@ from common.linear import apply_map, polar, unit, whitening
 
 Link = tuple[str, str]  # names of two spaces
 Cycle = tuple[str, str, str]
-Pairs = Int[np.ndarray, "s 2"]  # rows of two spaces that are matched
+Pairs = Int[np.ndarray, "_ 2"]  # rows of two spaces that are matched
 Spaces = Mapping[str, Float[Array, "n d"]]  # name -> unit rows, the most frequent ones first
 Maps = dict[str, Float[Array, "d r"]]
 # Power of the whitening; 0 finds fewer partners between word spaces, .25 and .75 about as many.

@@ -29,8 +29,8 @@ class Settings:
 
 
 def solve(
-    source: Float[Array, "n d"],
-    target: Float[Array, "m e"],
+    source: Float[AnyArray, "n d"],
+    target: Float[AnyArray, "m e"],
     pairs: tuple[Int[AnyArray, " p"], Int[AnyArray, " p"]],
     settings: Settings,
     random_seed: int,

@@ -27,6 +27,7 @@ from anchor_opt.methods import goat, self_learning
 from anchor_opt.methods.clusters import matched_centres
 from anchor_opt.methods.self_learning import Data, State
 from common import csls, multi_step
+from common.arrays import AnyArray
 from common.errors import UserError
 from common.linear import preprocess, unit
 
@@ -91,7 +92,7 @@ def candidates(
 
 
 def centre_covariance(
-    spaces: tuple[Float[Array, "n d"], Float[Array, "m e"]],
+    spaces: tuple[Float[AnyArray, "n d"], Float[AnyArray, "m e"]],
     centres: tuple[Float[Array, "k d"], Float[Array, "k e"]],
     *descriptions: Sequence[Array],
 ) -> Float[Array, "d e"]:
@@ -103,7 +104,7 @@ def centre_covariance(
     return _covariance(spaces, cosines, *descriptions)
 
 
-def _scaled(x: Float[Array, "n f"]) -> Float[Array, "n f"]:
+def _scaled(x: Float[AnyArray, "n f"]) -> Float[AnyArray, "n f"]:
     """Centred rows of mean squared length one; with one column, unit rows would be signs alone."""
     x = x - x.mean(axis=0)
     return x / jnp.sqrt((x**2).sum(axis=1).mean())
@@ -131,7 +132,10 @@ def profiles(x: Float[Array, "n d"], width: int) -> Float[Array, "n width"]:
 
 
 def cluster_modes(
-    key: jax.Array, source: Float[Array, "n d"], target: Float[Array, "m e"], settings: Settings
+    key: jax.Array,
+    source: Float[AnyArray, "n d"],
+    target: Float[AnyArray, "m e"],
+    settings: Settings,
 ) -> list[tuple[Float[Array, "k d"], Float[Array, "k e"]]]:
     """Matched cluster centres of many samples, divided into the two kinds of samples that agree.
 

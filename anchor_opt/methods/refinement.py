@@ -16,6 +16,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int
 from anchor_opt.methods import self_learning
 from anchor_opt.methods.self_learning import Data
 from common import csls, multi_step
+from common.arrays import RealNumber
 from common.errors import UserError
 from common.linear import Maps, apply_map, whitening
 
@@ -52,7 +53,7 @@ class Whitened(NamedTuple):
 
 
 @jax.jit
-def whiten(data: Data, maps: Maps, power: float) -> Whitened:
+def whiten(data: Data, maps: Maps, power: RealNumber) -> Whitened:
     """Whitens both spaces by a power from 0 (not at all) to 1."""
     whitened, whitenings = _whitened(data, power)
     # The rows of a whitened space, multiplied by the inverse, are the former rows up to length.
@@ -61,7 +62,7 @@ def whiten(data: Data, maps: Maps, power: float) -> Whitened:
 
 
 @jax.jit
-def _whitened(data: Data, power: float) -> tuple[Data, Maps]:
+def _whitened(data: Data, power: RealNumber) -> tuple[Data, Maps]:
     maps = Maps(whitening(data.source, power), whitening(data.target, power))
     source, target = apply_map(data.source, maps.source), apply_map(data.target, maps.target)
     return data._replace(source=source, target=target), maps
@@ -125,7 +126,12 @@ def _pairs(data: Data, maps: Maps, neighbours: int) -> csls.OneToOne:
 
 @partial(jax.jit, static_argnames="settings")
 def _fit(
-    data: Data, to_target: Array, is_pair: Array, folds: Array, power: float, settings: Settings
+    data: Data,
+    to_target: Array,
+    is_pair: Array,
+    folds: Array,
+    power: RealNumber,
+    settings: Settings,
 ) -> tuple[Array, Maps]:
     """The cross-validation of maps fitted to pairs of partly whitened rows, and these maps."""
     whitened, whitenings = _whitened(data, power)

@@ -71,8 +71,8 @@ class State(NamedTuple):
 class Data(NamedTuple):
     """Unit rows of both spaces; rows `source_pairs` and `target_pairs` are the known pairs."""
 
-    source: Float[Array, "n d_source"]
-    target: Float[Array, "m d_target"]
+    source: Float[AnyArray, "n d_source"]
+    target: Float[AnyArray, "m d_target"]
     source_pairs: Int[AnyArray, " p"]
     target_pairs: Int[AnyArray, " p"]
 
@@ -148,7 +148,7 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
 
 
 def _next_state(
-    state: State, index, covariance: Array, objective: RealNumber, settings: Settings
+    state: State, index, covariance: AnyArray, objective: RealNumber, settings: Settings
 ) -> State:
     """The state after a step: the maps of the covariance, and the progress of the objective.
 

@@ -20,6 +20,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 from sklearn.metrics import f1_score, mean_absolute_error
 
+from common.arrays import AnyArray
 from common.errors import UserError
 from common.parallel import all_parts, value_and_gradient
 from common.run import train
@@ -90,7 +91,7 @@ class Head(nnx.Module):
         else:
             self.first_norm, self.second_norm = norm(), norm()
 
-    def __call__(self, x: Float[Array, "b k"]) -> Float[Array, "b c"]:
+    def __call__(self, x: Float[AnyArray, "b k"]) -> Float[Array, "b c"]:
         x = self.first_norm(jax.nn.silu(self.first(self.input_norm(x))))
         x = self.second_norm(jax.nn.silu(self.second(x)))
         return jax.nn.relu(self.out(x))

@@ -12,6 +12,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, UInt8
 from tqdm import tqdm
 
+from common.arrays import AnyArray
 from common.linear import unit
 from common.parallel import all_parts, value_and_gradient
 
@@ -177,9 +178,9 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
 
 
 def contrastive(
-    first: Float[Array, "b d"],
-    second: Float[Array, "b d"],
-    places: Int[Array, " b"],
+    first: Float[AnyArray, "b d"],
+    second: Float[AnyArray, "b d"],
+    places: Int[AnyArray, " b"],
     temperature: float,
 ) -> Float[Array, ""]:
     """InfoNCE loss (Chen et al. 2020), averaged over both directions.

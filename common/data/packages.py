@@ -20,7 +20,6 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
 
 from absl import logging
 
@@ -244,7 +243,7 @@ def _read(package: Package, cache: Path, wanted: Callable[[str], bool]) -> dict[
         }
 
 
-def _tar(file: IO[bytes]) -> IO[bytes]:
+def _tar(file: io.BufferedIOBase) -> io.BufferedIOBase:
     """The compressed tar archive that a file of npm is, or that a Debian package contains.
 
     A Debian package is an `ar` archive: 8 bytes, then for each member a header of 60 bytes, with

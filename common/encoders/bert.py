@@ -221,7 +221,9 @@ def encode(
             rows = order[start : start + batch_size]
             lengths = np.ones(batch_size, np.int32)
             lengths[: len(rows)] = [len(ids[r]) for r in rows]
-            tokens = np.zeros((batch_size, _padded(lengths.max())), np.uint32)  # as are token ids
+            tokens = np.zeros(
+                (batch_size, _padded(int(lengths.max()))), np.uint32
+            )  # as are token ids
             for slot, row in enumerate(rows):
                 tokens[slot, : len(ids[row])] = ids[row]
             if tokens.max() >= model.words.num_embeddings:  # indexing would give NaN

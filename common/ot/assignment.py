@@ -9,12 +9,14 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 from scipy.optimize import linear_sum_assignment
 
+from common.arrays import AnyArray
+
 EPSILON = 0.02  # regularisation, in the unit of the similarity
 TOLERANCE = 0.03  # mean error of the plan's row sums at which iterations end
 MIN_SUM = 1e-30  # lower limit of a sum that is divided by
 
 
-def assign(a: Float[Array, "n d"], b: Float[Array, "n d"]) -> Int[np.ndarray, " n"]:
+def assign(a: Float[AnyArray, "n d"], b: Float[AnyArray, "n d"]) -> Int[np.ndarray, " n"]:
     """The permutation p that maximises sum_i <a_i, b_p(i)>; all n x n products are held.
 
     By scipy's shortest augmenting paths. A number added to a row or a column of the similarities

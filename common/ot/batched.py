@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from common.arrays import AnyArray, RealNumber
 from common.errors import UserError
 from common.ot.dense import transport
 
@@ -82,7 +83,7 @@ def safe_sqrt(squares: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def ground_cost(
-    x: Float[Array, "... n k"], y: Float[Array, "... m k"], ground: str, p: float
+    x: Float[AnyArray, "... n k"], y: Float[AnyArray, "... m k"], ground: str, p: float
 ) -> Float[Array, "... n m"]:
     """The costs d(x_i, y_j)^p of each problem, with gradient 0 between equal points.
 
@@ -113,11 +114,11 @@ def ground_cost(
 
 
 def solve_batch(
-    cost: Float[Array, "... n m"],
+    cost: Float[AnyArray, "... n m"],
     a: Float[Array, "... n"] | None = None,
     b: Float[Array, "... m"] | None = None,
     *,
-    epsilon: Float[Array, ""] | float,
+    epsilon: RealNumber,
     iterations: int,
     value: str,
     implicit: bool = False,

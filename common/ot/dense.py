@@ -1,14 +1,17 @@
 """Entropic transport with a cost matrix that fits into memory, by ott-jax."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from ott.geometry import geometry
 from ott.problems.linear.linear_problem import LinearProblem
 from ott.solvers.linear import acceleration
 from ott.solvers.linear.sinkhorn import Sinkhorn, SinkhornOutput, SinkhornState
+
+from common.arrays import RealNumber
 
 
 @jax.tree_util.register_pytree_node_class
@@ -27,7 +30,7 @@ class Kernel(geometry.Geometry):
         return self._kernel_matrix
 
     def apply_kernel(
-        self, vec: Float[Array, " s"], eps: float | None = None, axis: int = 0
+        self, vec: Float[Array, " s"], eps: RealNumber | None = None, axis: int = 0
     ) -> Float[Array, " t"]:
         """K vec for axis 1, K' vec for axis 0."""
         del eps
@@ -39,7 +42,11 @@ class FixedIterations(Sinkhorn):
     """Sinkhorn without measured errors, which ott differentiates in each of its iterations."""
 
     def one_iteration(
-        self, ot_prob: LinearProblem, state: SinkhornState, iteration: int, compute_error: bool
+        self,
+        ot_prob: LinearProblem,
+        state: SinkhornState,
+        iteration: Any,  # a number or a traced array, where ott annotates a number
+        compute_error: bool | Bool[Array, ""],
     ) -> SinkhornState:
         """Updates both potentials."""
         del compute_error
@@ -53,7 +60,7 @@ def transport(
     a: Float[Array, " n"] | None = None,
     b: Float[Array, " m"] | None = None,
     *,
-    epsilon: float,
+    epsilon: RealNumber,
     iterations: int = 100,
     log_domain: bool = True,
     symmetric: bool = False,

@@ -200,12 +200,12 @@ def bars(
     return figure
 
 
-def _panels(labels: Iterable[str], width: float, title: str) -> tuple[Figure, Sequence[Axes]]:
+def _panels(labels: Iterable[str], width: float, title: str) -> tuple[Figure, list[Axes]]:
     """A row of axes with these labels of their y axes."""
     labels = list(labels)
     figure = Figure(figsize=(width * len(labels), 4), layout="constrained")
     figure.suptitle(title)
-    axes = figure.subplots(1, len(labels), squeeze=False)[0]
+    axes = list(figure.subplots(1, len(labels), squeeze=False)[0])
     for axis, label in zip(axes, labels, strict=True):
         axis.set_ylabel(label)
         axis.spines[["top", "right"]].set_visible(False)

@@ -2,20 +2,13 @@
 
 import dataclasses
 import typing
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ml_collections import ConfigDict
 
 from common.errors import UserError
 
-
-class Dataclass(Protocol):
-    """Any dataclass."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-
-T = TypeVar("T", bound=Dataclass)
+T = TypeVar("T")
 
 
 def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
@@ -33,6 +26,8 @@ def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
     Raises:
       UserError: the config lacks a field that has no default.
     """
+    if not dataclasses.is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is not a dataclass")
     values = dict(given)
     types = typing.get_type_hints(kind)
     for field in dataclasses.fields(kind):

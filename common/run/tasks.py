@@ -8,7 +8,7 @@ made of the rows of all tasks.
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 from tqdm import tqdm
 
@@ -54,7 +54,12 @@ class Task(NamedTuple):
         return f"{self.case.name}-{self.method}{seed}".replace(" ", "_")
 
     def row(
-        self, metric: str, value: float, *, labels: Mapping[str, Any] | None = None, **fields: Any
+        self,
+        metric: str,
+        value: SupportsFloat,
+        *,
+        labels: Mapping[str, Any] | None = None,
+        **fields: Any,
     ) -> Row:
         """A measured value with the fields of its case, and labels and fields of its own.
 

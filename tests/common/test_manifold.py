@@ -198,7 +198,7 @@ MOMENTUM = {
     "lion": optax.lion(0.1),
     "chain": optax.chain(optax.clip(0.5), optax.adamw(optax.linear_schedule(0.1, 0.0, 10))),
     "injected": optax.inject_hyperparams(optax.adam)(learning_rate=0.1),
-    "accumulated": optax.MultiSteps(optax.adam(0.1), 2),
+    "accumulated": optax.MultiSteps(optax.adam(0.1), 2).gradient_transformation(),
 }
 
 

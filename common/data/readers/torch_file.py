@@ -162,7 +162,7 @@ class _Unpickler(pickle.Unpickler):
         return storage
 
 
-def _array(name: str, tensor: _Tensor, storages: dict[str, bytes]) -> np.ndarray:
+def _array(name: Any, tensor: Any, storages: dict[str, bytes]) -> np.ndarray:
     """A copy of the tensor's items, after checking that they are inside its storage."""
     if not isinstance(name, str) or not isinstance(tensor, _Tensor):
         raise ValueError(f"{name!r:.50} is a {type(tensor).__name__}")
