@@ -19,7 +19,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from common import linear
-from common.arrays import Unchecked
+from common.arrays import Leaf, Unchecked
 from common.errors import UserError, writing
 from common.linear import EPSILON, least_squares, procrustes, ridge
 from common.run.workdir import read_arrays, write_arrays
@@ -54,9 +54,9 @@ class Aligner:
       target: name of the target space.
     """
 
-    matrix: Float[Array, "d_source d_target"]
-    source_means: Float[Array, "steps d_source"]
-    target_means: Float[Array, "steps d_target"]
+    matrix: Annotated[Leaf, "d_source d_target"]
+    source_means: Annotated[Leaf, "steps d_source"]
+    target_means: Annotated[Leaf, "steps d_target"]
     normalise: tuple[str, ...]
     method: str
     source: str

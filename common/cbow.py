@@ -22,7 +22,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from common.arrays import WholeNumber
+from common.arrays import RealNumber, WholeNumber
 from common.data.sets.corpus import Corpus
 from common.parallel import all_parts, on_parts, sum_of_parts
 from common.run.train import Metrics, run
@@ -223,7 +223,7 @@ def sgd_update(
     words: Int[Array, "s {settings.segment_length+2*settings.window}"],
     widths: Int[Array, "s l"],
     noise: Int[Array, " K"],
-    learning_rate: Float[Array, ""],
+    learning_rate: RealNumber,
     settings: Settings,
 ) -> tuple[Parameters, tuple[Float[Array, ""], Float[Array, ""]]]:
     """One step of gradient descent on the sum of the losses of a batch.

@@ -1,7 +1,7 @@
 """`common.alignment` as a scikit-learn transformer, for pipelines and parameter searches."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, no_type_check
 
 import numpy as np
 from jaxtyping import Float
@@ -33,6 +33,7 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
       n_features_in_: dimension of X.
     """
 
+    @no_type_check  # scikit-learn asks that all is accepted here, and checked by `fit`
     def __init__(
         self,
         method: str = "procrustes",

@@ -25,6 +25,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common import ot
+from common.arrays import Leaf
 from common.errors import UserError
 from common.ot import Potentials
 from common.parallel import all_parts, device_bytes, map_rows, on_cpu
@@ -51,9 +52,7 @@ class Distance:
 
     ground: str  # distance d between points, 'euclidean' or 'manhattan'
     p: float  # exponent of the ground distance, at least 1
-    # Regularisation (lambda in the papers), in the cost's unit: a number or an array of no axes.
-    # JAX builds this class of other objects as well, to keep the structure of a tree.
-    epsilon: Any
+    epsilon: Leaf | float  # regularisation (lambda in the papers), in the cost's unit
     iterations: int  # of Sinkhorn
     value: str  # 'transport_cost', 'entropic_cost' or 'sinkhorn_divergence'
     # Whether gradients are those of the optimum, by the implicit function theorem; otherwise they

@@ -19,6 +19,8 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
+from common.arrays import AnyArray
+
 # Stages of EfficientNet: blocks, kernel size, stride, factor of expansion, channels.
 STAGES = (
     (1, 3, 1, 1, 16),
@@ -65,7 +67,7 @@ class DepthwiseConv(nnx.Module):
         self.kernel = nnx.Param(nnx.initializers.lecun_normal()(rngs.params(), shape))
         self.stride = stride
 
-    def __call__(self, x: Float[Array, "b h w c"]) -> Float[Array, "b h2 w2 c"]:
+    def __call__(self, x: Float[AnyArray, "b h w c"]) -> Float[Array, "b h2 w2 c"]:
         size, s = len(self.kernel), self.stride
         outputs = [-(-pixels // s) for pixels in x.shape[1:3]]
         padding = [
