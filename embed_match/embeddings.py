@@ -4,12 +4,13 @@ import dataclasses
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from ml_collections import ConfigDict
 
 from common import cbow
 from common.data import array_cache
@@ -45,7 +46,7 @@ class Values:
     dataset: str
     num_texts: int
     num_words: int
-    models: Mapping[str, Mapping[str, Any]]
+    models: ConfigDict
     random_seeds: tuple[int, ...]
     cbow: cbow.Settings
     glove: glove.Settings
@@ -259,13 +260,16 @@ def _trained(
     return Embedding(stored["vectors"], known, float(stored["words_per_second"]))
 
 
-def _cbow(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
+Trained = tuple[np.ndarray, int | np.integer]  # vectors, and the number of words that were read
+
+
+def _cbow(settings, keys, text: Text, work: Workdir, part: str, _) -> Trained:
     """Trains CBOW: the vectors, and the number of words that were read."""
     vectors = cbow.train(text.corpus, settings, keys, work=work, part=part)
     return vectors, settings.epochs * np.sum(text.corpus.tokens >= 0)
 
 
-def _glove(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.ndarray, int]:
+def _glove(settings, keys, text: Text, work: Workdir, part: str, _) -> Trained:
     """Trains GloVe, likewise."""
     num_words = len(text.corpus.words)
     state = glove.init(settings, num_words, keys[1])
@@ -277,7 +281,7 @@ def _glove(settings, keys, text: Text, work: Workdir, part: str, _) -> tuple[np.
     return np.asarray(glove.vectors(state)), epochs * np.sum(text.corpus.tokens >= 0)
 
 
-def _lstm(settings, keys, text: Text, work: Workdir, part: str, initial) -> tuple[np.ndarray, int]:
+def _lstm(settings, keys, text: Text, work: Workdir, part: str, initial) -> Trained:
     """Fine-tunes the vectors `initial` on the labels of the training texts, likewise."""
     index, word = corpus.text_and_word_ids(text.corpus.tokens, text.gap)
     last = lstm.last_words(index, word, len(text.labels), settings.max_length)

@@ -108,8 +108,8 @@ def embed(
 
 
 def contrastive_losses(
-    positive: Float[Array, " b"], negative: Float[Array, " b"], margin: float
-) -> tuple[Float[Array, " b"], Float[Array, " b"]]:
+    positive: Float[Array, " b"], negative: Float[Array, " c"], margin: float
+) -> tuple[Float[Array, " b"], Float[Array, " c"]]:
     """d^2 of each positive pair, max(0, margin - d)^2 of each negative (report, section 3)."""
     return positive**2, jnp.maximum(0.0, margin - negative) ** 2
 

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 from ml_collections import ConfigDict
 
 from anchor_opt import align
 from anchor_opt.reports import new_model as report
 from common import alignment, remapping
 from common.alignment import Aligner
+from common.arrays import AnyArray
 from common.linear import unit
 from common.run import results, tasks
 from common.run.results import Row
@@ -42,10 +43,10 @@ class Store(NamedTuple):
       random_seed: of the draw.
     """
 
-    old: Float[Array, "n d_old"]
-    new: Float[Array, "n d_new"]
-    old_queries: Float[Array, "q d_old"]
-    new_queries: Float[Array, "q d_new"]
+    old: Float[AnyArray, "n d_old"]
+    new: Float[AnyArray, "n d_new"]
+    old_queries: Float[AnyArray, "q d_old"]
+    new_queries: Float[AnyArray, "q d_new"]
     num_pairs: int
     random_seed: int
 
@@ -84,7 +85,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
                 yield Case(name, fields, _drawn(vectors, config.num_rows, num_pairs))
 
 
-def _drawn(vectors: tuple[Array, Array], num_rows: int, num_pairs: int):
+def _drawn(vectors: tuple[AnyArray, AnyArray], num_rows: int, num_pairs: int):
     """Random seed -> a random store of so many rows, the rest being queries."""
 
     def draw(random_seed: int) -> Store:
@@ -100,8 +101,8 @@ class Known(NamedTuple):
     """What a map is fitted to: paired rows, with the aligner that normalises them."""
 
     aligner: Aligner
-    old: Float[Array, "p d_old"]
-    new: Float[Array, "p d_new"]
+    old: Float[AnyArray, "p d_old"]
+    new: Float[AnyArray, "p d_new"]
     failed: bool  # whether the search that found the pairs reports a failure
 
 

@@ -20,7 +20,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 from sklearn.metrics import f1_score, mean_absolute_error
 
-from common.arrays import AnyArray
+from common.arrays import AnyArray, WholeNumber
 from common.errors import UserError
 from common.parallel import all_parts, value_and_gradient
 from common.run import train
@@ -98,7 +98,7 @@ class Head(nnx.Module):
 
 
 @partial(jax.jit, static_argnames="settings")
-def init(settings: Settings, random_seed: int) -> State:
+def init(settings: Settings, random_seed: WholeNumber) -> State:
     """The state before the first epoch."""
     parameters = nnx.state(Head(settings, nnx.Rngs(jax.random.key(random_seed))))
     return State.init(parameters, optax.adam(settings.training.learning_rate))

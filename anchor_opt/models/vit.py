@@ -12,7 +12,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int, UInt8
 from tqdm import tqdm
 
-from common.arrays import AnyArray
+from common.arrays import AnyArray, WholeNumber
 from common.linear import unit
 from common.parallel import all_parts, value_and_gradient
 
@@ -65,7 +65,7 @@ class ViT(nnx.Module):
         self.norm = nnx.LayerNorm(shape.width, epsilon=1e-6, rngs=rngs)
         self.head = nnx.Linear(shape.width, shape.classes, rngs=rngs)
 
-    def features(self, images: UInt8[Array, "b h w c"]) -> Float[Array, "b d"]:
+    def features(self, images: UInt8[AnyArray, "b h w c"]) -> Float[Array, "b d"]:
         """The input of the classification layer: the mean over the patches of the last layer.
 
         Pixels from 0 to 255 are scaled to -1 to 1. The class token takes part in the attention. As
@@ -75,7 +75,7 @@ class ViT(nnx.Module):
         b, h, w, c = x.shape
         p = self.shape.patch
         x = x.reshape(b, h // p, p, w // p, p, c).swapaxes(2, 3).reshape(b, -1, p * p * c)
-        x = self.embed(x)
+        x = self.embed(x)  # pyright: ignore[reportArgumentType]  # Flax takes NumPy's arrays, too
         token = jnp.broadcast_to(self.token[...], (b, 1, x.shape[-1]))
         x = jnp.concatenate([token, x], axis=1) + self.positions[...]
         for block in self.blocks:
@@ -132,7 +132,7 @@ def optimiser(training: Training) -> optax.GradientTransformation:
 
 
 @partial(jax.jit, static_argnums=0)
-def init(settings: Settings, random_seed: int) -> State:
+def init(settings: Settings, random_seed: WholeNumber) -> State:
     """Random parameters and the optimiser's first state."""
     parameters = nnx.state(ViT(settings.shape, nnx.Rngs(jax.random.key(random_seed))))
     return State(parameters, optimiser(settings.training).init(parameters))

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from absl import logging
@@ -20,7 +20,7 @@ Items = TypeVar("Items", Sequence[str], np.ndarray)
 
 
 def load_or_compute(
-    folder: Path, name: str, recipe: object, compute: Callable[[], Arrays]
+    folder: Path, name: str, recipe: object, compute: Callable[[], Mapping[str, Any]]
 ) -> Arrays:
     """Reads named arrays from `folder`; computes and stores them if they are absent or damaged.
 
@@ -29,7 +29,7 @@ def load_or_compute(
       name: prefix of the file's name.
       recipe: everything that determines the arrays, JSON-serialisable. Its hash is in the file's
         name, so that another recipe is another file.
-      compute: returns the arrays.
+      compute: returns the arrays, or what becomes arrays by `np.asarray`.
 
     Raises:
       UserError: the folder cannot be written.
@@ -102,8 +102,8 @@ def _read(path: Path) -> Arrays | None:
     return None
 
 
-def _write(path: Path, arrays: Arrays) -> Arrays:
-    arrays = {key: np.asarray(array) for key, array in arrays.items()}
+def _write(path: Path, computed: Mapping[str, Any]) -> Arrays:
+    arrays = {key: np.asarray(array) for key, array in computed.items()}
     try:
         write_arrays(path, arrays)
     except OSError as error:

@@ -138,7 +138,7 @@ def of_reviews(
             f"{num_sentences:,} sentences of reviews are too many: there are {len(rows):,}."
         )
     chosen = rows[:num_sentences]
-    return _encode(encoder, texts, chosen[-1] + 1, cache, smoothing=smoothing)[chosen]
+    return _encode(encoder, texts, int(chosen[-1]) + 1, cache, smoothing=smoothing)[chosen]
 
 
 def _encode(
