@@ -22,7 +22,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 ACCELERATOR_BYTES = 16 << 30  # of the memory of a device that does not tell it
 
 
-def devices() -> Sequence[jax.Device]:
+def devices() -> Sequence[jax.Device]:  # pyright: ignore[reportInvalidTypeForm]  # to it a variable
     """All devices of the computation, on all hosts.
 
     Nothing else asks JAX for them, so that programs can be compiled for devices that are only
