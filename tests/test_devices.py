@@ -28,6 +28,7 @@ from common import cbow
 from common.data.sets.corpus import Corpus
 from common.run import train
 from common.run.settings import settings
+from common.run.workdir import Workdir
 from configs.lpl import nli as nli_config, word_alignment
 from embed_match import glove, lstm
 from lpl import loss, methods, nli, training
@@ -46,8 +47,9 @@ class Compilations(logging.Handler):
         if "Finished XLA compilation of jit(_chunk)" in record.getMessage():
             compiled.append(record)
 
-class Record:  # in place of a run's folder
-    path = pathlib.Path(tempfile.mkdtemp())
+class Record(Workdir):  # without files but for checkpoints
+    def __init__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp())
 
     def log(self, part, rows):
         for index, values in rows.items():
