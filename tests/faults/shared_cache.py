@@ -44,7 +44,7 @@ def fill(cache: Path) -> list:
         "b",
         1,
         TEXTS,
-        lambda shard, bar: np.array([[len(t)] for t in shard]),
+        lambda shard, bar: np.array([[float(len(t))] for t in shard]),
         **options,
     )
     return [content.decode(), table["text"], int(array.sum()), vectors.tolist()]

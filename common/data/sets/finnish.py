@@ -76,7 +76,7 @@ def load(name: str, cache: Path) -> Space:
     return Space(table["word"], table["vector"])
 
 
-def load_table(cache: Path) -> Float[np.ndarray, "50000 300"]:
+def load_table(cache: Path) -> Float[np.ndarray, "rows dimensions"]:
     """Returns the rows of the table E.
 
     Raises:
