@@ -8,6 +8,7 @@ import json
 import re
 import runpy
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,15 @@ def test_ci_runs_the_named_blocks_of_the_readme():
     named = {name for mark, name, _, _ in blocks(PAGES[0]) if mark == "CI"}
     called = set(re.findall(r"\$\(readme (\w+)\)", (ROOT / ".ci/run").read_text()))
     assert named == called | BY_TESTS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_examples_import_exists(page):
+    """Also in blocks that CI runs or that nothing runs: a moved module is seen at once."""
+    for _, _, language, text in blocks(page):
+        for line in re.findall(r"^(?:from|import) .*", text if language == "python" else "", re.M):
+            if find_spec(line.split()[1].split(".")[0]):  # peers' packages may be missing
+                exec(line, {})
 
 
 @pytest.mark.slow
