@@ -152,8 +152,8 @@ def _train_copies(settings, rows, state, index, data):
                 rate = settings.learning_rate * (1 - progress)
                 words = segments(part.tokens, part.stride, batch, settings)
                 draws = part.widths[batch], part.noise[batch]
-                tables, found = sgd_update(tables, words, *draws, rate, settings)
-                return tables, jax.tree.map(jnp.add, sums, found)
+                tables, loss_sums = sgd_update(tables, words, *draws, rate, settings)
+                return tables, jax.tree.map(jnp.add, sums, loss_sums)
 
             first = number * settings.copy_batches
             last = jnp.minimum(first + settings.copy_batches, part.batches)
@@ -161,8 +161,8 @@ def _train_copies(settings, rows, state, index, data):
             return jax.tree.map(jnp.subtract, end, begin), sums
 
         # A loop in Python: with `lax.map` XLA took half as long again.
-        found = jax.tree.map(lambda *x: sum(x), *map(train_copy, parts))
-        return jax.tree.map(jnp.add, (begin, totals), sum_of_parts(found))
+        changes = jax.tree.map(lambda *x: sum(x), *map(train_copy, parts))
+        return jax.tree.map(jnp.add, (begin, totals), sum_of_parts(changes))
 
     most = jnp.max(all_parts(jnp.stack([part.batches for part in parts])))
     exchanges = -(-most // settings.copy_batches)

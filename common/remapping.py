@@ -172,9 +172,9 @@ def measured(
     """
     searched = (queries if mapped_queries is None else mapped_queries, mapped), (queries, embedded)
     kept = _overlap(*(np.asarray(top_k(*pair, 10)[1]) for pair in searched))
-    found = {"recall_1": kept[:, 0].mean(), "recall_10": kept[:, -1].mean()}
+    scores = {"recall_1": kept[:, 0].mean(), "recall_10": kept[:, -1].mean()}
     ranked = _rank_correlations(*searched)
-    return {name: float(x) for name, x in (found | {"rank_correlation": ranked.mean()}).items()}
+    return {name: float(x) for name, x in (scores | {"rank_correlation": ranked.mean()}).items()}
 
 
 def estimated(
@@ -201,17 +201,17 @@ def estimated(
     k = min(settings.list_length, size - 1)
     kept = _overlap(*(_other_rows(embedded, store, k) for store in (mapped, embedded)))
     groups = np.arange(size) % 10
-    found = {}
+    estimates = {}
     for name, count in (("recall_1", 1), ("recall_10", 10)):
         at = count * size / store_rows
         value = _power_law(kept.mean(axis=0), at)
         others = [_power_law(kept[groups != g].mean(axis=0), at) for g in range(10)]
         error = 3 * np.std(others)  # sqrt(9 / 10 sum of squares)
         short = _power_law(kept.mean(axis=0)[:10], at)
-        found[name] = Estimate(float(value), float(2 * error + abs(short - value)))
+        estimates[name] = Estimate(float(value), float(2 * error + abs(short - value)))
     ranked = _rank_correlations((embedded, mapped), (embedded, embedded))
     error = 2 * ranked.std() / np.sqrt(len(ranked))
-    return found | {"rank_correlation": Estimate(float(ranked.mean()), float(error))}
+    return estimates | {"rank_correlation": Estimate(float(ranked.mean()), float(error))}
 
 
 def curve(
@@ -227,14 +227,16 @@ def curve(
     arguments are those of `choose` and `estimated`.
     """
     order = np.random.default_rng(0).permutation(len(source))
-    found = {}
+    recalls = {}
     for count in (10, 30, 100, 300, 1_000):
         if 2 * count <= len(order):
             few, rest = order[:count], order[count:][: settings.rows]
             chosen = choose(aligner, source[few], target[few], settings).aligner
-            both = unit(chosen.apply(source[rest])), unit(chosen.normalise_target(target[rest]))
-            found[count] = estimated(*both, store_rows, settings)["recall_10"]
-    return found
+            mapped_rest = unit(chosen.apply(source[rest]))
+            embedded = unit(chosen.normalise_target(target[rest]))
+            estimates = estimated(mapped_rest, embedded, store_rows, settings)
+            recalls[count] = estimates["recall_10"]
+    return recalls
 
 
 def _power_law(kept: Float[np.ndarray, " k"], at: float) -> float:
@@ -253,11 +255,11 @@ def _other_rows(queries, store, k: int) -> Int[np.ndarray, "m k"]:
 
 
 def _overlap(
-    found: Int[np.ndarray, "n k"], true: Int[np.ndarray, "n k"]
+    lists: Int[np.ndarray, "n k"], true: Int[np.ndarray, "n k"]
 ) -> Float[np.ndarray, "n k"]:
-    """For each length of the lists up to k, the fraction of the first rows that both have."""
-    same = found[:, :, None] == true[:, None, :]
-    first = np.arange(found.shape[1])
+    """For each length up to k, the fraction of the first rows that are in both lists."""
+    same = lists[:, :, None] == true[:, None, :]
+    first = np.arange(lists.shape[1])
     return same.cumsum(axis=1).cumsum(axis=2)[:, first, first] / (first + 1)
 
 

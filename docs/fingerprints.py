@@ -209,16 +209,16 @@ def differences(kept: Sequence[dict], fresh: Sequence[dict]) -> list[str]:
     is another number of rows with the same fields.
     """
     before, now = ({identity(row): row for row in rows} for rows in (kept, fresh))
-    found = [f"missing: {_title(before[key])}" for key in before.keys() - now.keys()]
-    found += [f"new: {_title(now[key])}" for key in now.keys() - before.keys()]
-    if not found and len(kept) != len(fresh):
-        found.append(f"{len(fresh)} rows instead of {len(kept)}")
+    phrases = [f"missing: {_title(before[key])}" for key in before.keys() - now.keys()]
+    phrases += [f"new: {_title(now[key])}" for key in now.keys() - before.keys()]
+    if not phrases and len(kept) != len(fresh):
+        phrases.append(f"{len(fresh)} rows instead of {len(kept)}")
     for key in before.keys() & now.keys():
         old, new = before[key], now[key]
         if not _deviation(old, new) <= old["tolerance"]:  # NaN is a difference
             moved = ", ".join(f"{name} {old[name]:g} -> {new[name]:g}" for name in ("mean", "std"))
-            found.append(f"{_title(old)}: {moved} (tolerance {old['tolerance']:.2g})")
-    return sorted(found)
+            phrases.append(f"{_title(old)}: {moved} (tolerance {old['tolerance']:.2g})")
+    return sorted(phrases)
 
 
 def identity(row: Mapping) -> str:

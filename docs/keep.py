@@ -72,16 +72,16 @@ def main(argv: list[str]) -> None:
     if FINGERPRINT.value:
         make_fingerprint(folder, name, QUICK_FLAGS.value, JOBS.value)
     elif CHECK.value or ALL.value:
-        found = check(folder / "quick" if ALL.value else folder, JOBS.value, name)
-        passed = report(found, ALLOW_STALE.value)
+        differing = check(folder / "quick" if ALL.value else folder, JOBS.value, name)
+        passed = report(differing, ALLOW_STALE.value)
         if VERIFIED.value:
-            for record in (record for record, phrases in found.items() if not phrases):
+            for record in (record for record, phrases in differing.items() if not phrases):
                 known = fingerprints.read(record)
                 fingerprints.write(record, known._replace(verified=_commit()))
         if ALL.value:
-            all_again(folder, CORES.value or 1, JOBS.value, found)
+            all_again(folder, CORES.value or 1, JOBS.value, differing)
         elif ACCEPT.value:
-            accept(found, folder, ACCEPT.value)
+            accept(differing, folder, ACCEPT.value)
         elif not passed:
             sys.exit(1)
     else:
@@ -159,7 +159,7 @@ def check(folder: Path, jobs: int, prefix: str = "") -> dict[str, list[str]]:
     commands = [known.command for known in kept.values() if known]
     commands += [] if prefix else unrecorded()
     fingerprints.run_all(commands, folder, "quick", jobs)
-    found = {}
+    differing = {}
     for record in chosen:
         phrases = [f"config.{value} has changed" for value in render.outdated(record)]
         if known := kept[record.name]:
@@ -167,8 +167,8 @@ def check(folder: Path, jobs: int, prefix: str = "") -> dict[str, list[str]]:
             phrases += fingerprints.differences(known.rows, fresh)
         else:
             phrases.append("it has no fingerprint: make one with --fingerprint")
-        found[record.name] = phrases
-    return found
+        differing[record.name] = phrases
+    return differing
 
 
 def unrecorded() -> list[str]:
@@ -183,10 +183,10 @@ def unrecorded() -> list[str]:
     ]
 
 
-def report(found: Mapping[str, Sequence[str]], allow_stale: bool) -> bool:
+def report(differing: Mapping[str, Sequence[str]], allow_stale: bool) -> bool:
     """Prints a line for each record, valid or not, and returns whether the check has passed."""
     passed = True
-    for name, phrases in found.items():
+    for name, phrases in differing.items():
         known = fingerprints.read(name)
         stale = known.stale if known else ""
         passed &= not phrases and (allow_stale or not stale)
@@ -195,9 +195,9 @@ def report(found: Mapping[str, Sequence[str]], allow_stale: bool) -> bool:
     return passed
 
 
-def accept(found: Mapping[str, Sequence[str]], folder: Path, why: str) -> None:
+def accept(differing: Mapping[str, Sequence[str]], folder: Path, why: str) -> None:
     """Takes the fresh rows of records that differ as fingerprints, and marks them as stale."""
-    for name in (name for name, phrases in found.items() if phrases):
+    for name in (name for name, phrases in differing.items() if phrases):
         known = fingerprints.read(name)
         fresh = fingerprints.rows_of(fingerprints.workdir_of(folder, known.command))
         bounds = {fingerprints.identity(row): row["tolerance"] for row in known.rows}
@@ -207,21 +207,21 @@ def accept(found: Mapping[str, Sequence[str]], folder: Path, why: str) -> None:
         fingerprints.write(name, known._replace(rows=rows, verified=_commit(), stale=stale))
 
 
-def all_again(folder: Path, cores: int, jobs: int, found: Mapping[str, Sequence[str]]) -> None:
+def all_again(folder: Path, cores: int, jobs: int, differing: Mapping[str, Sequence[str]]) -> None:
     """Makes every record that does not hold again, and keeps it with a new fingerprint.
 
     Args:
       folder: of the runs; each has its own folder PAPER/NAME below it.
       cores: processor cores of each run.
       jobs: number of runs at a time.
-      found: of `check`.
+      differing: of `check`.
 
     Raises:
       CalledProcessError: a run has failed; the others are kept.
     """
     stale = [
         records.read(render.RESULTS, name)
-        for name, phrases in found.items()
+        for name, phrases in differing.items()
         if phrases or fingerprints.read(name).stale
     ]
 
@@ -256,17 +256,17 @@ def _again(record: Record, folder: Path, made: dict) -> None:
 
 def quoted(table: str, beginning: str) -> str:
     """The paragraphs of table.md that begin so, through the end of their table, with headings."""
-    heading, found, taking = "", [], False
+    heading, parts, taking = "", [], False
     for paragraph in table.split("\n\n"):
         if paragraph.startswith("#"):
             heading = paragraph
         if paragraph.lstrip("# ").startswith(beginning):
             taking = True
-            found += [heading] if paragraph != heading else []
+            parts += [heading] if paragraph != heading else []
         if taking:
-            found.append(paragraph.strip())
+            parts.append(paragraph.strip())
             taking = not paragraph.startswith("|")
-    return "\n\n".join(found)
+    return "\n\n".join(parts)
 
 
 def failed(run: Path) -> list[str]:

@@ -155,13 +155,13 @@ def outdated(record: Record) -> list[str]:
 
 
 def _flat(values: dict, prefix: str = "") -> dict:
-    found = {}
+    flat = {}
     for key, value in values.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         elif not prefix.startswith("when_quick."):
-            found[prefix + key] = json.loads(json.dumps(value))
-    return found
+            flat[prefix + key] = json.loads(json.dumps(value))
+    return flat
 
 
 def data() -> str:
@@ -177,12 +177,12 @@ def speed() -> str:
     """Each subject of benchmarks/ at its largest sizes: the ratio of each peer's time to ours."""
     lines = []
     for path in sorted((ROOT / "benchmarks/results").glob("*.json")):
-        found = json.loads(path.read_text())
-        if not isinstance(found, dict) or "goal" not in found:
+        benchmark = json.loads(path.read_text())
+        if not isinstance(benchmark, dict) or "goal" not in benchmark:
             continue  # vecmap.json: results, not times
-        last: dict[str, str] = {row["family"]: row["case"] for row in found["rows"]}
+        last: dict[str, str] = {row["family"]: row["case"] for row in benchmark["rows"]}
         for case in last.values():
-            rows = [row for row in found["rows"] if row["case"] == case]
+            rows = [row for row in benchmark["rows"] if row["case"] == case]
             ours = rows[0]
             ratios = [
                 row["side"]
@@ -192,8 +192,8 @@ def speed() -> str:
                 if row["against"]
             ]
             place = f"[{case}](results/{path.stem}.md)"
-            cells = [found["subject"], place, found["chip"], f"{ours['seconds']:.3g} s"]
-            lines.append([*cells, f"{ours['of_matmul']:.0%}", found["goal"], "; ".join(ratios)])
+            cells = [benchmark["subject"], place, benchmark["chip"], f"{ours['seconds']:.3g} s"]
+            lines.append([*cells, f"{ours['of_matmul']:.0%}", benchmark["goal"], "; ".join(ratios)])
     header = ("Subject", "Case", "Machine", "Ours", "Of matmul", "Goal", "Peer / ours")
     return markdown(header, lines)
 
@@ -202,11 +202,11 @@ def programs() -> str:
     """Memory and milliseconds of each compiled program on each kind of device."""
     machines, sizes, lines = [], {}, {}
     for path in sorted((ROOT / "benchmarks/results").glob("compile_*.json")):
-        found = json.loads(path.read_text())
+        table = json.loads(path.read_text())
         machines.append(
-            f"[{found['devices']} x {found['device']}](../benchmarks/results/{path.stem}.md)"
+            f"[{table['devices']} x {table['device']}](../benchmarks/results/{path.stem}.md)"
         )
-        for row in found["rows"]:
+        for row in table["rows"]:
             sizes[row["program"]] = row["sizes"]
             lines.setdefault(row["program"], {})[machines[-1]] = _program(row)
     rows = [

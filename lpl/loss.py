@@ -29,11 +29,11 @@ def neighbours(vectors: Float[Array, "n d"], rows: Int[Array, " r"], k: int) -> 
     offset = -jnp.sum(vectors**2, axis=1, keepdims=True) / 2
     keys = jnp.concatenate([vectors, offset], axis=1)
     queries = jnp.concatenate([vectors[rows], jnp.ones((len(rows), 1))], axis=1)
-    found = top_k(queries, keys, k + 1)[1]
+    nearest = top_k(queries, keys, k + 1)[1]
     # The row itself is moved to the end and cut off. It may be missing from the list if the vector
     # has k duplicates; then the last one is cut off.
-    order = jnp.argsort(found == rows[:, None], axis=1, stable=True)
-    return jnp.take_along_axis(found, order[:, :k], axis=1)
+    order = jnp.argsort(nearest == rows[:, None], axis=1, stable=True)
+    return jnp.take_along_axis(nearest, order[:, :k], axis=1)
 
 
 def closed_form(gram: Float[Array, "b k k"]) -> Float[Array, "b k"]:

@@ -140,8 +140,8 @@ def first_match(
 
     def right(x: Float[Array, "n c"], y: Float[Array, "m c"]) -> float:
         iterations = settings.sinkhorn_iterations
-        found = ot.match(x, y, settings.sinkhorn_epsilon, iterations=iterations)
-        return float(jnp.mean(problem.truth[found.to_x] == jnp.arange(len(y))))
+        matches = ot.match(x, y, settings.sinkhorn_epsilon, iterations=iterations)
+        return float(jnp.mean(problem.truth[matches.to_x] == jnp.arange(len(y))))
 
     partner = jnp.take(y, problem.truth, axis=0)
     directions = x[:, p:] @ anchors[p:]

@@ -88,8 +88,8 @@ def load_or_compute_shards(
 
 
 def _path(folder: Path, name: str, recipe: object) -> Path:
-    found = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-    return folder / f"{name}-{found[:24]}.npz"
+    digest_of_recipe = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+    return folder / f"{name}-{digest_of_recipe[:24]}.npz"
 
 
 def _read(path: Path) -> Arrays | None:
@@ -116,9 +116,9 @@ def _write(path: Path, computed: Mapping[str, Any]) -> Arrays:
 
 def digest(*arrays: np.ndarray) -> str:
     """Returns a hash of the shapes, types and values of arrays, to be part of a recipe."""
-    found = hashlib.sha256()
+    content_hash = hashlib.sha256()
     for array in arrays:
-        found.update(f"{array.shape}{array.dtype}".encode())
+        content_hash.update(f"{array.shape}{array.dtype}".encode())
         content = np.ascontiguousarray(array)
-        found.update(content)  # pyright: ignore[reportArgumentType]  # stubs: since Python 3.12
-    return found.hexdigest()
+        content_hash.update(content)  # pyright: ignore[reportArgumentType]  # stubs: since Python 3.12
+    return content_hash.hexdigest()

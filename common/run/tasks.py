@@ -122,8 +122,8 @@ def run(
         bar.set_postfix_str(task.name)
 
         def compute(task: Task = task) -> dict[str, Any]:
-            found, said = measure(task)
-            return {"rows": [results.fields(row) for row in found], "notes": said}
+            measured, said = measure(task)
+            return {"rows": [results.fields(row) for row in measured], "notes": said}
 
         kept = work.part(task.name, compute, arrays and arrays(task))
         train.forget_checkpoints(work, task.name)

@@ -149,14 +149,14 @@ def encode(
         return _step(ENCODERS[name], load_network(name, cache), side)
 
     def compute(shard: UInt8[np.ndarray, "k h w c"], bar: tqdm) -> Float[np.ndarray, "k d"]:
-        found = []
+        batches = []
         for start in range(0, max(1, len(shard)), BATCH):
             batch = shard[start : start + BATCH]
             padding = BATCH - len(batch)  # so that one shape is compiled
             padded = np.pad(batch, ((0, padding), (0, 0), (0, 0), (0, 0)))
-            found.append(np.asarray(step()(padded))[: len(batch)])
+            batches.append(np.asarray(step()(padded))[: len(batch)])
             bar.update(len(batch))
-        return np.concatenate(found)
+        return np.concatenate(batches)
 
     return load_or_compute_shards(
         cache / "encodings",

@@ -96,8 +96,8 @@ def load(
             labels = data.labels[rows]
             encoded = LabelledVectors(train, test, labels[:num_train], labels[num_train:])
             if num_unlabelled:
-                found = sentences.of_reviews(name, num_unlabelled, cache, smoothing)
-                encoded = encoded._replace(unlabelled=found)
+                unlabelled = sentences.of_reviews(name, num_unlabelled, cache, smoothing)
+                encoded = encoded._replace(unlabelled=unlabelled)
             pair.append(encoded)
         elif Path(name).exists():
             pair.append(_read(Path(name)))
@@ -165,9 +165,9 @@ def _read(path: Path) -> LabelledVectors:
         and np.isin(arrays["test_labels"], arrays["train_labels"]).all()
     )
     if not valid:
-        found = [f"{name} {list(array.shape)} of {array.dtype}" for name, array in arrays.items()]
+        forms = [f"{name} {list(array.shape)} of {array.dtype}" for name, array in arrays.items()]
         raise UserError(
-            f"{path} holds {', '.join(found) or 'no such array'}: give train [n, d], test [m, d], "
+            f"{path} holds {', '.join(forms) or 'no such array'}: give train [n, d], test [m, d], "
             "the integers train_labels [n] and test_labels [m], with every class in train_labels, "
             "and, if the texts of both files differ, anchors [k, d]."
         )

@@ -109,8 +109,8 @@ def by_senses(source: WordPairs, target: WordPairs, min_overlap: float = MIN_OVE
         Counter(word for _, word in lemmas) for lemmas in (source_lemmas, target_lemmas)
     )
     index = {(a, b): n / (num_a[a] + num_b[b] - n) for (a, b), n in shared.items()}
-    found = [pair for pair in index if index[pair] >= min_overlap]
-    return sorted(found, key=lambda pair: (pair[0], -index[pair], pair[1]))
+    overlapping = [pair for pair in index if index[pair] >= min_overlap]
+    return sorted(overlapping, key=lambda pair: (pair[0], -index[pair], pair[1]))
 
 
 def lookup(pairs: WordPairs, source_words: Sequence[str], target_words: Sequence[str]) -> Lookup:

@@ -114,11 +114,11 @@ def one_to_one(pairs: WordPairs, english: Iterable[str], finnish: Iterable[str])
     for word, translation in pairs:
         if translation in allowed:
             best.setdefault(word, translation)
-    found: dict[str, str] = {}
+    english_of: dict[str, str] = {}
     for word in english:
         if word in best:
-            found.setdefault(best[word], word)
-    return found
+            english_of.setdefault(best[word], word)
+    return english_of
 
 
 def floret(words: Sequence[str], table: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "n d"]:

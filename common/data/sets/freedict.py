@@ -79,11 +79,11 @@ def entries(text: bytes, index: str) -> Iterator[str]:
 
 def read_entry(entry: str) -> Counter[tuple[str, str]]:
     """Returns (headword, translation) -> number of senses, without those of affixes and symbols."""
-    found: Counter[tuple[str, str]] = Counter()
+    senses: Counter[tuple[str, str]] = Counter()
     head, *lines = entry.split("\n")
     match = HEADWORD.fullmatch(head)
     if not match or match[2] in NO_WORDS:
-        return found
+        return senses
     several = lines[0].startswith("1. ") if lines else False
     current: set[tuple[str, str]] = set()
     for number, line in enumerate(lines):
@@ -92,10 +92,10 @@ def read_entry(entry: str) -> Counter[tuple[str, str]]:
         if numbered or (number == 0 and not several):
             translations = line.removesuffix(" 2.").split(", ")
             current = {(match[1], translation) for translation in translations}
-            found.update(current)
+            senses.update(current)
         elif FURTHER_SENSE.fullmatch(line):
-            found.update(current)
-    return found
+            senses.update(current)
+    return senses
 
 
 def _base64(number: str) -> int:

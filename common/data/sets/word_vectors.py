@@ -83,8 +83,8 @@ def _glove100(cache):
     several GB.
     """
     content = read_member(PACKAGES["glove100"], cache, GLOVE100_FILE)
-    found = itertools.islice(GLOVE100_ROW.finditer(content), NUM_WORDS["glove100"])
-    bar = tqdm(found, desc="reading glove100", unit="word", total=NUM_WORDS["glove100"])
+    rows = itertools.islice(GLOVE100_ROW.finditer(content), NUM_WORDS["glove100"])
+    bar = tqdm(rows, desc="reading glove100", unit="word", total=NUM_WORDS["glove100"])
     return {row[1].decode(): np.array(row[2].split(b",")[:100], np.float32) for row in bar}
 
 
