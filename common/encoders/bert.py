@@ -1,8 +1,11 @@
-"""BERT sentence encoders in Flax, with weights read from Hugging Face's files.
+"""BERT and MPNet sentence encoders in Flax, with weights read from Hugging Face's files.
 
-Architecture: Devlin et al. 2019 (https://aclanthology.org/N19-1423), a transformer encoder with
-layer normalisation after each residual connection. Sentence vectors are the masked mean of the last
-layer's token vectors, or the vector of the first token (Reimers and Gurevych 2019).
+BERT (Devlin et al. 2019, https://aclanthology.org/N19-1423) is a transformer encoder with layer
+normalisation after each residual connection. MPNet (Song et al. 2020,
+https://arxiv.org/abs/2004.09297) is the same without token types, with positions that are counted
+from 2, and with a bias for each relative position, which all layers add to their attention scores.
+Sentence vectors are the masked mean of the last layer's token vectors, or the vector of the first
+token (Reimers and Gurevych 2019).
 """
 
 import json
@@ -21,7 +24,7 @@ from tqdm import tqdm
 
 from common.errors import UserError
 
-PARAMETER_NAMES = {  # name here -> name in the checkpoint, where they differ
+PARAMETER_NAMES = {  # name here -> name in a BERT's checkpoint, where they differ
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -39,12 +42,26 @@ PARAMETER_NAMES = {  # name here -> name in the checkpoint, where they differ
     "embedding": "weight",
     "scale": "weight",
 }
+MPNET_PARAMETER_NAMES = PARAMETER_NAMES | {
+    "query": "attention.attn.q",
+    "key": "attention.attn.k",
+    "value": "attention.attn.v",
+    "attention_output": "attention.attn.o",
+    "attention_norm": "attention.LayerNorm",
+    "relative_positions": "encoder.relative_attention_bias",
+}
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 # Written by sentence-transformers: the modules, the pooling, the maximum length of a text.
 OPTIONAL_FILES = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
 # What is implemented: another value of config.json, for instance, would give wrong vectors.
-REQUIRED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+BUCKETS = 32  # of relative positions
+REQUIRED = {
+    "model_type": ("bert", "mpnet"),
+    "hidden_act": ("gelu",),
+    "position_embedding_type": ("absolute",),
+    "relative_attention_num_buckets": (BUCKETS,),
+}
 MODULES = {"Transformer", "Pooling", "Normalize"}
 POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 MAX_LENGTH = 256  # of a text in tokens, if the files do not state it; MiniLM's value
@@ -64,44 +81,81 @@ class Layer(nnx.Module):
         self.attention_norm = nnx.LayerNorm(width, epsilon=config["layer_norm_eps"], rngs=rngs)
         self.output_norm = nnx.LayerNorm(width, epsilon=config["layer_norm_eps"], rngs=rngs)
 
-    def __call__(self, x: Float[Array, "b l d"], mask: Bool[Array, "b l"]) -> Float[Array, "b l d"]:
+    def __call__(
+        self,
+        x: Float[Array, "b l d"],
+        mask: Bool[Array, "b l"],
+        bias: Float[Array, "1 h l l"] | None,
+    ) -> Float[Array, "b l d"]:
         q, k, v = (
             layer(x).reshape(*x.shape[:2], self.heads, -1)
             for layer in (self.query, self.key, self.value)
         )
-        attended = jax.nn.dot_product_attention(q, k, v, mask=mask[:, None, None, :])
+        attended = jax.nn.dot_product_attention(q, k, v, bias, mask=mask[:, None, None, :])
         x = self.attention_norm(x + self.attention_output(attended.reshape(x.shape)))
         return self.output_norm(x + self.down(jax.nn.gelu(self.up(x), approximate=False)))
 
 
 class Bert(nnx.Module):
-    """Maps token ids to contextual token vectors."""
+    """Maps token ids to contextual token vectors: a BERT, or an MPNet where the config says so."""
 
     def __init__(self, config: dict, rngs: nnx.Rngs):
-        width = config["hidden_size"]
+        width, heads = config["hidden_size"], config["num_attention_heads"]
+        mpnet = config.get("model_type") == "mpnet"
         self.words = nnx.Embed(config["vocab_size"], width, rngs=rngs)
         self.positions = nnx.Embed(config["max_position_embeddings"], width, rngs=rngs)
-        self.token_types = nnx.Embed(config["type_vocab_size"], width, rngs=rngs)
+        self.first_position = 2 if mpnet else 0
+        self.token_types = None if mpnet else nnx.Embed(config["type_vocab_size"], width, rngs=rngs)
+        self.relative_positions = nnx.Embed(BUCKETS, heads, rngs=rngs) if mpnet else None
         self.embedding_norm = nnx.LayerNorm(width, epsilon=config["layer_norm_eps"], rngs=rngs)
         self.layers = nnx.List([Layer(config, rngs) for _ in range(config["num_hidden_layers"])])
 
+    @property
+    def max_length(self) -> int:
+        """The number of tokens, special ones included, of the longest text."""
+        return self.positions.num_embeddings - self.first_position
+
     def __call__(self, ids: Int[Array, "b l"], mask: Bool[Array, "b l"]) -> Float[Array, "b l d"]:
-        x = (
-            self.words(ids)
-            + self.positions.embedding[: ids.shape[1]]
-            + self.token_types.embedding[0]
-        )
+        length = ids.shape[1]
+        positions = slice(self.first_position, self.first_position + length)
+        x = self.words(ids) + self.positions.embedding[positions]
+        if self.token_types is not None:
+            x = x + self.token_types.embedding[0]
+        bias = None
+        if self.relative_positions is not None:
+            bias = self.relative_positions(relative_buckets(length)).transpose(2, 0, 1)[None]
         x = self.embedding_norm(x)
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, mask, bias)
         return x
+
+
+def relative_buckets(length: int) -> Int[np.ndarray, "l l"]:
+    """The bucket of relative positions that each pair of tokens of a text falls into.
+
+    The rule is that of T5's encoder (Raffel et al. 2020, https://arxiv.org/abs/1910.10683), with 32
+    buckets: half of them for tokens after a token, half for those before it and for itself. In each
+    half, distances 0 ... 7 have a bucket each, and distance n >= 8 the bucket
+    8 + floor(8 log(n / 8) / log(128 / 8)), at most 15.
+
+    Args:
+      length: number of tokens l.
+
+    Returns:
+      Row i has the buckets of all tokens as token i sees them.
+    """
+    place = np.arange(length)
+    distance = np.abs(place - place[:, None])
+    # log 16 = 4 log 2: the logarithm of a square has its steps at powers of two, without rounding.
+    far = np.minimum(8 + np.floor(np.log2(np.maximum(distance, 8) ** 2 / 64)).astype(int), 15)
+    return np.where(distance < 8, distance, far) + np.where(place > place[:, None], BUCKETS // 2, 0)
 
 
 class SentenceEncoder(NamedTuple):
     """A network that maps texts to vectors.
 
     Attributes:
-      network: the BERT.
+      network: the BERT or MPNet.
       tokenizer: its tokenizer.
       pooling: 'mean' of the token vectors, or 'cls', the vector of the first token.
       max_length: number of tokens, special ones included, after which a text is cut by default.
@@ -121,8 +175,8 @@ def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
       name: of the encoder, for error messages.
 
     Raises:
-      UserError: the files are damaged, not a BERT, or have a module or pooling that is not
-        implemented.
+      UserError: the files are damaged, neither a BERT nor an MPNet, or have a module or pooling
+        that is not implemented.
     """
     try:
         config = json.loads(files["config.json"])
@@ -133,7 +187,7 @@ def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
         mode = str(pooling.get("pooling_mode", " and ".join(flags) or "mean"))
         mode = POOLINGS.get(mode, mode)
         if not (
-            all(config.get(key) in (None, value) for key, value in REQUIRED.items())
+            all(config.get(key) in (None, *values) for key, values in REQUIRED.items())
             and {module["type"].split(".")[-1] for module in modules} <= MODULES
             and mode in POOLINGS.values()
         ):
@@ -145,18 +199,19 @@ def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
         max_length = int(limits.get("max_seq_length") or MAX_LENGTH)
     except Exception as error:  # json, safetensors and tokenizers raise many types
         raise UserError(
-            f"The encoder in {name} cannot be read ({error}): it has to be a BERT in Hugging "
-            "Face's format."
+            f"The encoder in {name} cannot be read ({error}): it has to be a BERT or an MPNet in "
+            "Hugging Face's format."
         ) from error
     tokenizer.no_padding()  # MiniLM's file pads every text to 128 tokens
-    max_length = min(max_length, network.positions.num_embeddings)
-    return SentenceEncoder(network, tokenizer, mode, max_length)
+    return SentenceEncoder(network, tokenizer, mode, min(max_length, network.max_length))
 
 
 def _network(config: dict, content: bytes) -> Bert:
     """The network of a configuration, with the weights in the content of a safetensors file."""
     weights = safetensors.numpy.load(content)
-    weights = {name.removeprefix("bert."): value for name, value in weights.items()}
+    mpnet = config.get("model_type") == "mpnet"
+    prefix, names = ("mpnet.", MPNET_PARAMETER_NAMES) if mpnet else ("bert.", PARAMETER_NAMES)
+    weights = {name.removeprefix(prefix): value for name, value in weights.items()}
     layers = {name.split(".")[2] for name in weights if name.startswith("encoder.layer.")}
     if config["num_hidden_layers"] != len(layers):
         raise ValueError(f"model.safetensors has {len(layers)} layers, config.json another number")
@@ -170,7 +225,7 @@ def _network(config: dict, content: bytes) -> Bert:
 
     def value(path, leaf):
         keys = [str(k.key) for k in path if hasattr(k, "key")]  # without nnx's own `.value`
-        name = ".".join(PARAMETER_NAMES.get(key, key) for key in keys)
+        name = ".".join(names.get(key, key) for key in keys)
         array = weights[name].T if keys[-1] == "kernel" else weights[name]
         if array.shape != leaf.shape or not np.isfinite(array).all():
             raise ValueError(f"{name} is not a finite array of shape {leaf.shape}")
@@ -205,9 +260,10 @@ def encode(
       UserError: max_length exceeds the network's positions, or a token id its table of vectors.
     """
     model, max_length = encoder.network, max_length or encoder.max_length
-    positions = model.positions.num_embeddings
-    if not 3 <= max_length <= positions:  # two of them are special tokens
-        raise UserError(f"Texts of {max_length} word pieces: the encoder takes 3 to {positions}.")
+    if not 3 <= max_length <= model.max_length:  # two of them are special tokens
+        raise UserError(
+            f"Texts of {max_length} word pieces: the encoder takes 3 to {model.max_length}."
+        )
     encoder.tokenizer.enable_truncation(max_length)
     ids = [encoding.ids for encoding in encoder.tokenizer.encode_batch(list(texts))]
     order = np.argsort([len(i) for i in ids], kind="stable")

@@ -1,12 +1,13 @@
-"""Texts as vectors: BERT sentence encoders and frequency-weighted averages of word vectors.
+"""Texts as vectors: sentence encoders and frequency-weighted averages of word vectors.
 
-Encoders by name: `minilm` is the sentence vector of all-MiniLM-L6-v2, `minilm_input` an average of
-MiniLM's input word-piece vectors, `glove` and `word2vec` averages of GloVe and Word2Vec vectors,
-`wordllama` the average of WordLlama's token vectors. The path of a folder with a BERT (config.json,
-model.safetensors, tokenizer.json) is the sentence encoder in that folder.
+Encoders by name: `minilm` is the sentence vector of all-MiniLM-L6-v2, `mpnet` of all-mpnet-base-v2,
+`minilm_input` an average of MiniLM's input word-piece vectors, `glove` and `word2vec` averages of
+GloVe and Word2Vec vectors, `wordllama` the average of WordLlama's token vectors. The path of a
+folder with a BERT or an MPNet (config.json, model.safetensors, tokenizer.json) is the sentence
+encoder in that folder.
 
-A text is cut after a number of word pieces: of MiniLM's tokenizer for the encoders by name, of its
-own tokenizer for a folder. Averages other than WordLlama's use smooth inverse frequency, the weight
+A text is cut after a number of word pieces: of its own tokenizer for a sentence encoder, of
+MiniLM's for an average. Averages other than WordLlama's use smooth inverse frequency, the weight
 a / (a + p(word)) of Arora et al. (2017), without their removal of a common component. WordLlama's
 vectors were trained for plain averages.
 """
@@ -26,7 +27,7 @@ from tqdm import tqdm
 from common.data.array_cache import load_or_compute, load_or_compute_shards
 from common.data.packages import PACKAGES, read_member
 from common.data.sets import word_vectors
-from common.encoders import bert, minilm
+from common.encoders import bert, minilm, mpnet
 from common.errors import UserError
 
 WORDLLAMA_VECTORS = "wordllama/weights/l2_supercat_256.safetensors"
@@ -45,7 +46,7 @@ def encode(
     A sentence encoder's vectors are stored by shards, so that a run that was killed resumes.
 
     Args:
-      name: one of `ENCODERS`, or the path of a folder with a BERT.
+      name: one of `ENCODERS`, or the path of a folder with a BERT or an MPNet.
       texts: n texts.
       cache: the cache directory.
       max_pieces: number of word pieces, special ones included, after which a text is cut.
@@ -61,6 +62,7 @@ def encode(
     recipe: dict[str, object] = {"version": RECIPE_VERSION, "max_pieces": max_pieces}
     if name in ENCODERS:
         packages = ("minilm", name if name in ("wordllama", "word2vec") else "glove")
+        packages = tuple(mpnet.PARTS) if name == "mpnet" else packages
         recipe |= {"encoder": name, "packages": [PACKAGES[key].sha256 for key in packages]}
         if name in WEIGHTED:
             recipe["smoothing"] = smoothing
@@ -91,14 +93,14 @@ def read_files(name: str, cache: Path) -> dict[str, bytes]:
     """Reads the files from which `bert.load` builds a sentence encoder.
 
     Args:
-      name: 'minilm', or the path of a folder.
+      name: one of `SENTENCE_ENCODERS`, or the path of a folder.
       cache: the cache directory.
 
     Raises:
       UserError: a folder in which a necessary file cannot be read, or a failed download.
     """
-    if name == "minilm":
-        return minilm.files(cache)
+    if name in SENTENCE_ENCODERS:
+        return SENTENCE_ENCODERS[name](cache)
     files = {}
     for part in (*bert.FILES, *bert.OPTIONAL_FILES):
         try:
@@ -107,8 +109,8 @@ def read_files(name: str, cache: Path) -> dict[str, bytes]:
             if part in bert.OPTIONAL_FILES and isinstance(error, FileNotFoundError):
                 continue
             raise UserError(
-                f"'{name}' is neither an encoder by name (minilm) nor a folder with a readable "
-                f"{part} ({error.strerror}): correct the name or the path."
+                f"'{name}' is neither an encoder by name ({', '.join(SENTENCE_ENCODERS)}) nor a "
+                f"folder with a readable {part} ({error.strerror}): correct the name or the path."
             ) from error
     return files
 
@@ -188,4 +190,5 @@ def _averages(
 # By smooth inverse frequency:
 WEIGHTED = {"minilm_input": _minilm_input, "glove": _glove, "word2vec": _word2vec}
 AVERAGES = WEIGHTED | {"wordllama": _wordllama}
-ENCODERS = ("minilm", *AVERAGES)  # by name
+SENTENCE_ENCODERS = {"minilm": minilm.files, "mpnet": mpnet.files}  # name -> function of the cache
+ENCODERS = (*SENTENCE_ENCODERS, *AVERAGES)  # by name

@@ -1,12 +1,13 @@
-"""131,072 English sentences of reviews and news, in two independent spaces of sentence vectors.
+"""131,072 English sentences of reviews and news, in three independent spaces of sentence vectors.
 
 `minilm_sentences` is the unit sentence vector of all-MiniLM-L6-v2 (384 numbers), a transformer;
-`wordllama_sentences` the mean of a sentence's WordLlama token vectors (256 numbers), without regard
-to their order. Both cut a sentence after 64 of MiniLM's word pieces, which happens to 1 in 1,500.
+`mpnet_sentences` that of all-mpnet-base-v2 (768 numbers), another one, which has the same word
+pieces; `wordllama_sentences` the mean of a sentence's WordLlama token vectors (256 numbers),
+without regard to their order. All cut a sentence after 64 word pieces, which happens to 1 in 1,500.
 
 The sentences are those of IMDB, Rotten Tomatoes and BBC news that have 4 to 40 words. Of sentences
 that differ in case only, which MiniLM cannot tell apart, the first is kept. They are in the order
-of their SHA-256, so that the first n are a random sample. Row i is the same sentence in both
+of their SHA-256, so that the first n are a random sample. Row i is the same sentence in all
 spaces.
 """
 
@@ -28,7 +29,11 @@ from common.data.sets import bbc, reviews
 from common.encoders import texts as text_encoders
 from common.errors import UserError
 
-SPACES = {"minilm_sentences": "minilm", "wordllama_sentences": "wordllama"}  # name -> encoder
+SPACES = {
+    "minilm_sentences": "minilm",
+    "mpnet_sentences": "mpnet",
+    "wordllama_sentences": "wordllama",
+}  # name -> encoder
 DATASETS = (*reviews.SOURCES, "bbc")
 NUM_SENTENCES = 1 << 17  # of 326,000: MiniLM encodes some 100 a second on one core
 MIN_WORDS, MAX_WORDS = 4, 40
