@@ -9,7 +9,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from common import csls
 from common.arrays import AnyArray
@@ -118,3 +118,22 @@ def foscttm(source: Float[Array, "n d"], target: Float[Array, "n d"]) -> Float[A
 
     rows = jnp.arange(n), jnp.sum(source * target, axis=1), source
     return map_rows(closer, rows, target, block=block_rows(n)).mean() * n / (n - 1)
+
+
+@partial(jax.jit, static_argnames="k")
+def ndcg(
+    relevant: Bool[Array, "n m"], num_relevant: Int[Array, " n"], k: int = 10
+) -> Float[Array, " n"]:
+    """Normalised discounted cumulative gain of each query (Jarvelin and Kekalainen 2002).
+
+    The sum of 1 / log2(rank + 1) over the relevant documents among the first k, divided by that of
+    a list that begins with all relevant ones.
+
+    Args:
+      relevant: whether the document at each rank is relevant, best first, m >= k.
+      num_relevant: number of documents that are relevant to the query, at least 1.
+      k: number of documents that are looked at.
+    """
+    gains = 1 / jnp.log2(jnp.arange(2, k + 2))
+    best = jnp.cumsum(gains)[jnp.minimum(num_relevant, k) - 1]
+    return jnp.sum(relevant[:, :k] * gains, axis=1) / best

@@ -2,8 +2,11 @@
 
 A store holds vectors of an old model, queries come from a new one. `choose` fits a map of the store
 to items that both models have embedded, chosen by how well it keeps the lists of nearest rows of
-pairs that it was not fitted to. `estimated` says what the map keeps in a store of any size, and
-`measured` compares it with the re-embedded store itself.
+pairs that it was not fitted to. Of the ten rows that are nearest to a query in the re-embedded
+store, `kept` measures how many are among the 10, 50, 100 and 200 nearest of another store, and
+`estimated` says so without a re-embedded store. The first number is the recall of the mapped store
+itself; the others are what is left if the new model embeds so many candidates and puts them in
+order. `advise` chooses what to do.
 """
 
 import dataclasses
@@ -12,8 +15,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float, Int
-from scipy.stats import spearmanr
+from jaxtyping import Array, ArrayLike, Bool, Float, Int
+from scipy.special import ndtr, ndtri
 
 from common import alignment
 from common.alignment import Aligner
@@ -24,7 +27,10 @@ from common.retrieval import top_k
 
 MIN_PAIRS = 10  # to fit a map
 MANY_PAIRS = 100  # from which the pairs themselves are used; of fewer, matches that are found
-RANKED = 2_000  # rows and, of these, a tenth as queries, on which rank correlations are taken
+NEAREST = 10  # rows of the re-embedded store that are to be kept
+# Length of the lists of another store -> name of the share that they keep
+LENGTHS = {10: "recall_10", 50: "within_50", 100: "within_100", 200: "within_200"}
+JACKKNIFE_GROUPS = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,8 +40,11 @@ class Settings:
     folds: int = 5
     penalties: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of ridge; 1: mean eigenvalue
     rows: int = 2_000  # held-out pairs, at most, among which nearest rows are sought
-    list_length: int = 50  # of the longest lists; of 10, 20, 50 the best between two encoders
+    neighbours: int = 20  # of each of them, at most, whose places in the store are counted
     tolerance: float = 0.05  # an estimate that is less certain is not to be trusted
+    # Share of the nearest rows that candidates have to hold, for everything not to be embedded again
+    wanted_of_map: float = 0.9
+    wanted_of_old: float = 0.7
 
 
 class Candidate(NamedTuple):
@@ -47,7 +56,7 @@ class Candidate(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A measure of retrieval and its uncertainty, about two standard errors."""
+    """A share of nearest rows that is kept, and its uncertainty, about two standard errors."""
 
     value: float
     uncertainty: float
@@ -59,12 +68,16 @@ class Choice(NamedTuple):
     Attributes:
       aligner: with the chosen map.
       candidates: of each method the best, in ascending order of complexity.
-      mapped: unit rows of held-out pairs, mapped by maps that were fitted to other pairs.
-      embedded: the rows of the target that belong to them.
+      best: the one that was chosen.
+      rows: the pairs that were held out, each once.
+      mapped: their unit source rows, mapped by maps that were fitted to other pairs.
+      embedded: their normalised target rows.
     """
 
     aligner: Aligner
     candidates: tuple[Candidate, ...]
+    best: Candidate
+    rows: Int[np.ndarray, " m"]
     mapped: Float[Array, "m d_target"]
     embedded: Float[Array, "m d_target"]
 
@@ -131,9 +144,9 @@ def choose(
         mapped.append(_all_mapped(x[fold], x[rest], y[rest], jnp.array((0, *settings.penalties))))
     mapped = jnp.concatenate(mapped, axis=1)
     embedded = y[folds.ravel()]
-    k = min(10, 1 + len(embedded) // 10)
+    k = min(NEAREST, 1 + len(embedded) // 10)
     true = _other_rows(embedded, embedded, k)
-    kept = [_overlap(_other_rows(embedded, rows, k), true)[:, -1] for rows in mapped]
+    kept = [_overlap(_other_rows(embedded, rows, k), true) for rows in mapped]
     best = 2 + int(np.argmax([one.mean() for one in kept[2:]]))
     numbers = [0, 1, best]
     first = max(numbers, key=lambda i: kept[i].mean())
@@ -142,109 +155,181 @@ def choose(
         if worse.mean() <= worse.std() / np.sqrt(len(worse)):
             break
     candidates = [Candidate(*kinds[i], float(kept[i].mean())) for i in numbers]
+    best = candidates[numbers.index(chosen)]
     return Choice(
-        aligner=fitted(aligner, source, target, candidates[numbers.index(chosen)]),
+        aligner=fitted(aligner, source, target, best),
         candidates=tuple(candidates),
+        best=best,
+        rows=folds.ravel(),
         mapped=mapped[chosen],
         embedded=embedded,
     )
 
 
-def measured(
+def kept(
     queries: Float[AnyArray, "q d"],
-    mapped: Float[AnyArray, "n e"],
-    embedded: Float[AnyArray, "n d"],
-    mapped_queries: Float[AnyArray, "q e"] | None = None,
+    store: Float[AnyArray, "n d"],
+    nearest: Int[AnyArray, "q k"],
 ) -> dict[str, float]:
-    """What a mapped store keeps of the retrieval from the re-embedded one.
+    """The share of the rows nearest in the re-embedded store that are near in this one.
 
     Args:
-      queries: unit rows of the new model.
-      mapped: unit rows of the store, mapped.
-      embedded: unit rows of the same items by the new model.
-      mapped_queries: unit rows with which `mapped` is searched; None: the same queries.
+      queries: unit rows.
+      store: unit rows that are searched.
+      nearest: the k rows of the re-embedded store that are nearest to each query.
 
     Returns:
-      `recall_1` and `recall_10`, the fraction of the nearest and of the ten nearest rows of the
-      re-embedded store that are among as many nearest rows of the mapped one, and
-      `rank_correlation`, Spearman's, of the cosines with all rows (2,000 of them), a mean over
-      queries.
+      For each N of `LENGTHS`, by its name, the mean share of these that are among the N nearest
+      rows of `store`.
     """
-    searched = (queries if mapped_queries is None else mapped_queries, mapped), (queries, embedded)
-    kept = _overlap(*(np.asarray(top_k(*pair, 10)[1]) for pair in searched))
-    scores = {"recall_1": kept[:, 0].mean(), "recall_10": kept[:, -1].mean()}
-    ranked = _rank_correlations(*searched)
-    return {name: float(x) for name, x in (scores | {"rank_correlation": ranked.mean()}).items()}
+    lists = np.asarray(top_k(queries, store, min(max(LENGTHS), len(store)))[1])
+    return {name: float(_overlap(lists[:, :n], nearest).mean()) for n, name in LENGTHS.items()}
 
 
 def estimated(
-    mapped: Float[AnyArray, "m d"],
-    embedded: Float[AnyArray, "m d"],
-    store_rows: int,
+    queries: Float[AnyArray, "m d"],
+    own: Float[AnyArray, "m d"],
+    embedded: Float[AnyArray, "m e"],
+    store: Float[AnyArray, "n d"],
     settings: Settings = Settings(),
 ) -> dict[str, Estimate]:
-    """Estimates `measured` for a store of another size from held-out pairs.
+    """Estimates `kept` of a store from pairs, without the re-embedded store.
 
-    Each pair is a query in turn and all others are the store. The k nearest of m rows are about the
-    k N / m nearest of N rows, so that the recall of the first 10 of N is that of the first 10 m / N
-    of m. It is extrapolated by a power law in k, fitted to the lists of up to 50 rows. The
-    uncertainty is two standard errors by a jackknife over ten groups of queries, and the
-    difference from the power law of the ten shortest lists.
+    Each pair is a query in turn. Of its nearest pairs by the new model, the s-th of m has the rank
+    of about t = s n / m in the whole re-embedded store of n rows, and its place in `store` is
+    counted. If products in both stores are jointly normal, the probability that the row of rank t
+    is among the first N is Phi(a + b z(t)), where z(t) is the normal quantile of 1 - t / n. a and b
+    are fitted to the shares at s = 1, 2, ... and read off at t = 1, ..., 10. Maps of few pairs were
+    seen to blur the nearest rows, which halves b there; beyond the first rank that is observed the
+    mean of both slopes is taken. The uncertainty is half of their difference, and two standard
+    errors by a jackknife over ten groups of queries.
 
     Args:
-      mapped: unit rows of held-out pairs by maps fitted to others, see `Choice`.
-      embedded: their rows in the target.
-      store_rows: N.
-      settings: gives the longest list.
+      queries: unit rows with which the store is searched, of each pair.
+      own: unit rows by which the pairs are in the store, of maps that were not fitted to them.
+      embedded: unit rows of the pairs by the new model.
+      store: unit rows of all items.
+      settings: gives the number of neighbours.
     """
-    size = len(mapped)
-    k = min(settings.list_length, size - 1)
-    kept = _overlap(*(_other_rows(embedded, store, k) for store in (mapped, embedded)))
-    groups = np.arange(size) % 10
+    m, n = len(queries), len(store)
+    count = min(settings.neighbours, max(1, m // 10))
+    true = _other_rows(embedded, embedded, count)
+    lengths = [length for length in LENGTHS if length < n]
+    best = top_k(queries, store, max(lengths) + 1)[0]
+    places = np.asarray(_places(best, jnp.asarray(queries), jnp.asarray(own), jnp.asarray(true)))
+    ranks = np.arange(1, count + 1) * n / m
+    groups = np.arange(m) % JACKKNIFE_GROUPS
     estimates = {}
-    for name, count in (("recall_1", 1), ("recall_10", 10)):
-        at = count * size / store_rows
-        value = _power_law(kept.mean(axis=0), at)
-        others = [_power_law(kept[groups != g].mean(axis=0), at) for g in range(10)]
-        error = 3 * np.std(others)  # sqrt(9 / 10 sum of squares)
-        short = _power_law(kept.mean(axis=0)[:10], at)
-        estimates[name] = Estimate(float(value), float(2 * error + abs(short - value)))
-    ranked = _rank_correlations((embedded, mapped), (embedded, embedded))
-    error = 2 * ranked.std() / np.sqrt(len(ranked))
-    return estimates | {"rank_correlation": Estimate(float(ranked.mean()), float(error))}
+    for length in lengths:
+        found = places < length
+        value, doubt = _extrapolated(found, ranks, n)
+        rest = [_extrapolated(found[groups != g], ranks, n)[0] for g in range(JACKKNIFE_GROUPS)]
+        error = np.sqrt(JACKKNIFE_GROUPS - 1) * np.std(rest)
+        estimates[LENGTHS[length]] = Estimate(value, float(2 * error + doubt))
+    return estimates
 
 
-def curve(
-    aligner: Aligner,
-    source: Float[AnyArray, "n d_source"],
-    target: Float[AnyArray, "n d_target"],
-    store_rows: int,
-    settings: Settings = Settings(),
-) -> dict[int, Estimate]:
-    """Number of pairs -> recall_10 of the map chosen from so many, estimated on the others.
+class Estimates(NamedTuple):
+    """Estimates of `kept`, of the lists in which candidates can be sought.
 
-    The numbers are 10, 30, 100, 300 and 1,000, up to half of the pairs that are given. The
-    arguments are those of `choose` and `estimated`.
+    Attributes:
+      by_map: of the mapped store, which the new model's queries search.
+      by_old: of the old store, which the old model's queries search.
     """
-    order = np.random.default_rng(0).permutation(len(source))
-    recalls = {}
-    for count in (10, 30, 100, 300, 1_000):
-        if 2 * count <= len(order):
-            few, rest = order[:count], order[count:][: settings.rows]
-            chosen = choose(aligner, source[few], target[few], settings).aligner
-            mapped_rest = unit(chosen.apply(source[rest]))
-            embedded = unit(chosen.normalise_target(target[rest]))
-            estimates = estimated(mapped_rest, embedded, store_rows, settings)
-            recalls[count] = estimates["recall_10"]
-    return recalls
+
+    by_map: dict[str, Estimate]
+    by_old: dict[str, Estimate]
 
 
-def _power_law(kept: Float[np.ndarray, " k"], at: float) -> float:
-    """The fraction kept of the first `at` rows, at most 1, given that of the first 1 to k."""
-    steps = np.log(np.arange(1, len(kept) + 1))
-    logs = np.log(np.maximum(kept, 1e-4))
-    slope, height = np.polyfit(steps, logs, 1) if len(kept) > 1 else (0.0, logs[0])
-    return float(np.exp(min(0.0, height + slope * np.log(at))))
+def estimates_of(
+    choice: Choice,
+    source: Float[ArrayLike, "p d_source"],
+    target: Float[ArrayLike, "p d_target"],
+    store: Float[ArrayLike, "n d_source"],
+    settings: Settings = Settings(),
+) -> Estimates:
+    """Estimates what both kinds of lists keep, from the pairs that the choice has held out.
+
+    Args:
+      choice: of `choose`, from these pairs.
+      source: raw rows of the old model.
+      target: raw rows of the new model, of the same items.
+      store: raw rows of the old model, all of them.
+      settings: see `estimated`.
+    """
+    old, new = (unit(jnp.asarray(x, jnp.float32)[choice.rows]) for x in (source, target))
+    queries = unit(choice.embedded)
+    mapped_store = unit(choice.aligner.apply(store))
+    return Estimates(
+        estimated(queries, choice.mapped, new, mapped_store, settings),
+        estimated(old, old, new, unit(jnp.asarray(store, jnp.float32)), settings),
+    )
+
+
+class Advice(NamedTuple):
+    """What to do: a strategy, and the number of candidates that the new model puts in order."""
+
+    strategy: str
+    candidates: int | None = None
+
+
+def advise(estimates: Estimates, old_model_runs: bool, settings: Settings = Settings()) -> Advice:
+    """The cheapest strategy that is estimated to keep enough.
+
+    In ascending order of what it costs for each query: stay with the old model, map the store, the
+    old model's or the mapped store's first 10, 50, 100 or 200 candidates in the new model's order,
+    and embed everything again. A store of its own lists has to keep `wanted_of_map`. The old
+    model's candidates need to keep less: it is a good model itself, and what it leaves out is
+    seldom what was asked for.
+
+    Args:
+      estimates: of the lists in which candidates can be sought.
+      old_model_runs: whether queries can still be embedded by the old model.
+      settings: what has to be kept.
+    """
+    by_map, by_old = estimates
+    if old_model_runs and by_old["recall_10"].value >= settings.wanted_of_map:
+        return Advice("old model")
+    if by_map["recall_10"].value >= settings.wanted_of_map:
+        return Advice("mapped store")
+    for length, name in LENGTHS.items():
+        if old_model_runs and name in by_old and by_old[name].value >= settings.wanted_of_old:
+            return Advice("old candidates", length)
+        if name in by_map and by_map[name].value >= settings.wanted_of_map:
+            return Advice("mapped candidates", length)
+    return Advice("re-embedded")
+
+
+@jax.jit
+def _places(best, queries, own, true):
+    """How many rows of the store are nearer to each query than each of its true neighbours.
+
+    The query's own row, which is in the store, does not count.
+    """
+    products = jnp.einsum("md,msd->ms", queries, own[true])
+    nearer = jnp.sum(best[:, None, :] > products[:, :, None], axis=2)
+    return nearer - (jnp.sum(queries * own, axis=1)[:, None] > products)
+
+
+def _extrapolated(
+    found: Bool[np.ndarray, "m s"], ranks: Float[np.ndarray, " s"], n: int
+) -> tuple[float, float]:
+    """The share of the `NEAREST` rows, from whether the rows of certain ranks are found.
+
+    Returns:
+      The share by the mean of both slopes, and half of their difference.
+    """
+    least = 0.5 / len(found)
+    shares = np.clip(found.mean(axis=0), least, 1 - least)
+    place = ndtri(shares)
+    weight = np.exp(-(place**2) / 2) / np.sqrt(shares * (1 - shares))  # 1 / error of the place
+    z = ndtri(1 - np.minimum(ranks, n - 1) / n)
+    terms = np.stack([np.ones(len(z)), z], axis=1) * weight[:, None]
+    level, slope = np.linalg.lstsq(terms, place * weight)[0] if len(z) > 1 else (place[0], 0.0)
+    nearest = ndtri(1 - np.arange(1, min(NEAREST, n - 1) + 1) / n)
+    seen, beyond = np.minimum(nearest, z[0]), np.maximum(nearest - z[0], 0)
+    high, low = (ndtr(level + slope * (seen + part * beyond)).mean() for part in (1, 0.5))
+    return float((high + low) / 2), float(abs(high - low) / 2)
 
 
 def _other_rows(queries, store, k: int) -> Int[np.ndarray, "m k"]:
@@ -254,18 +339,6 @@ def _other_rows(queries, store, k: int) -> Int[np.ndarray, "m k"]:
     return np.take_along_axis(index, others, axis=1)[:, :k]
 
 
-def _overlap(
-    lists: Int[np.ndarray, "n k"], true: Int[np.ndarray, "n k"]
-) -> Float[np.ndarray, "n k"]:
-    """For each length up to k, the fraction of the first rows that are in both lists."""
-    same = lists[:, :, None] == true[:, None, :]
-    first = np.arange(lists.shape[1])
-    return same.cumsum(axis=1).cumsum(axis=2)[:, first, first] / (first + 1)
-
-
-def _rank_correlations(*searched) -> Float[np.ndarray, " q"]:
-    """Spearman's correlation of some queries' cosines with some rows of both stores."""
-    cosines = [
-        np.asarray(queries[: RANKED // 10] @ store[:RANKED].T) for queries, store in searched
-    ]
-    return np.array([spearmanr(*pair)[0] for pair in zip(*cosines, strict=True)])
+def _overlap(lists: Int[np.ndarray, "n l"], true: Int[AnyArray, "n k"]) -> Float[np.ndarray, " n"]:
+    """The share of each row of `true` that is in the list."""
+    return np.array([np.isin(row, ranked).mean() for row, ranked in zip(true, lists, strict=True)])

@@ -148,3 +148,19 @@ def inverted_softmax_top_k(
         return [beta * products(q, keys) - key_mass]
 
     return top_k_over_tiles(scores, [k], queries, keys, mass)[0]
+
+
+@jax.jit
+def in_order(
+    queries: Float[Array, "n d"], keys: Float[Array, "m d"], candidates: Int[Array, "n c"]
+) -> Int[Array, "n c"]:
+    """The candidates of each query, rows of `keys`, in descending order of the inner product."""
+
+    def block(rows, keys):
+        queries, candidates = rows
+        scores = jnp.einsum("bd,bcd->bc", queries, keys[candidates])
+        order = jnp.argsort(-scores, axis=1, stable=True)
+        return jnp.take_along_axis(candidates, order, axis=1)
+
+    block_size = block_rows(candidates.shape[1] * queries.shape[1])
+    return map_rows(block, (queries, candidates), keys, block=block_size)

@@ -5,14 +5,18 @@ the new model's space, from some items that both have embedded, or from a few an
 models in unknown order, which `align.discover` matches. What is kept of the retrieval from the
 re-embedded store is measured, beside the estimate that needs no re-embedded store.
 
-Metrics: those of `common.remapping.measured`; `estimate` of recall_10,
-its `uncertainty`, its absolute `error`, and `flagged`, whether it is said not to be trusted.
+Metrics: those of `common.remapping.kept`, of which recall_10 is the recall of the ten nearest and
+within_N what is left of them among N candidates that the new model puts in order. Of the chosen map
+and of the old model, `estimate` of each of them from the pairs alone, its `uncertainty`, its
+absolute `error` (label `of`: the metric), and `flagged`, whether the estimate of recall_10 is said
+not to be trusted.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from ml_collections import ConfigDict
@@ -23,6 +27,7 @@ from common import alignment, remapping
 from common.alignment import Aligner
 from common.arrays import AnyArray
 from common.linear import unit
+from common.retrieval import top_k
 from common.run import results, tasks
 from common.run.results import Row
 from common.run.settings import settings
@@ -126,32 +131,44 @@ def known_pairs(store: Store, search_rows: int) -> Known:
 def measure_maps(
     task: Task, search_rows: int, values: remapping.Settings
 ) -> tuple[list[Row], dict[str, Any]]:
-    """Retrieval by every map, by the chosen one with its estimate, and by the old model alone."""
+    """Retrieval by every map, by the chosen one and the old model with their estimates."""
     store = task.case.problem(task.random_seed)
     known = known_pairs(store, search_rows)
     aligner, pairs = known.aligner, (known.old, known.new)
     choice = remapping.choose(aligner, *pairs, values)
-    queries, embedded = (unit(aligner.normalise_target(x)) for x in (store.new_queries, store.new))
+    old, new, old_queries, new_queries = (
+        unit(jnp.asarray(x)) for x in (store.old, store.new, store.old_queries, store.new_queries)
+    )
+    nearest = np.asarray(top_k(new_queries, new, remapping.NEAREST)[1])
+    queries = unit(aligner.normalise_target(store.new_queries))
+    centred_old = unit(aligner.normalise_source(store.old))
     scores = {}
     for candidate in choice.candidates:
         mapped_store = unit(remapping.fitted(aligner, *pairs, candidate).apply(store.old))
-        scores[candidate.method] = remapping.measured(queries, mapped_store, embedded)
-    true = scores[choice.aligner.method]
-    estimates = remapping.estimated(choice.mapped, choice.embedded, len(store.old), values)
-    estimate = estimates["recall_10"]
-    scores["chosen"] = {
-        **true,
-        "estimate": estimate.value,
-        "uncertainty": estimate.uncertainty,
-        "error": abs(estimate.value - true["recall_10"]),
-        "flagged": float(known.failed or estimate.uncertainty > values.tolerance),
+        scores[candidate.method] = remapping.kept(queries, mapped_store, nearest)
+    backwards = remapping.fitted(aligner.inverse(), *pairs[::-1], choice.best)
+    mapped_queries = unit(backwards.apply(store.new_queries))
+    common = min(old.shape[1], new.shape[1])
+    cut = unit(new_queries[:, :common]), unit(old[:, :common])
+    scores |= {
+        "chosen": scores[choice.best.method],
+        "mapped queries": remapping.kept(mapped_queries, centred_old, nearest),
+        "old model": remapping.kept(old_queries, old, nearest),
+        "first numbers": remapping.kept(*cut, nearest),
     }
-    if store.num_pairs == len(store.old):
-        old, asked = (unit(aligner.normalise_source(x)) for x in (store.old, store.old_queries))
-        scores["old model"] = remapping.measured(queries, old, embedded, asked)
     rows = [
         task.row(metric, value, method=method)
         for method, of_method in scores.items()
         for metric, value in of_method.items()
     ]
+    estimates = remapping.estimates_of(choice, *pairs, store.old, values)
+    for method, of_method in (("chosen", estimates.by_map), ("old model", estimates.by_old)):
+        for metric, estimate in of_method.items():
+            about: dict[str, Any] = {"method": method, "labels": {"of": metric}}
+            error = abs(estimate.value - scores[method][metric])
+            rows.append(task.row("estimate", estimate.value, **about))
+            rows.append(task.row("uncertainty", estimate.uncertainty, **about))
+            rows.append(task.row("error", error, **about))
+    doubtful = estimates.by_map["recall_10"].uncertainty > values.tolerance
+    rows.append(task.row("flagged", known.failed or doubtful, method="chosen"))
     return rows, {"failed": known.failed, "chosen": choice.aligner.method}

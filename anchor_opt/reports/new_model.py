@@ -4,23 +4,23 @@ from collections.abc import Sequence
 
 from common.run.results import Row, pivot, select
 
-MEASURES = {"recall_1": "Recall@1", "recall_10": "Recall@10", "rank_correlation": "Rank corr."}
-ESTIMATES = {
+MEASURES = {
     "recall_10": "Recall@10",
-    "estimate": "Estimate",
-    "uncertainty": "Uncertainty",
-    "error": "Error",
-    "flagged": "Flagged",
+    "within_50": "within 50",
+    "within_100": "within 100",
+    "within_200": "within 200",
 }
+ESTIMATES = ("estimate", "uncertainty", "error")
 NOTES = (
-    "Recall@k: the fraction of the k vectors nearest to a query in the re-embedded store that are "
-    "among the k nearest in the mapped one. Rank corr.: Spearman's, of the cosines of a query with "
-    "2,000 vectors of both. Both spaces are centred. Pairs: items embedded by both models; with "
-    "fewer than 100, a sample of both models in unknown order is matched first. chosen: the "
-    "simplest of the three maps that is as good as the best on held-out pairs or matches. "
-    "old model: no map; its own queries in its own store. Estimate: of recall@10, without the "
-    "re-embedded store, and half the width of its interval. Flagged: the fraction of runs in which "
-    "it is said not to be trusted."
+    "Recall@10: the share of the ten vectors nearest to a query in the re-embedded store that are "
+    "among the ten nearest of this one; within N: among the N nearest, which the new model may put "
+    "in order. Maps are fitted to centred rows. Pairs: items embedded by both models; with fewer "
+    "than 100, a sample of both models in unknown order is matched first. chosen: the simplest of "
+    "the three maps that is as good as the best on held-out pairs or matches. mapped queries: the "
+    "new model's, mapped into the old store. old model: no map; its own queries in its own store. "
+    "first numbers: the new model's queries in the old store, the longer vectors cut. Estimate: "
+    "from the pairs, without the re-embedded store, and half the width of its interval. Flagged: "
+    "the share of runs in which the estimate of Recall@10 is said not to be trusted."
 )
 
 
@@ -33,9 +33,14 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
         kept = [row for row in of_dataset if row.metric in MEASURES]
         title = f"{dataset}, {of_dataset[0].num_items:,} vectors"
         tables[title] = pivot(kept, lines=lines, titles=MEASURES)
-        shown = [
-            row for name in ESTIMATES for row in select(of_dataset, metric=name, method="chosen")
-        ]
-        title = f"{dataset}: the estimate of recall@10"
-        tables[title] = pivot(shown, lines={"num_pairs": "Pairs"}, titles=ESTIMATES)
+        for method in ("chosen", "old model"):
+            estimates = [
+                row for name in ESTIMATES for row in select(of_dataset, metric=name, method=method)
+            ]
+            if estimates:
+                title = f"{dataset}, {method}: estimates from the pairs"
+                by = {"num_pairs": "Pairs", "of": "Of"}
+                tables[title] = pivot(estimates, lines=by, titles={n: n.title() for n in ESTIMATES})
+        if flagged := select(of_dataset, metric="flagged"):
+            tables[f"{dataset}: flagged"] = pivot(flagged, lines={"num_pairs": "Pairs"})
     return tables

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from sklearn.metrics import ndcg_score
 
-from common import alignment, remapping
+from common import alignment, metrics, remapping
 from common.errors import UserError
 from common.linear import unit
+from common.remapping import LENGTHS, Advice, Estimate, Estimates
+from common.retrieval import in_order
 
 
 def spaces(count, noise, stretch=1.0, random_seed=0):
@@ -21,53 +24,93 @@ def chosen(x, y):
 
 def test_the_simplest_map_that_is_as_good_is_chosen():
     isometry, stretched = chosen(*spaces(200, 0.3)), chosen(*spaces(200, 0.1, stretch=6.0))
-    assert isometry.aligner.method == "procrustes"
+    assert isometry.aligner.method == isometry.best.method == "procrustes"
     assert stretched.aligner.method == "least_squares"
     assert [one.method for one in stretched.candidates] == list(alignment.METHODS)
     assert stretched.candidates[1].kept > stretched.candidates[0].kept + 0.1
 
 
 def test_held_out_rows_are_mapped_by_maps_that_have_not_seen_them():
-    noise = chosen(*(spaces(100, 0.3, random_seed=i)[0] for i in (1, 2)))
+    x, y = (spaces(100, 0.3, random_seed=i)[0] for i in (1, 2))
+    noise = chosen(x, y)
     cosines = np.sum(np.asarray(noise.mapped) * np.asarray(noise.embedded), axis=1)
     assert abs(cosines.mean()) < 0.1
+    assert sorted(noise.rows) == list(range(100))
+    rows = noise.aligner.normalise_target(y[noise.rows])
+    np.testing.assert_allclose(noise.embedded, rows, atol=1e-6)
 
 
-def test_recall_is_the_overlap_of_the_lists_of_nearest_rows():
+def test_what_is_kept_is_the_overlap_of_the_lists_of_nearest_rows():
     x, y = (np.asarray(unit(z)) for z in spaces(300, 0.3))
     queries = x[:40]
-    found = remapping.measured(queries, y, x)
-    for k in (1, 10):
-        lists = [np.argsort(-queries @ store.T, axis=1)[:, :k] for store in (y, x)]
-        overlap = np.mean([len(set(a) & set(b)) / k for a, b in zip(*lists, strict=True)])
-        np.testing.assert_allclose(found[f"recall_{k}"], overlap, rtol=1e-6)
-    same = remapping.measured(queries, x, x)
+    ranked, nearest = (np.argsort(-queries @ store.T, axis=1) for store in (y, x))
+    kept = remapping.kept(queries, y, nearest[:, :10])
+    for length, name in LENGTHS.items():
+        lists = zip(ranked[:, :length], nearest[:, :10], strict=True)
+        overlap = np.mean([len(set(a) & set(b)) / 10 for a, b in lists])
+        np.testing.assert_allclose(kept[name], overlap, rtol=1e-6)
+    same = remapping.kept(queries, x, nearest[:, :10])
     np.testing.assert_allclose(list(same.values()), 1, rtol=1e-6)
 
 
 @pytest.mark.slow
-def test_the_recall_in_a_larger_store_is_estimated_from_held_out_pairs():
+@pytest.mark.parametrize("num_pairs", [100, 500, 2_000])
+def test_what_a_store_keeps_is_estimated_from_pairs_alone(num_pairs):
+    """Of the map and of the old model's own lists, within the stated uncertainty or .05."""
     x, y = spaces(6_200, 0.3)
-    found = chosen(x[:500], y[:500])
-    queries, mapped, embedded = (
-        unit(found.aligner.normalise_target(y[6_000:])),
-        unit(found.aligner.apply(x[:6_000])),
-        unit(found.aligner.normalise_target(y[:6_000])),
+    store, pairs = x[:6_000], (x[:num_pairs], y[:num_pairs])
+    choice = chosen(*pairs)
+    estimates = remapping.estimates_of(choice, *pairs, store)
+    old_queries, queries, old, new = (np.asarray(unit(z)) for z in (x[6_000:], y[6_000:], store, y))
+    nearest = np.argsort(-queries @ new[:6_000].T, axis=1)[:, :10]
+    mapped = unit(choice.aligner.apply(store))
+    mapped_queries = unit(choice.aligner.normalise_target(y[6_000:]))
+    by_map = remapping.kept(mapped_queries, mapped, nearest)
+    by_old = remapping.kept(old_queries, old, nearest)
+    for estimated, true in zip(estimates, (by_map, by_old), strict=True):
+        for name in LENGTHS.values():
+            value, uncertainty = estimated[name]
+            assert abs(value - true[name]) < max(0.05, 1.5 * uncertainty)
+    certain = estimates.by_map["recall_10"].uncertainty
+    assert certain < (0.06 if num_pairs == 2_000 else 0.5)
+
+
+@pytest.mark.parametrize(
+    ("by_map", "by_old", "old_model_runs", "advice"),
+    [
+        ((0.95, 1, 1, 1), (0.3, 0.8, 0.9, 1), True, Advice("mapped store")),
+        ((0.3, 0.5, 0.6, 0.7), (0.95, 1, 1, 1), True, Advice("old model")),
+        ((0.3, 0.5, 0.6, 0.7), (0.95, 1, 1, 1), False, Advice("re-embedded")),
+        ((0.3, 0.7, 0.95, 1), (0.3, 0.75, 1, 1), True, Advice("old candidates", 50)),
+        ((0.3, 0.7, 0.95, 1), (0.3, 0.95, 1, 1), False, Advice("mapped candidates", 100)),
+        ((0.3, 0.5, 0.6, 0.7), (0.3, 0.5, 0.6, 0.65), True, Advice("re-embedded")),
+    ],
+)
+def test_the_cheapest_strategy_that_keeps_enough_is_advised(by_map, by_old, old_model_runs, advice):
+    estimates = Estimates(
+        *(
+            {name: Estimate(value, 0.0) for name, value in zip(LENGTHS.values(), of, strict=True)}
+            for of in (by_map, by_old)
+        )
     )
-    true = remapping.measured(queries, mapped, embedded)
-    few = remapping.estimated(found.mapped, found.embedded, len(found.mapped))
-    many = remapping.estimated(found.mapped, found.embedded, 6_000)
-    for name, one in many.items():
-        assert abs(one.value - true[name]) < max(0.05, one.uncertainty)
-    assert few["recall_10"].value > many["recall_10"].value + 0.1
+    assert remapping.advise(estimates, old_model_runs) == advice
 
 
-@pytest.mark.slow
-def test_the_curve_has_numbers_up_to_half_of_the_pairs():
-    x, y = spaces(200, 0.3)
-    found = remapping.curve(alignment.fit("procrustes", x, y), x, y, 200)
-    assert list(found) == [10, 30, 100]
-    assert found[100].value > found[10].value
+def test_candidates_are_put_in_order_by_their_products():
+    queries, keys = spaces(40, 0.3)[0][:7], spaces(40, 0.3)[1]
+    candidates = np.stack([np.random.default_rng(i).permutation(40)[:9] for i in range(7)])
+    ordered = np.asarray(in_order(queries, keys, candidates))
+    for query, row, before in zip(queries, ordered, candidates, strict=True):
+        assert list(row) == sorted(before, key=lambda i: -query @ keys[i])
+
+
+def test_ndcg_is_that_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    relevant = rng.random((30, 50)) < 0.2
+    relevant[:, 0] |= ~relevant.any(axis=1)
+    scores = -np.arange(50.0)[None].repeat(30, axis=0)
+    ours = metrics.ndcg(relevant, relevant.sum(axis=1), 10)
+    assert ours.mean() == pytest.approx(ndcg_score(relevant, scores, k=10), abs=1e-6)
 
 
 def test_few_pairs_are_refused():

@@ -1,0 +1,73 @@
+"""News whose relevance to a query is known: the headline of an article asks for the article.
+
+The collection `articles` has the first 500 characters of each of the 2,057 articles of BBC news,
+of which one is relevant to a headline, its own; `sentences` has the 37,549 sentences of 4 to 40
+words of all articles, of which those of its own article are relevant (4 or more, 16 in the median).
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from common.data.sets import bbc
+from common.encoders import texts as text_encoders
+from common.errors import UserError
+from common.spaces.sentences import MAX_PIECES, MAX_WORDS, MIN_WORDS, WORD, split
+
+COLLECTIONS = ("articles", "sentences")
+ARTICLE_CHARACTERS = 500
+ARTICLE_PIECES = 128  # word pieces of such a beginning, of which it has 110 in the mean
+
+
+class Judged(NamedTuple):
+    """Queries, documents, and which belong together.
+
+    Attributes:
+      queries: vectors of the headlines.
+      documents: vectors of the documents.
+      query_of: the one query to which each document is relevant.
+    """
+
+    queries: Float[np.ndarray, "q d"]
+    documents: Float[np.ndarray, "n d"]
+    query_of: Int[np.ndarray, " n"]
+
+
+def load(collection: str, encoder: str, cache: Path) -> Judged:
+    """Returns a collection by an encoder; its texts are encoded on first use, and resumably.
+
+    Args:
+      collection: one of `COLLECTIONS`.
+      encoder: see `text_encoders.encode`.
+      cache: the cache directory.
+
+    Raises:
+      UserError: an unknown collection, or what `text_encoders.encode` raises.
+    """
+    documents, query_of, max_pieces = _documents(collection, cache)
+    headlines = bbc.load(cache).headlines
+    queries = text_encoders.encode(encoder, headlines, cache, max_pieces=MAX_PIECES)
+    vectors = text_encoders.encode(encoder, documents, cache, max_pieces=max_pieces)
+    return Judged(queries, vectors, np.array(query_of, np.int32))
+
+
+def _documents(collection: str, cache: Path) -> tuple[list[str], list[int], int]:
+    """The texts of a collection, the article of each, and after how many word pieces it is cut."""
+    bodies = bbc.load(cache).bodies
+    if collection == "articles":
+        texts = [body[:ARTICLE_CHARACTERS] for body in bodies]
+        return texts, list(range(len(texts))), ARTICLE_PIECES
+    if collection != "sentences":
+        raise UserError(
+            f"No collection is called '{collection}': choose one of {', '.join(COLLECTIONS)}."
+        )
+    sentences = [
+        (sentence, article)
+        for article, body in enumerate(bodies)
+        for sentence in split(body)
+        if MIN_WORDS <= len(WORD.findall(sentence)) <= MAX_WORDS
+    ]
+    texts, articles = zip(*sentences, strict=True)
+    return list(texts), list(articles), MAX_PIECES
