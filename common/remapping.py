@@ -42,7 +42,7 @@ class Settings:
     rows: int = 2_000  # held-out pairs, at most, among which nearest rows are sought
     neighbours: int = 20  # of each of them, at most, whose places in the store are counted
     tolerance: float = 0.05  # an estimate that is less certain is not to be trusted
-    # Share of the nearest rows that candidates have to hold, for everything not to be embedded again
+    # Share of the nearest rows that candidates have to hold, or everything is embedded again
     wanted_of_map: float = 0.9
     wanted_of_old: float = 0.7
 
