@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from common import linear
 from common.arrays import Leaf, Unchecked
-from common.errors import UserError, writing
+from common.errors import UserError, local_path, writing
 from common.linear import EPSILON, least_squares, procrustes, ridge
 from common.run.workdir import read_arrays, write_arrays
 
@@ -103,8 +103,9 @@ class Aligner:
           UserError: the file cannot be written.
         """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        with writing(Path(path), "path"):
-            write_arrays(Path(path), fields)
+        path = Path(local_path(path))
+        with writing(path, "path"):
+            write_arrays(path, fields)
 
 
 def load(path: Path | str) -> Aligner:
@@ -113,8 +114,9 @@ def load(path: Path | str) -> Aligner:
     Raises:
       UserError: the file does not exist or is not an aligner.
     """
+    path = Path(local_path(path))
     try:
-        fields = read_arrays(Path(path))
+        fields = read_arrays(path)
         arrays = {name: jnp.asarray(fields[name], jnp.float32) for name in ARRAYS}
         normalise = tuple(fields["normalise"].tolist())
         names = {name: str(fields[name]) for name in ("method", "source", "target")}
