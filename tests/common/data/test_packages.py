@@ -104,7 +104,7 @@ def test_the_cache_directory(monkeypatch, tmp_path):
     monkeypatch.delenv(packages.CACHE_VARIABLE)
     assert packages.cache_dir() == Path.home() / ".cache" / "isthmus"
     monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as without HOME in a container
-    with pytest.raises(UserError, match="ISTHMUS_CACHE: The home folder in .* is not known"):
+    with pytest.raises(UserError, match=r"ISTHMUS_CACHE: The home folder in .* is not known"):
         packages.cache_dir()
 
 
