@@ -20,7 +20,7 @@ from anchor_opt import methods
 from anchor_opt.methods import bootstrap, self_learning
 from anchor_opt.problem import Problem, Run
 from anchor_opt.relative import unit_relative
-from common import alignment, csls
+from common import alignment, csls, likeness
 from common.alignment import Aligner
 from common.arrays import AnyArray, Unchecked
 from common.csls import Dictionary
@@ -145,8 +145,11 @@ def discover(
     used = one_to_one(inputs.pairs)
     rejected = self_learning.rejected_pairs(dictionary, *inputs.pairs[used].T)
     matrix = scaled(maps.source @ maps.target.T, inputs.source[:rows])
+    profile = likeness.profile(inputs.source[:rows])
     return Alignment(
-        aligner=dataclasses.replace(inputs.aligner, matrix=matrix, method="bootstrap"),
+        aligner=dataclasses.replace(
+            inputs.aligner, matrix=matrix, method="bootstrap", profile=profile
+        ),
         anchors=matched[order],
         confidence=sure[order],
         dictionary=dictionary,

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from anchor_opt.align import LEARNING_ROWS, Alignment, scaled
 from anchor_opt.methods import generalised_procrustes
 from anchor_opt.methods.generalised_procrustes import CommonCoordinates
+from common import likeness
 from common.alignment import Aligner
 from common.arrays import AnyArray
 
@@ -48,7 +49,10 @@ def join(
     last = next(iter(aligners.values()))
     spaces[last.target] = last.normalise_target(target[:rows])
     aligners[last.target] = dataclasses.replace(
-        last, source=last.target, source_means=last.target_means
+        last,
+        source=last.target,
+        source_means=last.target_means,
+        profile=likeness.profile(spaces[last.target]),
     )
     anchors = {(name, last.target): alignments[name].anchors for name in sources}
     frequent = {link: pairs[(pairs < rows).all(axis=1)] for link, pairs in anchors.items()}

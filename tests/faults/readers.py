@@ -23,7 +23,7 @@ import pyarrow.parquet
 import safetensors.numpy
 import tensorflow_datasets as tfds
 
-from common import alignment
+from common import alignment, likeness
 from common.data import array_cache, builders, packages
 from common.data.readers import pair_files, text_files, torch_file, vector_files
 from common.data.sets import finnish, freedict, images, word_frequency, word_vectors
@@ -304,7 +304,11 @@ def _checkpoint(layout: str) -> Reader:
 
 def readers() -> dict[str, Reader]:
     """All readers by name."""
-    aligner = alignment.fit("procrustes", TABLE, TABLE[:, :3]).__dict__
+    aligner = dict(alignment.fit("procrustes", TABLE, TABLE[:, :3]).__dict__)
+    aligner |= {
+        f"profile_{k}": v for k, v in likeness.profile(jnp.asarray(TABLE))._asdict().items()
+    }
+    del aligner["profile"]
     pairs = "".join(f"{w}\t{w}\n" for w in WORDS).encode()
     table = "source,target\n" + "".join(f'"{w}","{w}"\n' for w in WORDS)
     return {
