@@ -36,7 +36,7 @@ def profile(rows: Float[Array, "n d"]) -> Profile:
 
     The share is not measured on the rows to which the directions are fitted, where it is larger.
     """
-    count = min(MAX_DIRECTIONS, max(1, rows.shape[1] // 4))
+    count = min(MAX_DIRECTIONS, max(1, rows.shape[1] // 10))
     fitted = rows[::2]
     _, directions = jnp.linalg.eigh(fitted.T @ fitted)  # in ascending order of their share
     return Profile(directions[:, -count:], _share(rows[1::2], directions[:, -count:]))

@@ -24,9 +24,9 @@ from common.data.sets import dictionary
 from common.errors import UserError, writing
 from common.run.workdir import replacing, write_atomically
 
-# Measured between GloVe, Word2Vec, French fastText and MiniLM's words, sentences and input vectors.
+# Measured between GloVe, Word2Vec, French fastText and MiniLM's words, sentences and input vectors:
 # 50 or more rows of the source that were not used, rarer words or of one topic, have at least .48,
-# MiniLM's sentences among its words .64, and another space of the same width has at most .31.
+# MiniLM's sentences among its words .64, another space of the same width at most .31.
 MIN_LIKENESS = 0.4
 MIN_COMPARED = 50  # rows
 Block = tuple[Sequence[str], Float[np.ndarray, "n d"]]  # words and vectors
