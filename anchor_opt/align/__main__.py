@@ -47,9 +47,13 @@ from common.run.workdir import Workdir, write_atomically
 
 flags.DEFINE_multi_string("source", [], "File of vectors that are mapped; may be repeated.")
 flags.DEFINE_string("target", None, "File of vectors that they are mapped onto.")
-flags.DEFINE_multi_string("pairs", [], "File of known pairs: one for all sources, or one for each.")
+flags.DEFINE_multi_string(
+    "pairs", [], "File of known pairs, .csv, .tsv or text: one for all sources, or one for each."
+)
 flags.DEFINE_bool("pair_rows", False, "Whether pairs are row numbers if a file doesn't say it.")
-flags.DEFINE_string("out", None, "Folder of the results; with --apply a new file of vectors.")
+flags.DEFINE_string(
+    "out", None, "Folder of the results, new or empty; with --apply a new file of vectors."
+)
 flags.DEFINE_integer("max_rows", 200_000, "Rows read of a file, from its top.", lower_bound=1)
 flags.DEFINE_integer(
     "rows", align.LEARNING_ROWS, "Rows that the maps are learned on.", lower_bound=1

@@ -66,6 +66,13 @@ def launch(experiments: str) -> None:
                     f"The workdir {folder} has parts of another run, and a run on several hosts "
                     "cannot be resumed: choose another --workdir."
                 )
+        for word in sys.argv[1:]:
+            path = Path(word.partition("=")[2])
+            if word.lstrip("-").startswith("config.") and (path.is_fifo() or path.is_char_device()):
+                raise UserError(
+                    f"{path} can be read once only, and a run reads its files again when it is "
+                    "resumed: write them to a file."
+                )
         overrides = config_flags.get_override_values(flags.FLAGS["config"])
         config = settings.apply_quick(config_flag.value, overrides)
         run_experiment = experiment(experiments, config.experiment)
