@@ -74,7 +74,9 @@ def encode(texts: Sequence[str], model: str = "minilm", *, max_pieces: int = 256
     """
     from common.data.packages import cache_dir
     from common.encoders import texts as text_encoders
+    from common.errors import local_path
 
+    model = local_path(model)
     return text_encoders.encode(model, list(texts), cache_dir(), max_pieces=max_pieces)
 
 

@@ -19,7 +19,7 @@ from absl import app, flags
 from anchor_opt import align
 from common import csls
 from common.data.packages import cache_dir
-from common.data.readers import vector_files
+from common.data.readers import pair_files
 from common.data.sets import dictionary, french, word_vectors
 from common.linear import unit
 
@@ -27,7 +27,7 @@ SPACES = flags.DEFINE_enum("spaces", "random", ["random", "english_french"], "Sp
 NUM_WORDS = flags.DEFINE_integer("num_words", 200_000, "Words of both random spaces.")
 DIM = flags.DEFINE_integer("dimension", 300, "Dimensions of both random spaces.")
 NOISE = flags.DEFINE_float("noise", 0.5, "Standard deviation of the noise of the random target.")
-ROWS = flags.DEFINE_integer("rows", align.SEARCH_ROWS, "Most frequent words used by the search.")
+ROWS = flags.DEFINE_integer("rows", align.LEARNING_ROWS, "Most frequent words used by the search.")
 NUM_PAIRS = flags.DEFINE_integer("num_pairs", 50, "Known pairs of the random spaces.")
 NUM_TEST = 1_500
 PAIRS = Path(__file__).parents[1] / "tests" / "fixtures" / "english_french_pairs.txt"
@@ -52,7 +52,7 @@ def english_french():
     target = french.load(cache_dir())
     pairs, test = (
         dictionary.lookup(found, source_words, target.words).pairs
-        for found in (vector_files.read_pairs(PAIRS), dictionary.wordnet(cache_dir()))
+        for found in (pair_files.read(PAIRS).entries, dictionary.wordnet(cache_dir()))
     )
     test = test[~np.isin(test[:, 0], pairs[:, 0])]
     return word_vectors.glove_table(cache_dir()), target.vectors, pairs, test

@@ -7,7 +7,7 @@ rows and add it to `METHODS` and to the list of methods in its tests.
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,9 +18,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from common import linear
+from common import likeness, linear
 from common.arrays import Leaf, Unchecked
-from common.errors import UserError, writing
+from common.errors import UserError, local_path, writing
+from common.likeness import Profile
 from common.linear import EPSILON, least_squares, procrustes, ridge
 from common.run.workdir import read_arrays, write_arrays
 
@@ -37,7 +38,7 @@ METHODS: dict[str, Callable[..., Float[Array, "d_source d_target"]]] = {
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=list(ARRAYS),
+    data_fields=[*ARRAYS, "profile"],
     meta_fields=["normalise", "method", "source", "target"],
 )
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,6 +53,8 @@ class Aligner:
       method: key of `METHODS` by which the matrix was fitted.
       source: name of the source space.
       target: name of the target space.
+      profile: of the normalised rows of the source, by which `likeness` tells other vectors apart;
+        None if there is none.
     """
 
     matrix: Annotated[Leaf, "d_source d_target"]
@@ -61,6 +64,7 @@ class Aligner:
     method: str
     source: str
     target: str
+    profile: Profile | None = None
 
     def apply(self, vectors: Annotated[Unchecked, "n d_source"]) -> Float[Array, "n d_target"]:
         """Maps raw source vectors into the normalised target space.
@@ -81,6 +85,15 @@ class Aligner:
         """Normalises raw target vectors as in `fit`; raises the errors of `apply`."""
         return _prepare(vectors, self.target, self.normalise, self.target_means)[0]
 
+    def likeness(self, vectors: Annotated[Unchecked, "n d_source"]) -> float | None:
+        """How like the source's raw vectors are to new ones, see `common.likeness.likeness`.
+
+        It is about 1 for vectors of the source, and about 0 for those of another space, which the
+        map is not for; None if it is not known. Raises the errors of `apply`.
+        """
+        rows = self.normalise_source(vectors)
+        return None if self.profile is None else likeness.likeness(self.profile, rows)
+
     def inverse(self) -> "Aligner":
         """The aligner from the target space to the source space, by the pseudo-inverse.
 
@@ -94,6 +107,7 @@ class Aligner:
             target_means=self.source_means,
             source=self.target,
             target=self.source,
+            profile=None,
         )
 
     def save(self, path: Path | str) -> None:
@@ -103,8 +117,11 @@ class Aligner:
           UserError: the file cannot be written.
         """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        with writing(Path(path), "path"):
-            write_arrays(Path(path), fields)
+        if profile := fields.pop("profile"):
+            fields |= {f"profile_{name}": array for name, array in profile._asdict().items()}
+        path = Path(local_path(path))
+        with writing(path, "path"):
+            write_arrays(path, fields)
 
 
 def load(path: Path | str) -> Aligner:
@@ -113,14 +130,16 @@ def load(path: Path | str) -> Aligner:
     Raises:
       UserError: the file does not exist or is not an aligner.
     """
+    path = Path(local_path(path))
     try:
-        fields = read_arrays(Path(path))
+        fields = read_arrays(path)
         arrays = {name: jnp.asarray(fields[name], jnp.float32) for name in ARRAYS}
         normalise = tuple(fields["normalise"].tolist())
         names = {name: str(fields[name]) for name in ("method", "source", "target")}
         matrix, *means = arrays.values()
+        profile = _stored_profile(fields, len(matrix))
         shapes = [(normalise.count("center"), dimension) for dimension in matrix.shape]
-        finite = all(jnp.isfinite(x).all() for x in arrays.values())
+        finite = all(jnp.isfinite(x).all() for x in (*arrays.values(), *(profile or ())))
         steps = set(normalise) <= set(STEPS) and len(normalise) <= MAX_STEPS
         if not (matrix.size and [x.shape for x in means] == shapes and finite and steps):
             raise ValueError("inconsistent fields")
@@ -129,7 +148,17 @@ def load(path: Path | str) -> Aligner:
             f"The file {path} is missing or is not an aligner: correct the path or save one there."
         ) from error
     values: dict[str, Any] = {**arrays, **names}
-    return Aligner(normalise=normalise, **values)
+    return Aligner(normalise=normalise, profile=profile, **values)
+
+
+def _stored_profile(fields: Mapping[str, np.ndarray], dimension: int) -> Profile | None:
+    if "profile_share" not in fields:
+        return None
+    arrays = (jnp.asarray(fields[f"profile_{name}"], jnp.float32) for name in Profile._fields)
+    profile = Profile(*arrays)
+    if profile.directions.shape != (dimension, profile.directions.size // dimension):
+        raise ValueError("inconsistent fields")
+    return profile._replace(share=profile.share.reshape(()))
 
 
 def fit(

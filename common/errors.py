@@ -1,11 +1,14 @@
-"""The exception for mistakes that the user can correct."""
+"""The exception for mistakes that the user can correct, and paths and files that lead to it."""
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 MAX_LENGTH = 1000  # characters of a sentence, which may quote a file
+# A path at the beginning of a word of a command line, of a flag's value or of a part of it.
+WRITTEN_PATH = re.compile(r"(?<![^=:,])(\w[\w+.-]*://[^,]*|~[\w.-]*(?=[/:,]|$))")
 
 
 class UserError(ValueError):
@@ -43,3 +46,32 @@ def writing(path: Path, flag: str, preserved: str = "") -> Iterator[None]:
             f"Cannot write {path} ({error.strerror or error}): choose another {flag} or make "
             f"room{preserved}."
         ) from error
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
+    """A path on this machine, in which `~` and `~user` at the beginning are home folders.
+
+    Raises:
+      UserError: an address such as gs://bucket/file, or a home folder that is not known.
+    """
+    text = os.fspath(path)
+    if re.match(r"\w[\w+.-]*://", text):
+        raise UserError(
+            f"'{text}' is the address of remote storage, which is not supported: copy it to this "
+            "machine, or mount it there as a folder."
+        )
+    expanded = os.path.expanduser(text)
+    if text.startswith("~") and expanded == text:
+        raise UserError(f"The home folder in '{text}' is not known: write the whole path.")
+    return expanded
+
+
+def resolved(word: str) -> str:
+    """A word of a command line with all paths in it as `local_path` returns them.
+
+    A shell expands `~` at the beginning of a word alone, and not in `--out=~/x`.
+
+    Raises:
+      UserError: as `local_path`.
+    """
+    return WRITTEN_PATH.sub(lambda match: local_path(match[0]), word)

@@ -3,13 +3,12 @@
 The arrays may differ in dimension and in number of rows: words, sentences, images, sounds, with a
 few known pairs or none. The bootstrap (methods/bootstrap.py) learns maps into common coordinates
 on the most frequent rows. From these follow pairs with a confidence, a dictionary, and an `Aligner`
-for new vectors. `join` maps several arrays, each of which corresponds to one of them, into common
-coordinates.
+for new vectors. `joined.join` maps several arrays, each of which corresponds to one of them, into
+common coordinates; `changed_model.choose` maps a store into the space of a new model.
 """
 
 import dataclasses
 import tempfile
-from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
@@ -18,14 +17,14 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from anchor_opt import methods
-from anchor_opt.methods import bootstrap, generalised_procrustes, self_learning
-from anchor_opt.methods.generalised_procrustes import CommonCoordinates
+from anchor_opt.methods import bootstrap, self_learning
 from anchor_opt.problem import Problem, Run
 from anchor_opt.relative import unit_relative
-from common import alignment, csls, remapping
+from common import alignment, csls, likeness
 from common.alignment import Aligner
 from common.arrays import AnyArray, Unchecked
 from common.csls import Dictionary
+from common.data.sets.dictionary import one_to_one
 from common.errors import UserError
 from common.linear import Maps, apply_maps
 from common.run.workdir import Workdir
@@ -54,7 +53,8 @@ class Alignment(NamedTuple):
         would find, by a logistic regression on the corrected agreement between other spaces.
       failed: whether that is less than one half; then the result is not to be used.
       initialization: name of the one that was best.
-      rejected_pairs: indices of the known pairs of which neither row is the other's best partner.
+      rejected_pairs: indices of the known pairs that were used, of which neither row is the other's
+        best partner.
     """
 
     aligner: Aligner
@@ -87,47 +87,6 @@ class Alignment(NamedTuple):
         return relative[0], relative[1]
 
 
-class ChangedModel(NamedTuple):
-    """A store mapped into a new model's space, see `common.remapping`.
-
-    Attributes:
-      choice: the map and its comparison with others.
-      kept: estimates of what the mapped store keeps of the retrieval.
-      curve: number of pairs -> recall of the ten nearest rows with so many.
-      num_known: number of known pairs that the map is fitted to; 0 if these are found pairs.
-    """
-
-    choice: remapping.Choice
-    kept: dict[str, remapping.Estimate]
-    curve: dict[int, remapping.Estimate]
-    num_known: int
-
-
-def change_model(
-    source: Float[AnyArray, "n d_source"],
-    target: Float[AnyArray, "m d_target"],
-    pairs: Annotated[Unchecked, "s 2"] | None,
-    result: Alignment,
-) -> ChangedModel:
-    """Chooses the map of a store (the source) into a new model's space, and says what it keeps.
-
-    It is fitted to the mutual pairs of the result, which `discover` returns for the same
-    arguments, or to the known pairs if these are more, or many and the bootstrap has failed.
-
-    Raises:
-      UserError: fewer than ten pairs.
-    """
-    num_known = 0 if pairs is None else len(pairs)
-    few = remapping.MANY_PAIRS if result.failed else len(result.anchors)
-    num_known = num_known if num_known >= few else 0
-    rows = np.asarray(pairs) if num_known else result.anchors
-    paired = np.asarray(source)[rows[:, 0]], np.asarray(target)[rows[:, 1]]
-    choice = remapping.choose(result.aligner, *paired)
-    kept = remapping.estimated(choice.mapped, choice.embedded, len(source))
-    curve = remapping.curve(result.aligner, *paired, len(source))
-    return ChangedModel(choice, kept, curve, num_known)
-
-
 def discover(
     source: Float[AnyArray, "n d_source"],
     target: Float[AnyArray, "m d_target"],
@@ -151,7 +110,8 @@ def discover(
         frequency is known.
       target: raw vectors of the space that it is mapped onto, likewise.
       pairs: known pairs (source row, target row); None or empty: the two geometries
-        alone are used.
+        alone are used. A row may be in several, as in a dictionary with several translations of a
+        word: of these the first is used, see `one_to_one`.
       names: of the spaces, for messages and the aligner.
       rows: number of most frequent rows of each space that the maps are learned on; the dictionary
         is of all rows.
@@ -164,8 +124,8 @@ def discover(
       progress: whether to show progress bars.
 
     Raises:
-      UserError: vectors or pairs that `common.alignment.fit` refuses, a space of fewer than
-        MIN_ROWS rows, or a row in two pairs.
+      UserError: vectors or pairs that `common.alignment.fit` refuses, or a space of fewer than
+        MIN_ROWS rows.
     """
     inputs = normalise(source, target, pairs, names)
     learned = _learn_maps(
@@ -182,20 +142,25 @@ def discover(
     matched = dictionary.mutual_pairs()
     sure = np.asarray(dictionary.confidence)[matched[:, 0]]
     order = np.argsort(-sure, kind="stable")
-    matrix = _scaled(maps.source @ maps.target.T, inputs.source[:rows])
+    used = one_to_one(inputs.pairs)
+    rejected = self_learning.rejected_pairs(dictionary, *inputs.pairs[used].T)
+    matrix = scaled(maps.source @ maps.target.T, inputs.source[:rows])
+    profile = likeness.profile(inputs.source[:rows])
     return Alignment(
-        aligner=dataclasses.replace(inputs.aligner, matrix=matrix, method="bootstrap"),
+        aligner=dataclasses.replace(
+            inputs.aligner, matrix=matrix, method="bootstrap", profile=profile
+        ),
         anchors=matched[order],
         confidence=sure[order],
         dictionary=dictionary,
         maps=maps,
-        rejected_pairs=self_learning.rejected_pairs(dictionary, *inputs.pairs.T),
+        rejected_pairs=used[rejected].tolist(),
         **learned.report._asdict(),
     )
 
 
 @jax.jit
-def _scaled(matrix: Float[Array, "d e"], rows: Float[Array, "n d"]) -> Float[Array, "d e"]:
+def scaled(matrix: Float[Array, "d e"], rows: Float[Array, "n d"]) -> Float[Array, "d e"]:
     """The matrix of a map, scaled so that the mean length of mapped rows is 1.
 
     The scale changes no cosine.
@@ -203,67 +168,19 @@ def _scaled(matrix: Float[Array, "d e"], rows: Float[Array, "n d"]) -> Float[Arr
     return matrix / jnp.linalg.norm(rows @ matrix, axis=1).mean()
 
 
-class Joined(NamedTuple):
-    """Several spaces in common coordinates.
-
-    Attributes:
-      aligners: of every space into the common coordinates; the last one is the target's.
-      coordinates: the maps, all matches, and their errors.
-    """
-
-    aligners: dict[str, Aligner]
-    coordinates: CommonCoordinates
-
-
-def join(
-    sources: Mapping[str, Float[AnyArray, "n d_source"]],
-    target: Float[AnyArray, "m d_target"],
-    alignments: Mapping[str, Alignment],
-    rows: int = LEARNING_ROWS,
-) -> Joined:
-    """Maps several sources and their target into common coordinates that all maps agree on.
-
-    Vectors of any two spaces, mapped by their aligners, are compared by cosines. See
-    `generalised_procrustes.join`.
-
-    Args:
-      sources: name -> raw vectors, two or more, as they were given to `discover`.
-      target: raw vectors that all sources were aligned with.
-      alignments: name -> result of `discover`, which has not failed.
-      rows: number of most frequent rows of each space that are used.
-    """
-    aligners = {name: alignments[name].aligner for name in sources}
-    spaces = {name: aligners[name].normalise_source(x[:rows]) for name, x in sources.items()}
-    last = next(iter(aligners.values()))
-    spaces[last.target] = last.normalise_target(target[:rows])
-    aligners[last.target] = dataclasses.replace(
-        last, source=last.target, source_means=last.target_means
-    )
-    anchors = {(name, last.target): alignments[name].anchors for name in sources}
-    frequent = {link: pairs[(pairs < rows).all(axis=1)] for link, pairs in anchors.items()}
-    coordinates = generalised_procrustes.join(spaces, frequent, last.target)
-    for name, matrix in coordinates.maps.items():
-        aligners[name] = dataclasses.replace(
-            aligners[name],
-            matrix=_scaled(matrix, spaces[name]),
-            target_means=jnp.zeros_like(last.target_means),  # mapped rows are not centred again
-            method="synchronised",
-            target="common",
-        )
-    return Joined(aligners, coordinates)
-
-
 class HeldOut(NamedTuple):
-    """What maps say about known pairs that they were not given, in the order of the pairs.
+    """What maps say about known pairs that they were not given.
+
+    There is a number for each source row that is in a pair, in the order of its first pair.
 
     Attributes:
-      ranks: of each pair's target row among the translations of its source row, from 0; MAX_RANK if
-        it is not among the first MAX_RANK.
+      ranks: of the first right one among the translations of each source row, from 0; MAX_RANK if
+        none is among the first MAX_RANK. Right is every target row that it is paired with.
       confidence: of the first translation of each source row, see `csls.dictionary`.
     """
 
-    ranks: Int[np.ndarray, " s"]
-    confidence: Float[np.ndarray, " s"]
+    ranks: Int[np.ndarray, " q"]
+    confidence: Float[np.ndarray, " q"]
 
 
 def held_out(
@@ -279,23 +196,27 @@ def held_out(
 ) -> HeldOut:
     """Cross-validates the bootstrap on the known pairs.
 
-    Each of the `folds` parts of the pairs is left out once (a fold holds at least one pair). The
-    source rows of its pairs are then translated among all target rows by CSLS. The other arguments
-    are those of `discover`, which by default uses more rows and is better than this estimate.
+    Each of the `folds` parts of the source rows in pairs is left out once (a fold holds at least
+    one row), with all pairs of these rows and of their partners. These source rows are then
+    translated among all target rows by CSLS. The other arguments are those of `discover`, which by
+    default uses more rows and is better than this estimate.
 
     Raises:
-      UserError: as in `discover`, or fewer than two folds or pairs.
+      UserError: as in `discover`, or fewer than two folds or source rows.
     """
     inputs = normalise(source, target, pairs, ("source", "target"))
-    known = inputs.pairs
-    folds = min(folds, len(known))
+    known = inputs.pairs.astype(np.int64)
+    words = np.array(list(dict.fromkeys(known[:, 0].tolist())), int)
+    folds = min(folds, len(words))
     if folds < 2:
-        raise UserError(f"{len(known)} known pairs in {folds} folds: give at least two of each.")
-    result = HeldOut(np.zeros(len(known), int), np.zeros(len(known)))
-    order = np.random.default_rng(random_seed).permutation(len(known))
+        raise UserError(f"{len(words)} known pairs in {folds} folds: give at least two of each.")
+    result = HeldOut(np.zeros(len(words), int), np.zeros(len(words)))
+    order = np.random.default_rng(random_seed).permutation(len(words))
     for fold in np.array_split(order, folds):
+        left_out = np.isin(known[:, 0], words[fold])
+        left_out |= np.isin(known[:, 1], known[left_out, 1])
         learned = _learn_maps(
-            inputs._replace(pairs=np.delete(known, fold, axis=0)),
+            inputs._replace(pairs=known[~left_out]),
             rows=rows,
             ordered=ordered,
             random_seed=random_seed,
@@ -303,10 +224,12 @@ def held_out(
         )
         queries, keys = apply_maps((inputs.source, inputs.target), learned.maps)
         hubness = csls.hubness(keys, queries[:rows])
-        index = csls.top_k(queries[known[fold, 0]], keys, MAX_RANK, key_hubness=hubness).index
-        hit = np.asarray(index) == known[fold, 1:]
+        index = csls.top_k(queries[words[fold]], keys, MAX_RANK, key_hubness=hubness).index
+        number = len(keys)  # a pair as one number
+        found = words[fold, None] * number + np.asarray(index)
+        hit = np.isin(found, known[:, 0] * number + known[:, 1])
         result.ranks[fold] = np.where(hit.any(axis=1), hit.argmax(axis=1), MAX_RANK)
-        result.confidence[fold] = csls.confidence(queries, keys, known[fold, 0], index[:, 0])
+        result.confidence[fold] = csls.confidence(queries, keys, words[fold], index[:, 0])
     return result
 
 
@@ -317,7 +240,7 @@ class Normalised(NamedTuple):
       aligner: whose matrix is still to be computed.
       source: the source, normalised by the aligner.
       target: likewise.
-      pairs: known pairs, maybe none.
+      pairs: known pairs, maybe none, and maybe several of a row.
     """
 
     aligner: Aligner
@@ -343,12 +266,9 @@ def normalise(
         centre_rows=LEARNING_ROWS,
     )
     spaces = aligner.normalise_source(source), aligner.normalise_target(target)
-    for name, space, rows in zip(names, spaces, known.T, strict=True):
+    for name, space in zip(names, spaces, strict=True):
         if len(space) < MIN_ROWS:
             raise UserError(f"Space '{name}' has {len(space)} vectors: give at least {MIN_ROWS}.")
-        unique, counts = np.unique(rows, return_counts=True)
-        for row in unique[counts > 1]:
-            raise UserError(f"Row {row} of the space '{name}' is in several known pairs: keep one.")
     return Normalised(aligner, *spaces, known)
 
 
@@ -370,9 +290,10 @@ def _learn_maps(
     settings: methods.Settings | None = None,
 ) -> _Learned:
     """The bootstrap on the most frequent rows; the arguments are those of `discover`."""
+    pairs = inputs.pairs[one_to_one(inputs.pairs)]
     source_rows, target_rows = (
         np.union1d(known, np.arange(min(rows, len(x))))
-        for known, x in zip(inputs.pairs.T, (inputs.source, inputs.target), strict=True)
+        for known, x in zip(pairs.T, (inputs.source, inputs.target), strict=True)
     )
     # Both spaces may list the same items in the same order, which must not help.
     source_rows = np.random.default_rng(0).permutation(source_rows)
@@ -382,8 +303,8 @@ def _learn_maps(
     problem = Problem(
         source=jnp.take(inputs.target, target_rows, axis=0),
         target=jnp.take(inputs.source, source_rows, axis=0),
-        anchors=_places(inputs.pairs[:, 1], target_rows),
-        target_pairs=_places(inputs.pairs[:, 0], source_rows),
+        anchors=_places(pairs[:, 1], target_rows),
+        target_pairs=_places(pairs[:, 0], source_rows),
         ranks=(target_rows, source_rows) if ordered else None,
     )
     with tempfile.TemporaryDirectory() as folder:

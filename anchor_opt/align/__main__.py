@@ -5,15 +5,17 @@ r"""Aligns files of vectors: from a few known pairs, or none, to all correspondi
 Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz (`vectors`, and `words` if there are
 any), .npy, .safetensors, .parquet, .arrow, .feather. The most frequent rows come first; give
 --noordered if there is no such order. A line of the pairs is a word of the source and one of the
-target, or row numbers of spaces without words; without --pairs the two geometries alone are used.
+target, or row numbers (counted from 0) with --pair_rows or for spaces without words; a .csv of
+pairs has the first line `source,target` or `source_row,target_row`. Of several translations of a
+word the first is fitted to, and each is right. Without --pairs the geometries alone are used.
 --source (with its --pairs) may be repeated: every source is mapped onto the target, and all spaces
 are mapped into common coordinates (common/NAME.npz), in which any two of them are compared.
 
 With --wanted_recall=0.8 the report also says how much of the retrieval a vector store keeps that is
 mapped into the space of a new model instead of being embedded again; new_model.npz is its map.
 
-DIR gets report.html, with figures, and report.md, which describe the other files. It appears when
-all of it is complete; until then the work is in DIR.half, where a killed run resumes.
+DIR gets report.html, with figures, and report.md, which describe the other files. report.md is
+written last; until then the same command resumes a run that was killed.
 
   python -m anchor_opt.align --apply=new.vec --map=DIR/a/map.npz --out=new_aligned.npz
 
@@ -23,7 +25,6 @@ mapped and written in turn, so that the file may be larger than memory.
 """
 
 import hashlib
-import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -35,9 +36,10 @@ from absl import flags, logging
 from tqdm import tqdm
 
 from anchor_opt import align
-from anchor_opt.align import files, output, report
-from anchor_opt.align.space import Space
+from anchor_opt.align import changed_model, files, joined, output, report
+from anchor_opt.align.space import Space, name_spaces
 from common import alignment
+from common.data.readers import pair_files
 from common.errors import UserError
 from common.run import cli
 from common.run.figures import save_figure
@@ -45,8 +47,13 @@ from common.run.workdir import Workdir, write_atomically
 
 flags.DEFINE_multi_string("source", [], "File of vectors that are mapped; may be repeated.")
 flags.DEFINE_string("target", None, "File of vectors that they are mapped onto.")
-flags.DEFINE_multi_string("pairs", [], "File of known pairs: one for all sources, or one for each.")
-flags.DEFINE_string("out", None, "Folder of the results; with --apply a new file of vectors.")
+flags.DEFINE_multi_string(
+    "pairs", [], "File of known pairs, .csv, .tsv or text: one for all sources, or one for each."
+)
+flags.DEFINE_bool("pair_rows", False, "Whether pairs are row numbers if a file doesn't say it.")
+flags.DEFINE_string(
+    "out", None, "Folder of the results, new or empty; with --apply a new file of vectors."
+)
 flags.DEFINE_integer("max_rows", 200_000, "Rows read of a file, from its top.", lower_bound=1)
 flags.DEFINE_integer(
     "rows", align.LEARNING_ROWS, "Rows that the maps are learned on.", lower_bound=1
@@ -67,13 +74,6 @@ flags.DEFINE_string("apply", None, "File of new vectors, all of which --map maps
 flags.DEFINE_string("map", None, "The map.npz of an earlier run, for --apply.")
 FLAGS = flags.FLAGS
 OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed", "wanted_recall")
-RESERVED_NAMES = (
-    "target",
-    "learning",
-    "tensorboard",
-    "parts",
-    "common",
-)  # files and folders in --out
 
 
 def main(argv: list[str]) -> None:
@@ -100,14 +100,15 @@ def _apply(out: Path) -> str:
 
 def _align(out: Path) -> str:
     """Aligns all sources, writes the results, and returns the report."""
-    finished = (out / "config.json").is_file() and (out / "report.md").is_file()
-    if not finished and (out.is_file() or (out.is_dir() and any(out.iterdir()))):
+    found = [path.name for path in out.iterdir()] if out.is_dir() else []
+    others = [name for name in found if not name.startswith((".lock", "config.json"))]
+    if out.is_file() or (others and "config.json" not in found):
         raise UserError(f"{out} exists and holds no alignment: choose another --out.")
-    sources, target, fingerprints = _read()
-    config = {name: FLAGS[name].value for name in OPTIONS} | {"files": fingerprints}
-    unfinished = Path(f"{out}.half")
-    work = Workdir(out if finished else unfinished, config, "--out")  # refuses other files, options
-    if not finished:
+    sources, target = _read()
+    fingerprints = [_fingerprint(space) for space in (*sources, target)]
+    config = {name: FLAGS[name].value for name in OPTIONS} | {"spaces": fingerprints}
+    work = Workdir(out, config, "--out")  # refuses other spaces and options
+    if not (out / "report.md").is_file():
         bar = tqdm(sources, desc="aligning", unit="space")
         aligned = [_align_source(source, target, work, config) for source in bar]
         sections = [source.section for source in aligned]
@@ -118,19 +119,16 @@ def _align(out: Path) -> str:
         page = report.page(text, f"Alignment onto {target.name}", work.path)
         write_atomically(work.path / "report.html", page.encode())
         write_atomically(work.path / "report.md", text.encode())
-        if out.is_dir():
-            out.rmdir()
-        os.rename(unfinished, out)
     for folder in ("learning", "parts"):  # only needed to resume
         shutil.rmtree(out / folder, ignore_errors=True)
     return (out / "report.md").read_text()
 
 
-def _read() -> tuple[list[Space], Space, list[str]]:
-    """The sources, the target, and names and hashes of all files, before anything is written.
+def _read() -> tuple[list[Space], Space]:
+    """The sources and the target, before anything is written; each file is read once.
 
     Raises:
-      UserError: a file that can't be read, names that clash, pairs or vectors that don't fit.
+      UserError: a file that can't be read, pairs or vectors that don't fit.
     """
     if not FLAGS.source or not FLAGS.target:
         raise UserError("Give --source and --target, files of vectors, or --apply and --map.")
@@ -139,31 +137,31 @@ def _read() -> tuple[list[Space], Space, list[str]]:
         raise UserError(f"There are {len(FLAGS.pairs)} --pairs for {count} --source: give as many.")
     paths = [Path(path) for path in (*FLAGS.source, FLAGS.target)]
     spaces: list[Space] = []
-    for path in paths:
-        space = files.read_space(path, FLAGS.max_rows)
-        used = [other.name for other in spaces]
-        if len(spaces) < count:
-            used += RESERVED_NAMES
-        if not space.name or space.name in used:
-            raise UserError(
-                f"The results can't be named '{space.name}', the name of {path} up to its first "
-                "dot, which is empty, used twice or reserved: rename the file."
-            )
+    for path, name in zip(paths, name_spaces(paths[:-1], paths[-1]), strict=True):
+        space = files.read_space(path, name, FLAGS.max_rows)
         if len(space.words) == FLAGS.max_rows:
             logging.warning("Only the first %d rows of %s are read.", FLAGS.max_rows, path)
         spaces.append(space)
     *sources, target = spaces
-    for i, path in enumerate(FLAGS.pairs * count if len(FLAGS.pairs) == 1 else FLAGS.pairs):
-        sources[i] = files.read_known_pairs(Path(path), sources[i], target)
+    pairs = [(pair_files.read(Path(path)), FLAGS.pair_rows, Path(path)) for path in FLAGS.pairs]
+    for i, known in enumerate(pairs * count if len(pairs) == 1 else pairs):
+        sources[i] = files.with_pairs(sources[i], target, *known)
     for source in sources:
         names = source.name, target.name
         align.normalise(source.vectors, target.vectors, source.pairs, names)
-    fingerprints = []
-    for path in (*paths, *map(Path, FLAGS.pairs)):
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        fingerprints.append(f"{path.name} {digest[:16]}")
-    return sources, target, fingerprints
+    return sources, target
+
+
+def _fingerprint(space: Space) -> str:
+    """The name of a space and a hash of what was read of it.
+
+    It is not taken of the file, which may be a pipe that can be read once alone.
+    """
+    digest = hashlib.sha256("\0".join(space.words).encode())
+    digest.update(np.ascontiguousarray(space.vectors).data)
+    pairs = None if space.pairs is None else space.pairs.tolist()
+    digest.update(repr((pairs, space.num_unknown)).encode())
+    return f"{space.name} {digest.hexdigest()[:16]}"
 
 
 class _Aligned(NamedTuple):
@@ -184,7 +182,7 @@ def _align_source(source: Space, target: Space, work: Workdir, config: dict) -> 
         *vectors, pairs, names=names, rows=FLAGS.rows, workdir=learning, **options
     )
     held_out = None
-    if FLAGS.folds and pairs is not None and len(pairs) >= 2:
+    if FLAGS.folds and pairs is not None and len(np.unique(pairs[:, 0])) >= 2:
         options |= {"folds": FLAGS.folds, "rows": FLAGS.rows}
         if FLAGS.ordered:
             options["rows"] = min(FLAGS.rows, align.HELD_OUT_ROWS)
@@ -196,9 +194,9 @@ def _align_source(source: Space, target: Space, work: Workdir, config: dict) -> 
     output.write_alignment(work.path / source.name, result, source, target, FLAGS.anchors)
     store = ""
     if FLAGS.wanted_recall is not None:
-        changed = align.change_model(*vectors, pairs, result)
+        changed = changed_model.choose(*vectors, pairs, result)
         changed.choice.aligner.save(work.path / source.name / "new_model.npz")
-        store = report.store_section(source, result, changed, FLAGS.wanted_recall)
+        store = changed_model.section(source, result, changed, FLAGS.wanted_recall)
     for sentence in report.warnings(source, result, held_out):
         logging.warning("%s", sentence)
     figures = report.figures(source, target, result, held_out, learning.records())
@@ -217,9 +215,9 @@ def _join(
     coordinates = None
     if len(succeeded) > 1:
         vectors = {s.name: s.vectors for s in sources if s.name in succeeded}
-        joined = align.join(vectors, target.vectors, succeeded, FLAGS.rows)
-        coordinates = joined.coordinates
-        for name, aligner in joined.aligners.items():
+        together = joined.join(vectors, target.vectors, succeeded, FLAGS.rows)
+        coordinates = together.coordinates
+        for name, aligner in together.aligners.items():
             aligner.save(folder / f"{name}.npz")
     left_out = [s.name for s in sources if s.name not in succeeded]
     return report.common_section(target, left_out, coordinates)

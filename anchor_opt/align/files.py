@@ -1,5 +1,6 @@
 """Files of `python -m anchor_opt.align`: the spaces and pairs it reads, the results it writes."""
 
+import csv
 import io
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from absl import logging
 from jaxtyping import Float, Shaped
 from numpy.lib import format as npy_format
 from tqdm import tqdm
@@ -17,25 +19,34 @@ from anchor_opt.align.space import Space
 from common.alignment import Aligner
 from common.arrays import AnyArray
 from common.data.readers import vector_files
+from common.data.readers.pair_files import Pairs
+from common.data.sets import dictionary
 from common.errors import UserError, writing
 from common.run.workdir import replacing, write_atomically
 
+# Measured between GloVe, Word2Vec, French fastText and MiniLM's words, sentences and input vectors:
+# 50 or more rows of the source that were not used, rarer words or of one topic, have at least .48,
+# MiniLM's sentences among its words .64, another space of the same width at most .31.
+MIN_LIKENESS = 0.4
+MIN_COMPARED = 50  # rows
 Block = tuple[Sequence[str], Float[np.ndarray, "n d"]]  # words and vectors
 
 
-def read_space(path: Path, num_rows: int | None = None) -> Space:
-    """Reads a file by `vector_files.read`; its name up to a dot is that of the space.
+def read_space(path: Path, name: str, num_rows: int | None = None) -> Space:
+    """Reads a file by `vector_files.read`.
 
     Raises:
-      UserError: the file can't be read, or a word has a tab or line end, which would break a table.
+      UserError: the file can't be read, or a word has a line end, which would break a `.vec`.
     """
     words, vectors = vector_files.read(path, num_words=num_rows, progress=True)
     _refuse_line_ends(words, path)
-    return Space(path.name.split(".")[0], words, vectors)
+    return Space(name, words, vectors)
 
 
 def map_blocks(path: Path, aligner: Aligner) -> Iterator[Block]:
     """Maps the vectors of a file a block of rows at a time.
+
+    It warns if the first block is not like the vectors of the aligner's source.
 
     Raises:
       UserError: as `read_space` and `Aligner.apply`.
@@ -45,35 +56,62 @@ def map_blocks(path: Path, aligner: Aligner) -> Iterator[Block]:
         _refuse_line_ends(words, path)
         try:
             mapped_vectors = np.asarray(aligner.apply(vectors))
+            if not start and len(words) >= MIN_COMPARED:
+                _warn_of_another_space(path, aligner, vectors)
         except UserError as error:
             raise UserError(f"{path}, with rows counted from its row {start}: {error}") from error
         yield words, mapped_vectors
         start += len(words)
 
 
+def _warn_of_another_space(path: Path, aligner: Aligner, vectors: np.ndarray) -> None:
+    likeness = aligner.likeness(vectors)
+    if likeness is not None and likeness < MIN_LIKENESS:
+        logging.warning(
+            "The vectors of %s are not like those of '%s', for which the map is (likeness %.2f; of "
+            "vectors of the same space it is about 1, of another space about 0): give vectors of "
+            "the same model.",
+            path,
+            aligner.source,
+            likeness,
+        )
+
+
 def _refuse_line_ends(words: Sequence[str], path: Path) -> None:
     for word in words:
-        if any(c in word for c in "\t\r\n"):
-            raise UserError(f"{path} has the word {word!r}: words must hold no tab or line end.")
+        if any(c in word for c in "\r\n"):
+            raise UserError(f"{path} has the word {word!r}: words must hold no line end.")
 
 
-def read_known_pairs(path: Path, source: Space, target: Space) -> Space:
-    """The source with its known pairs of words, or of row numbers where a space has no words.
+def with_pairs(source: Space, target: Space, pairs: Pairs, are_rows: bool, path: Path) -> Space:
+    """The source with its known pairs.
+
+    Args:
+      source: the space that is mapped.
+      target: the space that it is mapped onto.
+      pairs: those of the file.
+      are_rows: whether they are row numbers if the file does not say what they are.
+      path: of the file, for messages.
 
     Raises:
-      UserError: the file can't be read, or none of its pairs is in both spaces.
+      UserError: a pair is to be of row numbers and is not, or none is in both spaces.
     """
-    pairs = list(dict.fromkeys(vector_files.read_pairs(path)))
-    source_row, target_row = (
-        {word: row for row, word in enumerate(space.words)} for space in (source, target)
-    )
-    rows = [(source_row[s], target_row[t]) for s, t in pairs if s in source_row and t in target_row]
-    if not rows:
-        raise UserError(
-            f"None of the {len(pairs)} pairs of {path} is in both spaces (the first is "
-            f"'{pairs[0][0]}', '{pairs[0][1]}'): give words of the source, then of the target."
-        )
-    return source._replace(pairs=np.array(rows, np.int64), num_unknown=len(pairs) - len(rows))
+    entries, words = pairs.entries, (source.words, target.words)
+    if are_rows if pairs.are_rows is None else pairs.are_rows:
+        wrong = next((pair for pair in entries if not all(map(str.isdecimal, pair))), None)
+        if wrong:
+            raise UserError(
+                f"{path} has the pair '{wrong[0]}', '{wrong[1]}', but pairs are to be row numbers, "
+                "counted from 0: correct it, or leave out --pair_rows if it is a pair of words."
+            )
+        entries = [(f"{int(s)}", f"{int(t)}") for s, t in entries]
+        words = [list(map(str, range(len(space)))) for space in words]
+    try:
+        found = dictionary.lookup(entries, *words)
+    except UserError as error:
+        hint = " Give --pair_rows if they are row numbers." * all(map(str.isdecimal, entries[0]))
+        raise UserError(f"{path}: {error}{hint}") from error
+    return source._replace(pairs=found.pairs, num_unknown=found.num_missing)
 
 
 def write_blocks(path: Path, blocks: Iterator[Block]) -> int:
@@ -176,6 +214,8 @@ WRITERS = {
 def write_table(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n"]]) -> None:
     """Writes tab-separated columns with their names atomically; real numbers have four decimals.
 
+    Values with a tab or a quote are between quotes, as `csv` and pandas read them.
+
     Raises:
       UserError: the file can't be written.
     """
@@ -183,6 +223,9 @@ def write_table(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n"]]) -> 
         [f"{value:.4f}" if column.dtype.kind == "f" else str(value) for value in column]
         for column in columns.values()
     ]
-    lines = ["\t".join(row) + "\n" for row in (columns, *zip(*texts, strict=True))]
+    content = io.StringIO()
+    csv.writer(content, "excel-tab", lineterminator="\n").writerows(
+        (columns, *zip(*texts, strict=True))
+    )
     with writing(path, "--out"):
-        write_atomically(path, "".join(lines).encode())
+        write_atomically(path, content.getvalue().encode())

@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
-from anchor_opt.align import Alignment, ChangedModel, HeldOut
+from anchor_opt.align import Alignment, HeldOut
 from anchor_opt.align.space import Space
 from anchor_opt.methods.generalised_procrustes import CommonCoordinates
-from common import remapping
+from common.data.sets.dictionary import one_to_one
 from common.linear import unit
 from common.run import results
 from common.run.figures import COLOURS
@@ -90,7 +90,7 @@ def warnings(source: Space, result: Alignment, held_out: HeldOut | None) -> list
     if source.num_unknown:
         sentences.append(
             f"{source.num_unknown} known pairs of '{source.name}' were left out, because a "
-            "space lacks one of their words."
+            "space lacks one of their words or rows."
         )
     return sentences
 
@@ -137,6 +137,10 @@ def section(
         random = f"a random guess {1 / len(target.words):.2g}"
         facts.append((f"{len(held_out.ranks)} held-out pairs", f"{', '.join(hits)} ({random})"))
     if source.pairs is not None and num_pairs:
+        unused = np.delete(source.pairs, one_to_one(source.pairs), axis=0)
+        if len(unused):
+            examples = ", ".join(" / ".join(pair) for pair in named(unused[:NUM_SHOWN]))
+            facts.append(("other translations, not fitted to", f"{len(unused)}: {examples}"))
         rejected = named(source.pairs[result.rejected_pairs])
         words = ", ".join(" / ".join(pair) for pair in rejected[:NUM_SHOWN])
         facts.append(("known pairs rejected", f"{len(rejected)}: {words}" if rejected else "0"))
@@ -195,56 +199,6 @@ fraction of matches along the cycle that do not lead back to the same row.
 
 {results.markdown(("cycle", *headers, "lost alone", "lost in common"), cycles)}
 """
-
-
-def store_section(
-    source: Space, result: Alignment, changed: ChangedModel, wanted_recall: float
-) -> str:
-    """What a store keeps that is mapped into the target's space instead of embedded again."""
-    if changed.num_known:
-        basis = f"held-out pairs of the {changed.num_known} known ones"
-    else:
-        basis = f"held-out pairs of the {len(result.anchors)} that were found, not on known ones"
-    names = {"recall_1": "recall@1", "recall_10": "recall@10", "rank_correlation": "rank corr."}
-    facts = [(names[name], results.plus_minus(*value)) for name, value in changed.kept.items()]
-    facts += [
-        (f"recall@10 with {count} pairs", results.plus_minus(*value))
-        for count, value in changed.curve.items()
-    ]
-    maps = ", ".join(f"{map.method} {map.kept:.3f}" for map in changed.choice.candidates)
-    facts += [("kept by each map, held-out pairs", maps), ("chosen", changed.choice.aligner.method)]
-    return f"""
-### Changing the embedding model of {source.name}
-
-{verdict(changed, result.failed and not changed.num_known, wanted_recall)}
-
-Of the vectors nearest to a query of the new model in the re-embedded store of {len(source.words):,}
-vectors, recall@k is the fraction of the first k that the mapped store has among its first k. It is
-estimated on {basis}, and extrapolated to the size of the store; ± is about two standard errors.
-
-{results.markdown((source.name, "kept"), facts)}
-"""
-
-
-def verdict(changed: ChangedModel, failed: bool, wanted_recall: float) -> str:
-    """One sentence: whether the store is to be mapped or embedded again."""
-    kept = changed.kept["recall_10"]
-    share = f"{results.plus_minus(*kept)} of the ten nearest vectors"
-    if failed or kept.uncertainty > remapping.Settings().tolerance:
-        reason = "the alignment has failed" if failed else f"{share} is too uncertain"
-        return (
-            f"**Verdict.** The estimate is not to be trusted, because {reason}: embed more items "
-            "by both models and give them as known pairs."
-        )
-    enough = [count for count, value in changed.curve.items() if value.value >= wanted_recall]
-    if kept.value >= wanted_recall:
-        pairs = f" ({enough[0]} pairs would be enough)" if enough else ""
-        return f"**Verdict.** Map the store: it keeps {share}, as many as wanted{pairs}."
-    more = "" if enough else ", which no number of pairs in the table reaches"
-    return (
-        f"**Verdict.** Embed the store again: mapped it keeps {share}, fewer than the wanted "
-        f"{wanted_recall:.2f}{more}."
-    )
 
 
 def document(target: Space, sections: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from absl import logging
 
-from common.errors import UserError
+from common.errors import UserError, local_path
 
 CACHE_VARIABLE = "ISTHMUS_CACHE"
 
@@ -192,8 +192,15 @@ PACKAGES = {
 
 
 def cache_dir() -> Path:
-    """Returns $ISTHMUS_CACHE if it is set, else ~/.cache/isthmus. The folder may not exist yet."""
-    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "isthmus").expanduser()
+    """Returns $ISTHMUS_CACHE if it is set, else ~/.cache/isthmus. The folder may not exist yet.
+
+    Raises:
+      UserError: as `local_path`; the sentence names the variable.
+    """
+    try:
+        return Path(local_path(os.environ.get(CACHE_VARIABLE) or "~/.cache/isthmus"))
+    except UserError as error:
+        raise UserError(f"The cache folder, {CACHE_VARIABLE}: {error}") from error
 
 
 def fetch(package: Package, cache: Path) -> Path:

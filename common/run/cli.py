@@ -17,7 +17,7 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from common.data.packages import cache_dir
-from common.errors import UserError
+from common.errors import UserError, resolved
 from common.run import settings
 from common.run.workdir import COMMAND, Workdir, write_atomically
 
@@ -66,6 +66,13 @@ def launch(experiments: str) -> None:
                     f"The workdir {folder} has parts of another run, and a run on several hosts "
                     "cannot be resumed: choose another --workdir."
                 )
+        for word in sys.argv[1:]:
+            path = Path(word.partition("=")[2])
+            if word.lstrip("-").startswith("config.") and (path.is_fifo() or path.is_char_device()):
+                raise UserError(
+                    f"{path} can be read once only, and a run reads its files again when it is "
+                    "resumed: write them to a file."
+                )
         overrides = config_flags.get_override_values(flags.FLAGS["config"])
         config = settings.apply_quick(config_flag.value, overrides)
         run_experiment = experiment(experiments, config.experiment)
@@ -101,15 +108,18 @@ def _command(experiments: str) -> str:
 
 
 def run(main: Callable[[list[str]], None]) -> None:
-    """Calls `absl.app.run`; an error that the user can correct is one sentence and exit code 2."""
+    """Calls `absl.app.run`; an error that the user can correct is one sentence and exit code 2.
+
+    Paths in the arguments are resolved here, for every flag, before any is parsed.
+    """
 
     def guarded(argv: list[str]) -> None:
         logging.set_verbosity(logging.INFO)
         logging.use_absl_handler()
         logging.get_absl_handler().addFilter(_worth_showing)
         sys.unraisablehook = _show_unraisable
-        _keep_compiled_programs()
         try:
+            _keep_compiled_programs()
             main(argv)
         except UserError as error:
             _exit(str(error))
@@ -124,6 +134,10 @@ def run(main: Callable[[list[str]], None]) -> None:
         except KeyboardInterrupt:
             _exit("Interrupted: run the same command again to resume.")
 
+    try:
+        sys.argv[1:] = map(resolved, sys.argv[1:])
+    except UserError as error:
+        _exit(str(error))
     app.run(guarded, flags_parser=_parse)
 
 

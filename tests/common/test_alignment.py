@@ -319,7 +319,9 @@ def test_files_that_are_not_aligners_are_refused(tmp_path):
         aligner.save(tmp_path)
     aligner.save(path)
     whole = path.read_bytes()
-    good = {field.name: getattr(aligner, field.name) for field in dataclasses.fields(aligner)}
+    fields = {field.name: getattr(aligner, field.name) for field in dataclasses.fields(aligner)}
+    directions = {"profile_directions": np.eye(3)[:, :1], "profile_share": 0.5}
+    good = {name: value for name, value in fields.items() if name != "profile"} | directions
     np.save(tmp_path / "array.npy", X)
     np.savez(path, **good)
     alignment.load(path)  # valid without the changes below
@@ -345,6 +347,8 @@ def test_files_that_are_not_aligners_are_refused(tmp_path):
         {"normalise": ("unit",)},
         {"normalise": ("unit", "center") + ("unit",) * 1000},
         {"matrix": np.zeros((3, 0)), "target_means": np.zeros((1, 0))},
+        {"profile_directions": np.eye(2)},
+        {"profile_share": np.nan},
     ):
         np.savez(path, **good | wrong)
         refused(path.read_bytes())

@@ -46,6 +46,7 @@ def launch(folder, *arguments, **variables):
         [sys.executable, "main.py", *arguments],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": paths} | variables,
+        input="",
         capture_output=True,
         text=True,
         check=False,
@@ -110,6 +111,7 @@ def test_help_shows_the_docstring_and_the_flags(tmp_path):
             "no experiment 'three': choose one of one",
         ),
         (["--config=config.py", "steps=5"], "'steps=5' is not a flag"),
+        (["--config=config.py", "--config.experiment=/dev/stdin"], "/dev/stdin can be read once"),
         ([], "--config"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -118,6 +120,58 @@ def test_a_wrong_command_line_is_one_sentence(tmp_path, arguments, message):
     done = launch(tmp_path, "--workdir=run", *arguments)
     assert done.returncode != 0 and message in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("~/x", "/home/me/x"),
+        ("--out=~/x", "/home/me/x"),
+        ("--out=~", "/home/me"),
+        ("--config.pairs=~/a.npz:~/b.npz,~/c.npz", "/home/me/a.npz:/home/me/b.npz,/home/me/c.npz"),
+        ("--out=a~/x~", "a~/x~"),
+        ("--out=a//b", "a//b"),
+    ],
+)
+def test_a_tilde_in_an_argument_is_the_home_folder(monkeypatch, word, expected):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setattr(sys, "argv", ["run", word, "--workdir=~/w"])
+    monkeypatch.setattr(cli.app, "run", lambda *_, **__: None)
+    cli.run(lambda argv: None)
+    assert sys.argv[1].removeprefix(word.partition("=")[0] + "=") == expected
+    assert sys.argv[2] == "--workdir=/home/me/w"
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("--workdir=gs://bucket/run", "'gs://bucket/run' is the address of remote storage"),
+        ("s3://bucket/a.vec", "'s3://bucket/a.vec' is the address of remote storage"),
+        ("--config.source=a.vec:file:///b", "'file:///b' is the address"),
+        ("--out=~nobody-has-this-name/x", "home folder in '~nobody-has-this-name' is not known"),
+    ],
+)
+def test_a_path_that_is_not_on_this_machine_is_one_sentence(monkeypatch, capsys, word, message):
+    monkeypatch.setattr(sys, "argv", ["run", word])
+    with pytest.raises(SystemExit) as end:
+        cli.run(lambda argv: None)
+    error = capsys.readouterr().err
+    assert end.value.code == 2 and message in error and error.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_folders_of_a_run_and_its_config_may_be_in_the_home_folder(tmp_path):
+    (tmp_path / "home").mkdir()
+    launch(tmp_path)  # writes the files
+    (tmp_path / "config.py").rename(tmp_path / "home/mine.py")
+    places = {"HOME": str(tmp_path / "home"), "ISTHMUS_CACHE": "~/cache"}
+    places["JAX_COMPILATION_CACHE_DIR"] = ""
+    done = launch(
+        tmp_path, "--config=~/mine.py", "--config.experiment=two", "--workdir=~/r", **places
+    )
+    assert done.stdout == "2 is computed\n", done.stderr
+    assert {"mine.py", "r", "cache"} <= {path.name for path in (tmp_path / "home").iterdir()}
+    assert not list(tmp_path.rglob("~"))
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,8 @@
+import numpy as np
+import pytest
+
+import isthmus
+from common import alignment
 from common.errors import UserError
 
 
@@ -5,3 +10,23 @@ def test_a_sentence_has_no_control_characters_and_a_limited_length():
     found = str(UserError("a.txt, line 1 holds 'x\n\x1b[2J" + "y" * 10_000 + "': remove it."))
     assert found.startswith("a.txt, line 1 holds 'x [2Jyyy") and found.endswith("y': remove it.")
     assert len(found) < 1_100 and found.isprintable()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        alignment.fit("procrustes", np.eye(3), np.eye(3)[::-1]).save,
+        alignment.load,
+        lambda path: isthmus.encode(["a text"], path),
+    ],
+    ids=("save", "load", "encode"),
+)
+def test_a_remote_path_is_refused_in_python_too(call):
+    with pytest.raises(UserError, match="'gs://bucket/x' is the address of remote storage"):
+        call("gs://bucket/x")
+
+
+def test_a_map_in_the_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    alignment.fit("procrustes", np.eye(3), np.eye(3)[::-1]).save("~/map.npz")
+    assert (tmp_path / "map.npz").exists() and alignment.load("~/map.npz").source == "source"

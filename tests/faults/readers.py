@@ -23,9 +23,9 @@ import pyarrow.parquet
 import safetensors.numpy
 import tensorflow_datasets as tfds
 
-from common import alignment
+from common import alignment, likeness
 from common.data import array_cache, builders, packages
-from common.data.readers import text_files, torch_file, vector_files
+from common.data.readers import pair_files, text_files, torch_file, vector_files
 from common.data.sets import finnish, freedict, images, word_frequency, word_vectors
 from common.run import train
 from common.run.workdir import Workdir, read_arrays, write_arrays
@@ -304,8 +304,13 @@ def _checkpoint(layout: str) -> Reader:
 
 def readers() -> dict[str, Reader]:
     """All readers by name."""
-    aligner = alignment.fit("procrustes", TABLE, TABLE[:, :3]).__dict__
+    aligner = dict(alignment.fit("procrustes", TABLE, TABLE[:, :3]).__dict__)
+    aligner |= {
+        f"profile_{k}": v for k, v in likeness.profile(jnp.asarray(TABLE))._asdict().items()
+    }
+    del aligner["profile"]
     pairs = "".join(f"{w}\t{w}\n" for w in WORDS).encode()
+    table = "source,target\n" + "".join(f'"{w}","{w}"\n' for w in WORDS)
     return {
         "word2vec .txt": _vectors("a.txt", _vector_text(header=True)),
         "GloVe .txt": _vectors("g.txt", _vector_text(header=False)),
@@ -317,7 +322,8 @@ def readers() -> dict[str, Reader]:
         "Feather": _vectors("a.feather", _columns(pa.feather.write_feather)),
         "safetensors": _vectors("a.safetensors", safetensors.numpy.save({"x": TABLE})),
         "array": _vectors("a.npz", members(x=TABLE)),
-        "pairs": Reader({"d.txt": pairs}, lambda p: vector_files.read_pairs(p / "d.txt")),
+        "pairs": Reader({"d.txt": pairs}, lambda p: pair_files.read(p / "d.txt")),
+        "pairs .csv": Reader({"d.csv": table.encode()}, lambda p: pair_files.read(p / "d.csv")),
         "texts": Reader(
             {"t.txt": "one\ntwo\ncafé\n".encode()}, lambda p: text_files.read(p / "t.txt")
         ),

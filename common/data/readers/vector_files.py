@@ -1,4 +1,4 @@
-"""Reading word vectors and dictionaries from a user's files, in the formats common in the field.
+"""Reading word vectors from a user's files, in the formats common in the field.
 
 `stream` reads any of them a block of rows at a time, `read` the whole. Lines end at a line feed and
 fields at a space or tab, never at other Unicode white space: files of fastText and GloVe contain
@@ -107,28 +107,6 @@ def stream(
             bar.update(len(words))
     if not rows:
         raise UserError(f"{path} holds no vectors: give a file with a word and its numbers a row.")
-
-
-def read_pairs(path: Path) -> list[tuple[str, str]]:
-    """Reads a dictionary: a source and a target word a line, separated by a tab or by spaces.
-
-    Raises:
-      UserError: a file that is missing, empty or not UTF-8, or a line without exactly two columns.
-    """
-    pairs = []
-    with opened(path) as file:
-        for number, line in lines_of(file, path):
-            columns = [c.strip(" ") for c in line.split("\t" if "\t" in line else " ")]
-            columns = [column for column in columns if column]
-            if len(columns) != 2:
-                raise UserError(
-                    f"{path}, line {number} has {len(columns)} columns: give a source word and a "
-                    "target word (with a tab between them if they contain spaces)."
-                )
-            pairs.append((columns[0], columns[1]))
-    if not pairs:
-        raise UserError(f"{path} is empty: give a file with two words a line.")
-    return pairs
 
 
 def as_vectors(

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int
 
 from common.data.packages import PACKAGES, read_member
-from common.data.readers.vector_files import read_pairs
+from common.data.readers import pair_files
 from common.data.sets import freedict
 from common.errors import UserError
 
@@ -58,13 +58,13 @@ def load(name: str, cache: Path, source_words: Sequence[str] = ()) -> WordPairs:
 
     Args:
       name: 'wordnet' (English to French), 'freedict' (English to Finnish), 'same' (each of
-        `source_words` with itself), or the path of a file in the format of Dinu et al. (2014), two
-        words a line.
+        `source_words` with itself), or the path of a file that `pair_files.read` reads, such as
+        those of MUSE and of Dinu et al. (2014), two words a line.
       cache: the cache directory.
       source_words: the source vocabulary, used by 'same'.
 
     Raises:
-      UserError: no such file, a damaged one, or a failed download.
+      UserError: no such file, a damaged one, one of row numbers, or a failed download.
     """
     if name == SAME:
         return [(word, word) for word in source_words]
@@ -78,7 +78,10 @@ def load(name: str, cache: Path, source_words: Sequence[str] = ()) -> WordPairs:
             f"'{name}' is neither a file of word pairs nor one of {known}: correct "
             "config.dictionaries or config.test_dictionaries."
         )
-    return read_pairs(Path(name))
+    pairs = pair_files.read(Path(name))
+    if pairs.are_rows:
+        raise UserError(f"{name} has row numbers: give pairs of words.")
+    return pairs.entries
 
 
 def wordnet(cache: Path) -> WordPairs:
@@ -177,3 +180,19 @@ def gold_sets(
     gold = np.full((len(queries), counts.max()), -1, np.int32)
     gold[query_of[order], column] = pairs[order, 1]
     return queries, gold
+
+
+def one_to_one(pairs: Int[np.ndarray, "k 2"]) -> Int[np.ndarray, " u"]:
+    """Numbers of the pairs that are left if each row is in one pair at most.
+
+    A pair is left out if an earlier one that is not left out has its source row or its target row:
+    of the translations of a word the first that is not another word's translation already is used.
+    """
+    used: tuple[set[int], set[int]] = set(), set()
+    kept = []
+    for number, (source, target) in enumerate(pairs.tolist()):
+        if source not in used[0] and target not in used[1]:
+            used[0].add(source)
+            used[1].add(target)
+            kept.append(number)
+    return np.array(kept, int)

@@ -90,3 +90,12 @@ def test_a_file_of_pairs_and_a_missing_file(tmp_path):
         UserError, match="neither a file of word pairs nor one of wordnet, freedict, same"
     ):
         dictionary.load("wiktionary", cache_dir())
+    path.write_text("source_row target_row\n0 1\n")
+    with pytest.raises(UserError, match=r"en-it\.txt has row numbers: give pairs of words"):
+        dictionary.load(str(path), cache_dir())
+
+
+def test_one_to_one_pairs_are_the_first_of_each_row():
+    pairs = np.array([[5, 2], [5, 1], [3, 2], [3, 9], [4, 1], [5, 2]])
+    assert dictionary.one_to_one(pairs).tolist() == [0, 3, 4]
+    assert dictionary.one_to_one(pairs[:0]).tolist() == []

@@ -98,8 +98,14 @@ def test_the_cache_directory(monkeypatch, tmp_path):
     assert packages.cache_dir() == tmp_path
     monkeypatch.setenv(packages.CACHE_VARIABLE, "~/here")
     assert packages.cache_dir() == Path.home() / "here"
+    monkeypatch.setenv(packages.CACHE_VARIABLE, "gs://bucket/cache")
+    with pytest.raises(UserError, match="ISTHMUS_CACHE: 'gs://bucket/cache' is the address"):
+        packages.cache_dir()
     monkeypatch.delenv(packages.CACHE_VARIABLE)
     assert packages.cache_dir() == Path.home() / ".cache" / "isthmus"
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as without HOME in a container
+    with pytest.raises(UserError, match=r"ISTHMUS_CACHE: The home folder in .* is not known"):
+        packages.cache_dir()
 
 
 def test_pip_fetches_a_package_once(monkeypatch, tmp_path):

@@ -412,32 +412,3 @@ def test_a_word_list_for_a_file_with_words_is_a_user_error(tmp_path):
     (tmp_path / "a.txt").write_text("a 1 2\n")
     with pytest.raises(UserError, match="is no file of arrays: leave out"):
         vector_files.read(tmp_path / "a.txt", tmp_path / "w.txt")
-
-
-def test_word_pairs_are_separated_by_a_tab_or_spaces(tmp_path):
-    text = "dog cane\ncat   gatto\nNew York\tNuova York\r\n\n dog\tcagna \n1\u00a0000 mille\n"
-    (tmp_path / "d.txt").write_bytes(text.encode())
-    assert vector_files.read_pairs(tmp_path / "d.txt") == [
-        ("dog", "cane"),
-        ("cat", "gatto"),
-        ("New York", "Nuova York"),
-        ("dog", "cagna"),
-        ("1\u00a0000", "mille"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty"),
-        (b"a b\nc\n", "line 2 has 1 columns"),
-        (b"a b c\n", "line 1 has 3 columns"),
-        (b"a\t\n", "line 1 has 1 columns"),
-        (b"a \xff\n", "line 1 is not UTF-8"),
-    ],
-)
-def test_broken_pairs_are_user_errors(tmp_path, content, message):
-    (tmp_path / "d.txt").write_bytes(content)
-    with pytest.raises(UserError, match=message) as caught:
-        vector_files.read_pairs(tmp_path / "d.txt")
-    check_sentence(str(caught.value), tmp_path / "d.txt")
