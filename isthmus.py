@@ -3,6 +3,7 @@
 The front door of the library, beside the command `isthmus`:
 
   discover(source, target, pairs)   the rows of two arrays that correspond, and a map between them
+  migrate(old, new, pairs)          what to do with a store whose embedding model changes
   fit(method, source, target)       a map fitted to pairs that are known, with its normalisation
   load(path)                        a map that was saved
   encode(texts, model)              texts as vectors
@@ -22,6 +23,7 @@ from typing import Any
 
 FRONT_DOOR = {
     "discover": "anchor_opt.align",
+    "migrate": "anchor_opt.migrate",
     "fit": "common.alignment",
     "load": "common.alignment",
     "top_k": "common.retrieval",
@@ -31,12 +33,14 @@ PAPERS = sorted(path.parent.name for path in Path(__file__).parent.glob("*/main.
 MODULES = {
     "align": "anchor_opt.align",
     "apply": "anchor_opt.align",
+    "migrate": "anchor_opt.migrate",
     "encode": "common.encoders.encode",
 }
 HELP = f"""Two embedding spaces and a few known pairs of items: how do the spaces correspond?
 
   isthmus align --source=A --target=B --pairs=PAIRS --out=FOLDER    finds the items that correspond
   isthmus apply NEW --map=FOLDER/A/map.npz --out=FILE               maps new vectors
+  isthmus migrate --old=A --new=B --pairs=PAIRS --out=FOLDER        what to do when a model changes
   isthmus encode --input=TEXTS --output=FILE                        turns texts into vectors
   isthmus run PAPER --config=FILE --workdir=FOLDER                  runs an experiment of a paper
 

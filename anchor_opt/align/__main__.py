@@ -11,9 +11,6 @@ word the first is fitted to, and each is right. Without --pairs the geometries a
 --source (with its --pairs) may be repeated: every source is mapped onto the target, and all spaces
 are mapped into common coordinates (common/NAME.npz), in which any two of them are compared.
 
-With --wanted_recall=0.8 the report also says how much of the retrieval a vector store keeps that is
-mapped into the space of a new model instead of being embedded again; new_model.npz is its map.
-
 DIR gets report.html, with figures, and report.md, which describe the other files. report.md is
 written last; until then the same command resumes a run that was killed.
 
@@ -36,7 +33,7 @@ from absl import flags, logging
 from tqdm import tqdm
 
 from anchor_opt import align
-from anchor_opt.align import changed_model, files, joined, output, report
+from anchor_opt.align import files, joined, output, report
 from anchor_opt.align.space import Space, name_spaces
 from common import alignment
 from common.data.readers import pair_files
@@ -62,18 +59,10 @@ flags.DEFINE_bool("ordered", True, "Whether the rows of a file are in order of f
 flags.DEFINE_integer("anchors", 300, "Anchors of the relative representations.", lower_bound=1)
 flags.DEFINE_integer("folds", 5, "Folds of the check on held-out pairs; 0: none.", lower_bound=0)
 flags.DEFINE_integer("random_seed", 0, "Random seed of the folds and of random initializations.")
-flags.DEFINE_float(
-    "wanted_recall",
-    None,
-    "If the source is a store and the target is of a new model: the wanted fraction of the ten "
-    "nearest vectors. The report says what a mapped store keeps.",
-    lower_bound=0.0,
-    upper_bound=1.0,
-)
 flags.DEFINE_string("apply", None, "File of new vectors, all of which --map maps into --out.")
 flags.DEFINE_string("map", None, "The map.npz of an earlier run, for --apply.")
 FLAGS = flags.FLAGS
-OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed", "wanted_recall")
+OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed")
 
 
 def main(argv: list[str]) -> None:
@@ -192,11 +181,6 @@ def _align_source(source: Space, target: Space, work: Workdir, config: dict) -> 
         )
         held_out = align.HeldOut(*map(np.array, stored))
     output.write_alignment(work.path / source.name, result, source, target, FLAGS.anchors)
-    store = ""
-    if FLAGS.wanted_recall is not None:
-        changed = changed_model.choose(*vectors, pairs, result)
-        changed.choice.aligner.save(work.path / source.name / "new_model.npz")
-        store = changed_model.section(source, result, changed, FLAGS.wanted_recall)
     for sentence in report.warnings(source, result, held_out):
         logging.warning("%s", sentence)
     figures = report.figures(source, target, result, held_out, learning.records())
@@ -204,7 +188,7 @@ def _align_source(source: Space, target: Space, work: Workdir, config: dict) -> 
         save_figure(figure, work.path / source.name / f"{name}.png")
     seconds = time.perf_counter() - began
     section = report.section(source, target, result, held_out, figures, seconds)
-    return _Aligned(result, section + store)
+    return _Aligned(result, section)
 
 
 def _join(

@@ -53,8 +53,7 @@ FILES = """
 `anchors.tsv`, the pairs that are each other's best partner, by descending confidence;
 `dictionary.tsv`, the best target row of every source row, mutual pairs first; `map.npz`, the linear
 map with its centring and scaling; `aligned.vec` and `aligned.npz`, the mapped source;
-`relative.npz`, both spaces as cosines with the anchors of highest confidence; and, with
-`--wanted_recall`, `new_model.npz`, the map of a store into a new model's space. With several
+and `relative.npz`, both spaces as cosines with the anchors of highest confidence. With several
 sources, `common/NAME.npz` maps the vectors of any space, the target's too, into common coordinates.
 New vectors of a source are mapped by
 
