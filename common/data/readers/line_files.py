@@ -13,18 +13,26 @@ from common.errors import UserError
 MAX_LINE = 1 << 20  # bytes of a line; a longer one is a sign of a binary file
 
 
-def read_lines(path: Path) -> list[str]:
-    """Reads the lines of a UTF-8 file that are not blank.
+def read_lines(path: Path, errors: str = "strict") -> list[str]:
+    """Reads the lines of a UTF-8 file that are not blank; see `lines_of` for `errors`.
 
     Raises:
       UserError: a file that is missing, damaged or not UTF-8.
     """
     with opened(path) as file:
-        return [line for _, line in lines_of(file, path)]
+        return [line for _, line in lines_of(file, path, errors)]
 
 
-def lines_of(file: io.BufferedIOBase, path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(
+    file: io.BufferedIOBase, path: Path, errors: str = "strict"
+) -> Iterator[tuple[int, str]]:
     """Yields the lines that are not blank, with their numbers from 1; `path` is named in errors.
+
+    Args:
+      file: the content.
+      path: the file.
+      errors: what becomes of bytes that are not UTF-8, for instance of a character of which a part
+        was cut off, see `bytes.decode`: "strict", "replace" or "backslashreplace".
 
     Raises:
       UserError: a line is too long or not UTF-8.
@@ -33,14 +41,15 @@ def lines_of(file: io.BufferedIOBase, path: Path) -> Iterator[tuple[int, str]]:
         try:
             if len(line) > MAX_LINE:
                 raise ValueError
-            text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode()
+            line = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"")
+            text = line.decode(errors=errors).rstrip(" \r\n")
         except ValueError:
             raise UserError(
                 f"{path}, line {number} is not UTF-8 text of at most {MAX_LINE >> 20} MiB: convert "
-                "the file or, if it is binary, give it the suffix of its format (.bin, .npy, .npz, "
-                ".gz)."
+                "the file, give --errors=replace (to align, apply, encode) if a character is cut, "
+                "or, if it is binary, the suffix of its format (.bin, .npy, .npz, .gz)."
             ) from None
-        if text := text.rstrip(" \r\n"):
+        if text:
             yield number, text
 
 

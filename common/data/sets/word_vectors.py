@@ -23,7 +23,8 @@ from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_member
-from common.data.readers.vector_files import Space, binary_rows
+from common.data.readers.vector_files import Space
+from common.data.readers.word2vec_files import binary_rows
 from common.data.sets.word_frequency import is_word
 
 DIMENSIONS = {"glove": 50, "glove100": 100, "word2vec": 300}  # by the name of the space
