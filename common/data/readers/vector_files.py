@@ -16,6 +16,7 @@ from tqdm import tqdm
 from common.data.readers import column_files, numpy_files
 from common.data.readers.line_files import explained, lines_of, opened, read_lines
 from common.data.readers.word2vec_files import Row, binary_rows, text_rows
+from common.data.space import Space
 from common.errors import UserError
 
 BLOCK_ROWS = 1 << 14  # of `stream`
@@ -24,13 +25,6 @@ ARRAYS = {  # of files of arrays, by suffix
     ".npz": numpy_files.npz,
     ".safetensors": numpy_files.safetensors_matrices,
 }
-
-
-class Space(NamedTuple):
-    """Words and their vectors, most frequent first if the order is known."""
-
-    words: list[str]
-    vectors: Float[np.ndarray, "n d"]
 
 
 class Block(NamedTuple):

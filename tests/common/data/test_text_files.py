@@ -165,6 +165,16 @@ def test_lines_may_end_with_crlf_and_the_file_may_begin_with_a_byte_order_mark(t
     assert text_files.read(path) == ["land", "\x85 sea"]
 
 
+def test_repeated_texts_and_texts_that_are_cut_inside_a_character_are_encoded(place):
+    (place / "texts.txt").write_bytes(b"land\nsea\nland\ncaf\xc3\n")
+    with pytest.raises(UserError, match=r"line 4 is not UTF-8 .* --errors=replace"):
+        encode(place)
+    assert encode(place, errors="replace") == (4, 8)
+    (found,) = vector_files.stream(place / "out" / "x.npz", distinct=False)
+    assert found.words == ["land", "sea", "land", "caf\ufffd"]
+    np.testing.assert_array_equal(found.vectors[0], found.vectors[2])
+
+
 @pytest.mark.slow
 def test_the_command_line(tmp_path, folder):
     source, output = tmp_path / "texts.txt", tmp_path / "x.npz"
