@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -24,23 +24,23 @@ from common.data.readers.vector_files import STRICT, Block, Form
 from common.errors import UserError, writing
 from common.run.workdir import replacing, write_atomically
 
-LINE_ENDS = re.compile(r"[\t\r\n]")  # with a tab, which ends a field of a table
+MAX_WORD = MAX_LINE // 2  # bytes of a word in text, so that a line holds its numbers as well
 
 
 def read_space(path: Path, num_rows: int | None = None, form: Form = STRICT) -> Space:
     """Reads a file by `vector_files.read`; its name up to a dot is that of the space.
 
     Raises:
-      UserError: the file can't be read, or a word has a tab or line end, which would break a table.
+      UserError: the file can't be read, or has a word that the tables of results can't hold.
     """
     words, vectors = vector_files.read(
         path, num_words=num_rows, form=form, distinct=False, progress=True
     )
     for word in words:
-        if LINE_ENDS.search(word):
+        if not _fits_text(word):
             raise UserError(
-                f"{path} has the word {word!r}: words of tables must hold no tab or line end, so "
-                "remove them, or choose what identifies rows (--id_column of a table)."
+                f"{path} has the word {word!r}: words must not be empty or too long or hold a tab "
+                "or line end, so change it, or choose another --id_column of a table."
             )
     return Space(path.name.split(".")[0], words, vectors)
 
@@ -77,6 +77,11 @@ def map_blocks(
             raise UserError(f"{path}, with rows counted from its row {start}: {error}") from error
         yield block._replace(vectors=mapped_vectors)
         start += len(block.words)
+
+
+def _fits_text(word: str) -> bool:
+    """Whether a line or a field of a table can hold a word, so that it is read back."""
+    return 0 < len(word.encode()) <= MAX_WORD and not re.search(r"[\t\r\n]", word)
 
 
 def read_known_pairs(path: Path, source: Space, target: Space) -> Space:
@@ -160,14 +165,13 @@ def _write_text(file: BinaryIO, blocks: Iterator[Block]) -> int:
     def rows(block):
         form = " ".join(["%.6g"] * block.vectors.shape[1])
         for word, vector in zip(block.words, block.vectors, strict=True):
-            line = f"{word} {form % tuple(vector.tolist())}\n".encode()
-            if not word or LINE_ENDS.search(word) or len(line) > MAX_LINE:
+            if not _fits_text(word):
                 raise UserError(
                     f"The word {word!r} can't be written to text, whose words are not empty, too "
                     "long, or with a tab or line end: choose an --out that ends with .parquet or "
                     ".npz."
                 )
-            yield line
+            yield f"{word} {form % tuple(vector.tolist())}\n".encode()
 
     return _write_counted(file, blocks, header, rows)
 
@@ -192,7 +196,8 @@ def _write_counted(
 def _write_npz(file: BinaryIO, blocks: Iterator[Block]) -> int:
     words, vectors, _ = zip(*blocks, strict=True)
     words = list(itertools.chain.from_iterable(words))
-    np.savez(file, vectors=np.concatenate(vectors), **numpy_files.word_arrays(words))
+    arrays: dict[str, Any] = {"vectors": np.concatenate(vectors), **numpy_files.word_arrays(words)}
+    np.savez(file, **arrays)
     return len(words)
 
 

@@ -283,6 +283,7 @@ INVALID = {
     "missing file": (None, "none.npz", SOURCE, "Cannot read .*none.npz"),
     "ragged": (GOOD + b"r 1 2\n", "x.vec", SOURCE, "line 31 .* 3 numbers"),
     "tab in a word": (GOOD.replace(b"w0", b"w\t0"), "x.vec", SOURCE, "tab or line end"),
+    "word too long": (GOOD.replace(b"w0", b"w" * 600_000), "x.vec", SOURCE, "or too long or hold"),
     "constant": (lines("abc", np.ones((3, 2))), "x.vec", SOURCE, "mean of the"),
     "few rows": (b"a 1 2\nb 2 1\nc 3 1\n", "x.vec", SOURCE, "at least 20"),
     "no output": (b"", "x", (A, B, "--out="), "no --out"),

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -111,8 +112,9 @@ def encode_file(
     )
     with writing(output, "--output"):
         complete = parts / "complete.npz"
-        words = numpy_files.word_arrays(texts)
-        np.savez(complete, vectors=vectors, **words, recipe=np.array(digest))
+        arrays: dict[str, Any] = {"vectors": vectors, "recipe": digest}
+        arrays |= numpy_files.word_arrays(texts)
+        np.savez(complete, **arrays)
         os.replace(complete, output)
     shutil.rmtree(parts, ignore_errors=True)
     return shape
