@@ -79,8 +79,7 @@ def text_rows(
     rows = 0
     for number, line in itertools.chain(sample, lines):
         row = layout and layout.row(line)
-        # A word of several parts whose last part is a number belongs to a row of more numbers.
-        if not row or not layout or (not header and _numbers(row[0], layout.after_word)):
+        if not row or not layout or (not header and _goes_on(row[0], layout.after_word)):
             expected = layout or f"a word and {dimension or 'its'} numbers with one separator"
             raise UserError(
                 f"{path}, line {number} is not {expected} as in line {first[0]}: correct it, state "
@@ -113,6 +112,11 @@ def _layout(lines: list[str], dimension: int | None) -> _Layout | None:
     if dimension == count + 1 or (not dimension and after_word == "\t"):
         return _Layout(after_word, between, count + 1)
     return None
+
+
+def _goes_on(word: str, separator: str) -> bool:
+    """Whether a word ends as a row of more numbers, or more separators, would."""
+    return word.endswith(separator) or _numbers(word, separator) > 0
 
 
 def _mode(numbers: Iterator[int]) -> int:

@@ -379,6 +379,8 @@ BROKEN = {  # file name, content, message
     "decimal commas": ("a.csv", b"a;0,3;-0,3\nb;0,1;0,2\n", "line 1 is not a word and its"),
     "a number before the others": ("a.txt", b". 5 1 2\nb 1 2\nc 1 2\n", "line 1 is not .* 2 num"),
     "separator of one row": ("a.txt", b"a 1 2\nb 1 2\nc,1 2\n", "line 3 is not a word and 2 numb"),
+    "padded": ("a.txt", b"a  .1 -.2\nb -.3  .4\nc  .5  .6\n", "line 1 is not .* by one space"),
+    "two tabs": ("a.txt", b"a\t\t1\t2\nb\t\t1\t2\n", "line 1 is not a word .* by one tab"),
     "names of columns": ("a.csv", b"word,x,y\na,1,2\nb,1,2\n", "line 1 is not .* one comma as in"),
     "missing rows": ("a.vec", b"3 2\na 1 2\nb 1 2\n", "has 2 rows .* says 3"),
     "rows too many": ("a.vec", b"1 2\na 1 2\nb 1 2\n", "has 2 rows .* says 1"),
