@@ -40,7 +40,7 @@ def read_space(path: Path, num_rows: int | None = None, form: Form = STRICT) -> 
         if not _fits_text(word):
             raise UserError(
                 f"{path} has the word {word!r}: words must not be empty or too long or hold a tab "
-                "or line end, so change it, or choose another --id_column of a table."
+                "or line end, so change it, or identify the rows of a table by an --id_column."
             )
     return Space(path.name.split(".")[0], words, vectors)
 

@@ -317,6 +317,16 @@ def readers() -> dict[str, Reader]:
         ),
         "vectors .npy and words": _vectors("a.npy", npy(TABLE), "w.txt"),
         "parquet": _vectors("a.parquet", _columns(pa.parquet.write_table)),
+        "parquet, all columns": Reader(
+            {"a.parquet": _columns(pa.parquet.write_table)},
+            lambda p: list(vector_files.stream(p / "a.parquet", rows=True)),
+        ),
+        "text, replaced": Reader(
+            {"a.vec": _vector_text(header=True)},
+            lambda p: vector_files.read(
+                p / "a.vec", form=vector_files.Form(errors="backslashreplace")
+            ),
+        ),
         "Feather": _vectors("a.feather", _columns(pa.feather.write_feather)),
         "safetensors": _vectors("a.safetensors", safetensors.numpy.save({"x": TABLE})),
         "array": _vectors("a.npz", members(x=TABLE)),

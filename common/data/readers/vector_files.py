@@ -210,7 +210,7 @@ def _check_words(words: list[str], seen: list[np.ndarray], path: Path, start: in
         row = int(wrong.argmax())
         raise UserError(
             f"{path}, vector {start + row + 1}: the word '{words[row]}' is empty or occurs before; "
-            "remove that row, or choose what identifies rows (--id_column of a table)."
+            "remove that row."
         )
     seen.append(unique)
     while len(seen) > 1 and len(seen[-2]) < 2 * len(seen[-1]):
