@@ -43,7 +43,6 @@ from common.data.readers.vector_files import Form
 from common.errors import UserError
 from common.run import cli
 from common.run.figures import save_figure
-from common.run.text_errors import ERRORS
 from common.run.workdir import Workdir, write_atomically
 
 flags.DEFINE_multi_string("source", [], "File of vectors that are mapped; may be repeated.")
@@ -58,6 +57,13 @@ flags.DEFINE_string(
     "id_column", None, "Of parquet and Arrow, the column whose values identify the rows."
 )
 flags.DEFINE_string("vector_column", None, "Of parquet and Arrow, the column of the vectors.")
+flags.DEFINE_enum(
+    "errors",
+    "strict",
+    ("strict", "replace", "backslashreplace"),
+    "What becomes of bytes of words that are not UTF-8: an error that names the line, a sign for "
+    "them, or their codes (which keeps different words different).",
+)
 flags.DEFINE_bool("ordered", True, "Whether the rows of a file are in order of frequency.")
 flags.DEFINE_integer("anchors", 300, "Anchors of the relative representations.", lower_bound=1)
 flags.DEFINE_integer("folds", 5, "Folds of the check on held-out pairs; 0: none.", lower_bound=0)
@@ -109,7 +115,7 @@ def _apply(out: Path) -> str:
 
 
 def _form() -> Form:
-    return Form(FLAGS.id_column, FLAGS.vector_column, ERRORS.value)
+    return Form(FLAGS.id_column, FLAGS.vector_column, FLAGS.errors)
 
 
 def _align(out: Path) -> str:

@@ -14,7 +14,6 @@ from absl import flags
 from common.data.packages import cache_dir
 from common.data.readers.text_files import encode_file
 from common.run import cli
-from common.run.text_errors import ERRORS
 
 MODEL = flags.DEFINE_string(
     "model", "minilm", "Folder of a BERT, or 'minilm', which is downloaded."
@@ -26,6 +25,13 @@ MAX_LENGTH = flags.DEFINE_integer(
     None,
     "Number of word pieces, special ones included, after which a text is cut; the model's own "
     "maximum by default.",
+)
+ERRORS = flags.DEFINE_enum(
+    "errors",
+    "strict",
+    ("strict", "replace", "backslashreplace"),
+    "What becomes of bytes of texts that are not UTF-8: an error that names the line, a sign for "
+    "them, or their codes.",
 )
 
 
