@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from common.data.readers.vector_files import Space
 from common.data.sets import dictionary
 from common.data.sets.dictionary import Lookup
+from common.data.space import Space
 from common.errors import UserError
 from common.spaces import paired_spaces
 

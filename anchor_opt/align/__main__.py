@@ -3,11 +3,12 @@ r"""Aligns files of vectors: from a few known pairs, or none, to all correspondi
   python -m anchor_opt.align --source=a.vec --target=b.npz --pairs=pairs.txt --out=DIR
 
 Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz (`vectors`, and `words` if there are
-any), .npy, .safetensors, .parquet, .arrow, .feather. The most frequent rows come first; give
---noordered if there is no such order. A line of the pairs is a word of the source and one of the
-target, or row numbers (counted from 0) with --pair_rows or for spaces without words; a .csv of
-pairs has the first line `source,target` or `source_row,target_row`. Of several translations of a
-word the first is fitted to, and each is right. Without --pairs the geometries alone are used.
+any), .npy, .safetensors, .parquet, .arrow, .feather, or a folder of shards of these three. The
+most frequent rows come first; give --noordered if there is no such order. A line of the pairs is a
+word of the source and one of the target, or row numbers (counted from 0) with --pair_rows or for
+spaces without words; a .csv of pairs has the first line `source,target` or `source_row,target_row`.
+Of several translations of a word the first is fitted to, and each is right. Without --pairs the
+geometries alone are used.
 --source (with its --pairs) may be repeated: every source is mapped onto the target, and all spaces
 are mapped into common coordinates (common/NAME.npz), in which any two of them are compared.
 
@@ -17,8 +18,9 @@ written last; until then the same command resumes a run that was killed.
   python -m anchor_opt.align --apply=new.vec --map=DIR/a/map.npz --out=new_aligned.npz
 
 maps new vectors of the source, with the same centring and scaling. --out may be .vec, .npz,
-.parquet, or .npy (vectors alone, in the order of the file). But for .npz, blocks of rows are read,
-mapped and written in turn, so that the file may be larger than memory.
+.parquet (with the other columns of a table), or .npy (vectors alone, in the order of the file). But
+for .npz, blocks of rows are read, mapped and written in turn, so that the file may be larger than
+memory.
 """
 
 import hashlib
@@ -37,6 +39,7 @@ from anchor_opt.align import files, joined, output, report
 from anchor_opt.align.space import Space, name_spaces
 from common import alignment
 from common.data.readers import pair_files
+from common.data.readers.vector_files import Form
 from common.errors import UserError
 from common.run import cli
 from common.run.figures import save_figure
@@ -55,6 +58,17 @@ flags.DEFINE_integer("max_rows", 200_000, "Rows read of a file, from its top.", 
 flags.DEFINE_integer(
     "rows", align.LEARNING_ROWS, "Rows that the maps are learned on.", lower_bound=1
 )
+flags.DEFINE_string(
+    "id_column", None, "Of parquet and Arrow, the column whose values identify the rows."
+)
+flags.DEFINE_string("vector_column", None, "Of parquet and Arrow, the column of the vectors.")
+flags.DEFINE_enum(
+    "errors",
+    "strict",
+    ("strict", "replace", "backslashreplace"),
+    "What becomes of bytes of words that are not UTF-8: an error that names the line, a sign for "
+    "them, or their codes (which keeps different words different).",
+)
 flags.DEFINE_bool("ordered", True, "Whether the rows of a file are in order of frequency.")
 flags.DEFINE_integer("anchors", 300, "Anchors of the relative representations.", lower_bound=1)
 flags.DEFINE_integer("folds", 5, "Folds of the check on held-out pairs; 0: none.", lower_bound=0)
@@ -62,7 +76,7 @@ flags.DEFINE_integer("random_seed", 0, "Random seed of the folds and of random i
 flags.DEFINE_string("apply", None, "File of new vectors, all of which --map maps into --out.")
 flags.DEFINE_string("map", None, "The map.npz of an earlier run, for --apply.")
 FLAGS = flags.FLAGS
-OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed")
+OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed", *Form._fields)
 
 
 def main(argv: list[str]) -> None:
@@ -80,11 +94,17 @@ def _apply(out: Path) -> str:
     if out.exists():
         raise UserError(f"The output {out} exists already: choose another --out or delete it.")
     aligner = alignment.load(FLAGS.map)
-    count = files.write_blocks(out, files.map_blocks(Path(FLAGS.apply), aligner))
+    rows = out.suffix == ".parquet"  # which holds all columns of a table
+    blocks = files.map_blocks(Path(FLAGS.apply), aligner, _form(), rows=rows)
+    count = files.write_blocks(out, blocks)
     return (
         f"{out}: {count} vectors of '{aligner.source}' mapped onto '{aligner.target}'. Compare "
         f"them with normalised vectors of '{aligner.target}', or with others that are mapped there."
     )
+
+
+def _form() -> Form:
+    return Form(FLAGS.id_column, FLAGS.vector_column, FLAGS.errors)
 
 
 def _align(out: Path) -> str:
@@ -127,7 +147,7 @@ def _read() -> tuple[list[Space], Space]:
     paths = [Path(path) for path in (*FLAGS.source, FLAGS.target)]
     spaces: list[Space] = []
     for path, name in zip(paths, name_spaces(paths[:-1], paths[-1]), strict=True):
-        space = files.read_space(path, name, FLAGS.max_rows)
+        space = files.read_space(path, name, FLAGS.max_rows, _form())
         if len(space.words) == FLAGS.max_rows:
             logging.warning("Only the first %d rows of %s are read.", FLAGS.max_rows, path)
         spaces.append(space)

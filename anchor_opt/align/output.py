@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from anchor_opt.align import Alignment
-from anchor_opt.align.files import in_blocks, write_blocks, write_table
+from anchor_opt.align.files import fits_text, in_blocks, write_blocks, write_table
 from anchor_opt.align.space import Space
 from common.csls import Dictionary
 from common.errors import writing
@@ -38,9 +38,14 @@ def write_alignment(
     write_table(folder / "dictionary.tsv", ordered)
     mapped_source = alignment.aligner.apply(source.vectors)
     normalised_target = alignment.aligner.normalise_target(target.vectors)
-    for suffix in (".npz", ".vec"):
-        write_blocks(folder / f"aligned{suffix}", in_blocks(source.words, mapped_source))
-        write_blocks(folder.parent / f"target{suffix}", in_blocks(target.words, normalised_target))
+    written = (folder / "aligned", source.words, mapped_source)
+    for path, names, vectors in (
+        written,
+        (folder.parent / "target", target.words, normalised_target),
+    ):
+        write_blocks(path.with_suffix(".npz"), in_blocks(names, vectors))
+        if all(map(fits_text, names)):  # a line of text holds no tab or line end in a word
+            write_blocks(path.with_suffix(".vec"), in_blocks(names, vectors))
     relative = alignment.relative(source.vectors, target.vectors, num_anchors)
     arrays = {
         "source": relative[0],

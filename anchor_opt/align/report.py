@@ -52,7 +52,8 @@ FILES = """
 `report.html` is this report with its figures in one file. The folder of each source holds
 `anchors.tsv`, the pairs that are each other's best partner, by descending confidence;
 `dictionary.tsv`, the best target row of every source row, mutual pairs first; `map.npz`, the linear
-map with its centring and scaling; `aligned.vec` and `aligned.npz`, the mapped source;
+map with its centring and scaling; `aligned.npz`, the mapped source, and `aligned.vec` if no word
+holds a tab or line end;
 and `relative.npz`, both spaces as cosines with the anchors of highest confidence. With several
 sources, `common/NAME.npz` maps the vectors of any space, the target's too, into common coordinates.
 New vectors of a source are mapped by

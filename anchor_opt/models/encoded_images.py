@@ -84,7 +84,7 @@ def load(names: tuple[str, str], settings: Settings, work: Workdir, cache: Path)
     spaces = []
     for name, is_file in zip(names, files, strict=True):
         if is_file:
-            spaces.append(vector_files.read(Path(name), progress=True).vectors)
+            spaces.append(vector_files.read(Path(name), distinct=False, progress=True).vectors)
         else:
             space, note = _encode(name, settings, test, work, cache)
             spaces.append(space)

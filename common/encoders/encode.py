@@ -3,7 +3,7 @@ r"""Encodes a file of texts, one a line, with a sentence encoder.
   python -m common.encoders.encode --model=FOLDER --input=texts.txt --output=texts.npz
 
 The folder has a BERT in Hugging Face's format: config.json, model.safetensors, tokenizer.json. The
-output has the arrays `vectors` [n, d] and `words` [n], the texts, and is a file that
+output has the array `vectors` [n, d] and the texts, and is a file that
 common/data/readers/vector_files.py reads. A run that was stopped resumes with the same command.
 """
 
@@ -18,9 +18,7 @@ from common.run import cli
 MODEL = flags.DEFINE_string(
     "model", "minilm", "Folder of a BERT, or 'minilm', which is downloaded."
 )
-INPUT = flags.DEFINE_string(
-    "input", None, "UTF-8 texts, one a line, without duplicates.", required=True
-)
+INPUT = flags.DEFINE_string("input", None, "UTF-8 texts, one a line.", required=True)
 OUTPUT = flags.DEFINE_string("output", None, "The .npz file to write.", required=True)
 MAX_LENGTH = flags.DEFINE_integer(
     "max_length",
@@ -28,13 +26,21 @@ MAX_LENGTH = flags.DEFINE_integer(
     "Number of word pieces, special ones included, after which a text is cut; the model's own "
     "maximum by default.",
 )
+ERRORS = flags.DEFINE_enum(
+    "errors",
+    "strict",
+    ("strict", "replace", "backslashreplace"),
+    "What becomes of bytes of texts that are not UTF-8: an error that names the line, a sign for "
+    "them, or their codes.",
+)
 
 
 def main(argv: list[str]) -> None:
     """Encodes the file."""
     del argv
     paths = Path(INPUT.value), Path(OUTPUT.value), cache_dir()
-    n, d = encode_file(MODEL.value, *paths, max_length=MAX_LENGTH.value, progress=True)
+    options = {"max_length": MAX_LENGTH.value, "errors": ERRORS.value}
+    n, d = encode_file(MODEL.value, *paths, **options, progress=True)
     print(f"{OUTPUT.value}: vectors [{n}, {d}]")
 
 

@@ -15,9 +15,9 @@ from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_folder
-from common.data.readers.vector_files import Space
 from common.data.sets import word_frequency
 from common.data.sets.word_frequency import is_word
+from common.data.space import Space
 from common.encoders import bert
 
 NUM_WORDS = 20_000

@@ -22,8 +22,8 @@ from tqdm import tqdm
 from common.data.array_cache import load_or_compute_shards
 from common.data.packages import PACKAGES, read_member
 from common.data.readers import torch_file
-from common.data.readers.vector_files import Space
 from common.data.sets import images
+from common.data.space import Space
 from common.encoders import images as image_encoders
 from common.errors import UserError
 

@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from common.data.readers import vector_files
-from common.data.readers.vector_files import Space
 from common.data.sets import finnish, french, word_vectors
+from common.data.space import Space
 from common.encoders import minilm
 from common.errors import UserError
 from common.spaces import image_features, sentences

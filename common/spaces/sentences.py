@@ -24,8 +24,8 @@ from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package
-from common.data.readers.vector_files import Space
 from common.data.sets import bbc, reviews
+from common.data.space import Space
 from common.encoders import texts as text_encoders
 from common.errors import UserError
 

@@ -3,7 +3,9 @@
 import dataclasses
 import gc
 import html
+import io
 import itertools
+import json
 import os
 import re
 import sys
@@ -13,8 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from absl.testing import flagsaver
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from anchor_opt import align, methods
 from anchor_opt.align import __main__ as command
@@ -25,6 +31,7 @@ from anchor_opt.methods import bootstrap, initialization
 from common import alignment, likeness
 from common.data import packages
 from common.data.readers import pair_files, vector_files
+from common.errors import UserError
 from common.linear import unit
 from common.run import cli
 from common.spaces import paired_spaces
@@ -72,7 +79,6 @@ def of(files, out, *names):
     return *given, f"--target={files / 'b.npz'}", f"--out={out}", "--folds=2", "--anchors=30"
 
 
-WANTED = "--wanted_recall=0.1"
 BOTH = ("a.vec", "bare.npz", "pairs.txt", "rows.txt")
 
 
@@ -83,7 +89,7 @@ def finished(files, tmp_path_factory):
     out = folder / "out"
     out.symlink_to(folder / "volume")  # which no other folder can replace, as a mounted one
     with pytest.MonkeyPatch.context() as patch:
-        code = run(patch, *of(files, out, *BOTH), WANTED)
+        code = run(patch, *of(files, out, *BOTH))
     assert not code
     return out
 
@@ -147,9 +153,7 @@ def test_words_with_signs_of_markdown_and_html_are_shown_as_they_are(tmp_path):
 @pytest.mark.slow
 def test_the_report_says_whether_a_store_is_to_be_mapped(finished):
     text = (finished / "report.md").read_text()
-    assert text.count("**Verdict.** Map the store: it keeps ") == 2
     assert "recall@10 with 100 pairs" in text and "that were found, not on known ones" in text
-    assert alignment.load(finished / "a" / "new_model.npz").method in alignment.METHODS
 
 
 @pytest.mark.slow
@@ -197,14 +201,16 @@ def test_a_saved_map_is_applied_to_new_vectors(finished, tmp_path, monkeypatch, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
 @pytest.mark.parametrize(
-    ("word", "scale", "message"),
-    [
-        ("new 3", 1, "vector 46: the word 'new 3' is empty or occurs before"),
-        ("new\n3", 1, "no line end"),
-        ("else", 0, "vector of 'else' .* only zeros"),
-        ("else", 1e30, "new.npz, with rows counted from its row 40: The rows 5 of 'a' cannot"),
+    ("suffix", "word", "scale", "message"),
+    [("vec", "new\t3", 1, "tab or line end: choose an --out that ends with .parquet or .npz")]
+    + [
+        (suffix, "else", scale, message)
+        for suffix in ("npz", "vec", "npy", "parquet")
+        for scale, message in (
+            (0, "vector of 'else' .* only zeros"),
+            (1e30, "new.npz, with rows counted from its row 40: The rows 5 of 'a' cannot"),
+        )
     ],
 )
 def test_nothing_is_written_if_a_later_block_is_wrong(
@@ -241,7 +247,7 @@ def test_many_rows_are_mapped_in_constant_memory(finished, tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_a_finished_run_prints_its_report_again(finished, files, monkeypatch, capsys):
-    again = *of(files, finished, *BOTH), WANTED
+    again = of(files, finished, *BOTH)
     (finished / "learning").mkdir()  # as a run leaves it that is killed at the very end
     assert not run(monkeypatch, *again)
     assert not (finished / "learning").exists()
@@ -266,7 +272,7 @@ def test_a_pipe_is_read_once_and_gives_no_report_of_other_vectors(
         str(word).replace(f"{files}/a.vec", f"{tmp_path}/a.vec")
         for word in of(files, finished, *BOTH)
     ]
-    code = run(monkeypatch, *given, WANTED)
+    code = run(monkeypatch, *given)
     writer.join()
     printed = capsys.readouterr()
     if same:
@@ -486,10 +492,188 @@ def test_new_vectors_of_another_space_are_warned_of(name, other, tmp_path, caplo
 
 @pytest.mark.parametrize("dimension", [1, 7, 4096])
 def test_headers_that_are_written_last_fit_in_their_place(tmp_path, dimension):
-    block = [f"w{i}" for i in range(11)], np.ones((11, dimension), np.float32)
+    words = [f"w{i}" for i in range(11)]
+    block = vector_files.Block(words, np.ones((11, dimension), np.float32))
     for name in ("a.npy", "a.vec"):
         assert align_files.write_blocks(tmp_path / name, iter([block] * 20)) == 220
     found = np.load(tmp_path / "a.npy")
     assert found.shape == (220, dimension) and (found == 1).all()
     lines = (tmp_path / "a.vec").read_text().splitlines()
     assert len(lines) == 221 and lines[0].split() == ["220", str(dimension)]
+
+
+ODD = ["windows 95", "5", "-.5", "a,1", "a;1", "s0,0.376", "a, 1", '"', '"a"', '"a, 1"', " ", " a "]
+ODD += ["nan", "1e5", "\ufeff", "\u00a0", "\x85", "\u2028", "\0", "café", "日本", "x" * 999, "2 3"]
+LOST_IN_TEXT = ["", "\t", "a\tb", "a\nb", "\r", "a\t0.5"]
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(ODD + LOST_IN_TEXT) | st.text(st.characters(codec="utf-8"), max_size=5),
+        st.sampled_from([0.25, -3.0, 1e-20, 12345.0]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(rows=ROWS, dimension=st.integers(1, 3))
+@example(rows=[("windows 95", 1.0)], dimension=2)
+@example(rows=[("item 1", 1.0), ("item 2", 2.0)], dimension=1)
+def test_what_is_written_is_read_back(tmp_path_factory, rows, dimension):
+    folder = tmp_path_factory.getbasetemp()
+    words, values = zip(*rows, strict=True)
+    vectors = np.array(values, np.float32)[:, None].repeat(dimension, axis=1)
+    for suffix in align_files.WRITERS:
+        path = folder / f"odd{suffix}"
+        blocks = align_files.in_blocks(words, vectors)
+        text = suffix in (".vec", ".txt")
+        if text and any(not word or re.search("[\t\r\n]", word) for word in words):
+            with pytest.raises(UserError, match="can't be written to text"):
+                align_files.write_blocks(path, blocks)
+            continue
+        assert align_files.write_blocks(path, blocks) == len(words)
+        (found,) = vector_files.stream(path, distinct=False)
+        expected = [str(row) for row in range(len(words))] if suffix == ".npy" else list(words)
+        assert found.words == expected
+        np.testing.assert_allclose(found.vectors, vectors, rtol=1e-5)
+        if len({*words, ""}) > len(words):  # so that they identify rows
+            assert vector_files.read(path).words == expected
+
+
+def test_one_long_text_does_not_make_a_file_large(tmp_path):
+    words = ["word"] * 1_999 + ["long " * 20_000]
+    blocks = align_files.in_blocks(words, np.ones((2_000, 2), np.float32))
+    tracemalloc.start()
+    align_files.write_blocks(tmp_path / "a.npz", blocks)
+    assert tracemalloc.get_traced_memory()[1] < 3e6
+    tracemalloc.stop()
+    assert (tmp_path / "a.npz").stat().st_size < 200_000
+    with np.load(tmp_path / "a.npz") as file:  # the recipe of docs/own_vectors.md
+        letters, offsets = file["words_utf8"].tobytes(), file["words_offsets"]
+        assert [letters[i:j].decode() for i, j in itertools.pairwise(offsets)] == words
+
+
+@pytest.fixture(scope="module")
+def saved_map(tmp_path_factory):
+    """A map of three numbers into two."""
+    path = tmp_path_factory.mktemp("map") / "map.npz"
+    rng = np.random.default_rng(0)
+    alignment.fit("least_squares", rng.normal(size=(9, 3)), rng.normal(size=(9, 2))).save(path)
+    return path
+
+
+def stored(kind):
+    """Two vectors in a column of a type of Arrow."""
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return pa.ExtensionArray.from_storage(kind, stored(kind.storage_type))
+    return pa.array([[1, 2, 3], [4, 5, -6]], kind)
+
+
+@pytest.mark.parametrize("name", ["new.parquet", "new.arrow", "shards", "saved"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.int8()),
+        pa.list_(pa.float64()),
+        pa.list_(pa.float16(), 3),
+        pa.large_list(pa.float32()),
+        pa.fixed_shape_tensor(pa.float32(), [3]),
+    ],
+    ids=str,
+)
+def test_apply_keeps_all_other_columns_of_a_table(tmp_path, saved_map, monkeypatch, name, kind):
+    table = pa.table(
+        {
+            "id": pa.array([7, 8], pa.uint16()),
+            "embedding": stored(kind),
+            "text": ["a\nlong\ttext", "a\nlong\ttext"],  # repeated
+            "title": pa.array(["x", None]).dictionary_encode(),
+            "tokens": pa.array([[1], [2, 3]], pa.list_(pa.int32())),
+        }
+    ).replace_schema_metadata({"of": "the table"})
+    path = tmp_path / name
+    if name in ("shards", "saved"):
+        write_shards(path, table)
+    elif name.endswith(".parquet"):
+        pa.parquet.write_table(table, path)
+    else:
+        path.write_bytes(arrow_stream(table))
+    given = [f"--apply={path}", f"--map={saved_map}", f"--out={tmp_path / 'out.parquet'}"]
+    if pa.types.is_list(kind) and kind.value_type == pa.int8():  # as are the tokens
+        assert run(monkeypatch, *given) == 2
+        given.append("--vector_column=embedding")
+    assert not run(monkeypatch, *given)
+    found = pa.parquet.read_table(tmp_path / "out.parquet")
+    others = table.drop("embedding")
+    assert found.drop("embedding").schema.equals(others.schema)
+    assert found.schema.metadata == table.schema.metadata
+    assert found.drop("embedding").to_pylist() == others.to_pylist()
+    assert found.schema.names == table.schema.names
+    mapped = alignment.load(saved_map).apply(np.array([[1, 2, 3], [4, 5, -6]], np.float32))
+    np.testing.assert_allclose(found["embedding"].to_pylist(), mapped, atol=1e-6)
+
+
+def arrow_stream(table):
+    content = io.BytesIO()
+    with pa.ipc.new_stream(content, table.schema) as writer:
+        writer.write_table(table)
+    return content.getvalue()
+
+
+def write_shards(folder, table):
+    """Shards of a row: `datasets` saves streams, and leaves intermediate results beside them."""
+    folder.mkdir()
+    if folder.name == "shards":
+        for place, row in ((10, 1), (9, 0)):
+            pa.parquet.write_table(table.slice(row, 1), folder / f"part-{place}.parquet")
+        return
+    names = [f"data-{row:05d}-of-00002.arrow" for row in range(2)]
+    for row, name in enumerate(names):
+        (folder / name).write_bytes(arrow_stream(table.slice(row, 1)))
+    (folder / "cache-0.arrow").write_bytes(arrow_stream(pa.table({"indices": [1]})))
+    state = {"_data_files": [{"filename": name} for name in names]}
+    (folder / "state.json").write_text(json.dumps(state))
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".vec"])
+def test_the_column_of_ids_names_the_rows_of_other_formats(
+    tmp_path, saved_map, monkeypatch, capsys, suffix
+):
+    columns = {"id": [7, 8], "a": ["x", "y"], "b": ["x", "x"]}
+    table = pa.table(columns | {"v": stored(pa.list_(pa.float32()))})
+    pa.parquet.write_table(table, tmp_path / "new.parquet")
+    out = tmp_path / f"out{suffix}"
+    given = [f"--apply={tmp_path / 'new.parquet'}", f"--map={saved_map}", f"--out={out}"]
+    for more, message in (
+        ([], "several columns of words .'a', 'b'.: .* choose one by --id_column"),
+        (["--id_column=no"], "has not one column 'no' but id, a, b, v"),
+        (["--vector_column=id"], "no column of lists of numbers .* or --vector_column is another"),
+    ):
+        assert run(monkeypatch, *given, *more) == 2
+        assert re.search(message, capsys.readouterr().err)
+    assert not run(monkeypatch, *given, "--id_column=id")
+    assert vector_files.read(out).words == ["7", "8"]
+
+
+def test_bytes_that_are_not_utf8_are_replaced_on_request(tmp_path, saved_map, monkeypatch, capsys):
+    (tmp_path / "new.vec").write_bytes(b"a 1 2 3\ncaf\xc3 4 5 6\n")
+    given = [f"--apply={tmp_path / 'new.vec'}", f"--map={saved_map}"]
+    assert run(monkeypatch, *given, f"--out={tmp_path / 'no.vec'}") == 2
+    assert re.search("new.vec, line 2 is not .* --errors=replace", capsys.readouterr().err)
+    for errors, word in (("replace", "caf\ufffd"), ("backslashreplace", "caf\\xc3")):
+        out = tmp_path / f"{errors}.npz"
+        assert not run(monkeypatch, *given, f"--out={out}", f"--errors={errors}")
+        assert vector_files.read(out).words == ["a", word]
+
+
+def test_a_known_pair_names_one_row_of_each_space(tmp_path):
+    path = tmp_path / "pairs.txt"
+    pairs = pair_files.Pairs([("a", "x"), ("c", "z")], None)
+    source = align_files.Space("s", ["a", "b", "b"], np.ones((3, 2), np.float32))
+    target = source._replace(words=["x", "y", "y"])
+    found = align_files.with_pairs(source, target, pairs, False, path)
+    assert found.pairs.tolist() == [[0, 0]] and found.num_unknown == 1
+    repeated = target._replace(words=["x", "y", "x"])
+    with pytest.raises(UserError, match="pair with 'x', the word of several rows"):
+        align_files.with_pairs(source, repeated, pairs, False, path)

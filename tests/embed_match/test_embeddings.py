@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from common.data.packages import cache_dir
-from common.data.readers.vector_files import Space
 from common.data.sets.corpus import Corpus
+from common.data.space import Space
 from common.errors import UserError
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces

@@ -25,7 +25,7 @@ import tensorflow_datasets as tfds
 
 from common import alignment, likeness
 from common.data import array_cache, builders, packages
-from common.data.readers import pair_files, text_files, torch_file, vector_files
+from common.data.readers import numpy_files, pair_files, text_files, torch_file, vector_files
 from common.data.sets import finnish, freedict, images, word_frequency, word_vectors
 from common.run import train
 from common.run.workdir import Workdir, read_arrays, write_arrays
@@ -317,8 +317,21 @@ def readers() -> dict[str, Reader]:
         "fastText .vec.gz": _vectors("a.vec.gz", _vector_text(header=True, end=" ")),
         "word2vec .bin": _vectors("a.bin", _vector_binary()),
         "vectors .npz": _vectors("a.npz", members(vectors=TABLE, words=np.array(WORDS))),
+        "vectors .npz, texts": _vectors(
+            "a.npz", members(vectors=TABLE, **numpy_files.word_arrays(WORDS))
+        ),
         "vectors .npy and words": _vectors("a.npy", npy(TABLE), "w.txt"),
         "parquet": _vectors("a.parquet", _columns(pa.parquet.write_table)),
+        "parquet, all columns": Reader(
+            {"a.parquet": _columns(pa.parquet.write_table)},
+            lambda p: list(vector_files.stream(p / "a.parquet", rows=True)),
+        ),
+        "text, replaced": Reader(
+            {"a.vec": _vector_text(header=True)},
+            lambda p: vector_files.read(
+                p / "a.vec", form=vector_files.Form(errors="backslashreplace")
+            ),
+        ),
         "Feather": _vectors("a.feather", _columns(pa.feather.write_feather)),
         "safetensors": _vectors("a.safetensors", safetensors.numpy.save({"x": TABLE})),
         "array": _vectors("a.npz", members(x=TABLE)),

@@ -1,13 +1,17 @@
 """Reading vectors from parquet and Arrow files, a block of rows at a time.
 
-One column holds lists of floats of one length, the vectors, and at most one holds strings, the
-words. If several columns fit, the vectors are the column `vectors` and the words the column
-`words`. Other columns are left out.
+One column holds the vectors, lists of numbers of one length, and one may hold the words, which
+identify the rows. Without a name given for it, the column of vectors is that of lists of floats, or
+if there is none that of lists of integers, and the column of words is that of strings; if several
+fit, it is `vectors` or `words`. A folder of shards is read as one file.
 """
 
 import contextlib
+import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,114 +23,225 @@ from pyarrow import ipc, types
 from common.errors import UserError
 
 BUFFER = 1 << 20  # bytes that are read of a column at a time, so that row groups may be large
-Block = tuple[list[str] | None, Float[np.ndarray, "n d"]]
+SUFFIXES = (".parquet", ".arrow", ".feather")
 
 
-def parquet(path: Path, block_rows: int, num_rows: int | None = None) -> Iterator[Block]:
-    """Yields the words, None if there are none, and the vectors of a parquet file.
+class Rows(NamedTuple):
+    """Rows of a table, all of their columns, and the name of the column of their vectors."""
+
+    batch: pa.RecordBatch
+    vectors: str
+
+
+class Block(NamedTuple):
+    """Some rows of a file.
+
+    Attributes:
+      words: None: the file has none.
+      vectors: float32.
+      rows: with all columns; None: these were not asked for.
+    """
+
+    words: list[str] | None
+    vectors: Float[np.ndarray, "n d"]
+    rows: Rows | None = None
+
+
+class Wanted(NamedTuple):
+    """What is read of a file.
+
+    Attributes:
+      ids: the column whose values are the words, of any type; None: see above.
+      vectors: the column of vectors; None: see above.
+      rows: whether all columns are read, and the words are not.
+    """
+
+    ids: str | None = None
+    vectors: str | None = None
+    rows: bool = False
+
+
+def blocks(path: Path, block_rows: int, num_rows: int | None, wanted: Wanted) -> Iterator[Block]:
+    """Yields the rows of a file, or of all shards in a folder.
+
+    Of an Arrow file or stream a record batch is held in memory as a whole.
 
     Args:
-      path: the file.
+      path: a file with one of `SUFFIXES`, or a folder, see `files_of`.
       block_rows: maximum number of rows of a block.
       num_rows: maximum number of rows to read; None: all. Row groups behind them are not read.
+      wanted: the columns.
 
     Raises:
-      OSError: the file cannot be opened.
-      UserError: the file is damaged or of another format, no column or several columns fit, or a
-        row has no vector or one of another length.
+      OSError: a file cannot be opened.
+      UserError: a file is damaged or of another format, no column or several columns fit, a row has
+        no vector or one of another length, or shards have different columns.
     """
+    count, dimension, schema = 0, None, None
+    for file in files_of(path):
+        left = None if num_rows is None else num_rows - count
+        for block in _blocks(file, block_rows, left, dimension, wanted):
+            if block.rows:
+                schema = schema or block.rows.batch.schema
+                if not block.rows.batch.schema.equals(schema):
+                    raise UserError(
+                        f"{file} has columns of other names or types than the first file of "
+                        f"{path}: give shards of one table."
+                    )
+            dimension = block.vectors.shape[1]
+            count += len(block.vectors)
+            yield block
+        if count == num_rows:
+            return
+
+
+def files_of(path: Path) -> list[Path]:
+    """The file itself; of a folder all its parquet files, or else Arrow files, in order of name.
+
+    Numbers in names count as such. A data set that Hugging Face's `datasets` has saved says which
+    files in its folder are its own; others are intermediate results.
+
+    Raises:
+      UserError: a folder has no such files.
+    """
+    if not path.is_dir():
+        return [path]
+    state = path / "state.json"
+    if state.is_file():
+        try:
+            names = [Path(x["filename"]).name for x in json.loads(state.read_text())["_data_files"]]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{state} is damaged: save the data set again.") from error
+        return [path / name for name in names]
+    for suffix in SUFFIXES:
+        files = [x for x in path.iterdir() if x.suffix.lower() == suffix and x.name[0] not in "._"]
+        if files:
+            return sorted(files, key=_place)
+    raise UserError(
+        f"Cannot read {path} (a directory without parquet or Arrow files): give the file of "
+        "vectors, or the folder with its shards."
+    )
+
+
+def _place(path: Path) -> list[tuple[bool, int, str]]:
+    parts = re.split(r"([0-9]+)", path.name)
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts]
+
+
+def _blocks(
+    path: Path, block_rows: int, num_rows: int | None, dimension: int | None, wanted: Wanted
+) -> Iterator[Block]:
+    """The blocks of one file; of vectors of `dimension` numbers, or as many as its first has."""
     with _opened(path) as file:
+        columns, batches = _table(file, path, block_rows, wanted)
+        rows = 0
+        for whole in batches:
+            (whole if wanted.rows else whole.select(columns)).validate(full=True)
+            for start in range(0, len(whole), block_rows):
+                left = block_rows if num_rows is None else min(block_rows, num_rows - rows)
+                batch = whole.slice(start, left)
+                vectors = _vectors(batch.column(columns[0]))
+                # pyarrow makes its functions when it is imported.
+                lengths = pc.list_value_length(vectors)  # pyright: ignore[reportAttributeAccessIssue]
+                lengths = lengths.to_numpy(zero_copy_only=False)
+                dimension = dimension or lengths[0]  # NaN if there is no list
+                wrong = (lengths != dimension) | vectors.is_null().to_numpy(zero_copy_only=False)
+                if wrong.any() or not dimension:
+                    raise UserError(
+                        f"{path}, row {rows + int(wrong.argmax()) + 1} of '{columns[0]}' has not "
+                        "as many numbers as the first row, or none: give vectors of one length."
+                    )
+                table = vectors.flatten().to_numpy(zero_copy_only=False)
+                with np.errstate(over="ignore"):  # infinity is refused by the caller
+                    table = table.reshape(-1, int(dimension)).astype(np.float32)
+                rows += len(table)
+                words = None
+                if len(columns) > 1:
+                    values = batch.column(columns[1]).to_pylist()
+                    words = ["" if value is None else str(value) for value in values]
+                yield Block(words, table, Rows(batch, columns[0]) if wanted.rows else None)
+                if rows == num_rows:
+                    return
+
+
+def _table(
+    file: pa.NativeFile, path: Path, block_rows: int, wanted: Wanted
+) -> tuple[list[str], Iterator[pa.RecordBatch]]:
+    """The columns of the vectors and, if there is one, of the words, and the rows of a file."""
+    if path.suffix.lower() == ".parquet":
         # Pre-buffering would hold row groups in memory.
         table = pq.ParquetFile(
             file, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True
         )
-        columns = _columns(table.schema_arrow, path)
-        batches = table.iter_batches(block_rows, columns=columns, use_threads=False)
-        yield from _blocks(batches, columns, path, block_rows, num_rows)
+        columns = _columns(table.schema_arrow, path, wanted)
+        chosen = None if wanted.rows else columns
+        return columns, table.iter_batches(block_rows, columns=chosen, use_threads=False)
+    if file.read(6) == b"ARROW1":
+        reader = ipc.open_file(file)
+        batches = map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        file.seek(0)
+        batches = reader = ipc.open_stream(file)
+    return _columns(reader.schema, path, wanted), batches
 
 
-def arrow(path: Path, block_rows: int, num_rows: int | None = None) -> Iterator[Block]:
-    """Yields the words and vectors of an Arrow file (Feather, version 2) or stream: see `parquet`.
-
-    A record batch is held in memory as a whole.
-    """
-    with _opened(path) as file:
-        if file.read(6) == b"ARROW1":
-            reader = ipc.open_file(file)
-            batches = map(reader.get_batch, range(reader.num_record_batches))
-        else:
-            file.seek(0)
-            batches = reader = ipc.open_stream(file)
-        columns = _columns(reader.schema, path)
-        yield from _blocks(batches, columns, path, block_rows, num_rows)
-
-
-def _columns(schema: pa.Schema, path: Path) -> list[str]:
+def _columns(schema: pa.Schema, path: Path, wanted: Wanted) -> list[str]:
     """The names of the column of vectors and, if there is one, of that of words."""
-    vectors = _fitting(schema, _holds_vectors, "vectors", path)
-    if not vectors:
+    for name, flag in ((wanted.ids, "--id_column"), (wanted.vectors, "--vector_column")):
+        if name is not None and schema.names.count(name) != 1:
+            raise UserError(
+                f"{path} has not one column '{name}' but {', '.join(schema.names[:20])}: choose "
+                f"another {flag}."
+            )
+    vectors = [wanted.vectors] if wanted.vectors else []
+    for kind in (types.is_floating, types.is_integer):
+        vectors = vectors or _fitting(schema, _lists_of(kind), "vectors", "vector", path)
+    if not vectors or not _lists_of(_is_number)(schema.field(vectors[0]).type):
         raise UserError(
-            f"{path} has no column of lists of floats ({', '.join(schema.names[:20])}): store the "
-            "vectors in one."
+            f"{path} has no column of lists of numbers ({', '.join(schema.names[:20])}), or "
+            "--vector_column is another one: store the vectors in one."
         )
-    return vectors + _fitting(schema, _holds_words, "words", path)
+    if wanted.rows:
+        return vectors
+    words = [wanted.ids] if wanted.ids else _fitting(schema, _holds_words, "words", "id", path)
+    return vectors + words
 
 
 def _fitting(
-    schema: pa.Schema, fits: Callable[[pa.DataType], bool], name: str, path: Path
+    schema: pa.Schema, fits: Callable[[pa.DataType], bool], name: str, flag: str, path: Path
 ) -> list[str]:
     """The name of the only column that fits or of that with the given name; empty: none fits."""
     found = [field.name for field in schema if fits(field.type)]
     if len(found) > 1 and found.count(name) != 1:
         listed = ", ".join(f"'{column}'" for column in found[:20])
         raise UserError(
-            f"{path} has several columns of {name} ({listed}): name one of them '{name}', or store "
-            "it alone."
+            f"{path} has several columns of {name} ({listed}): name one of them '{name}', choose "
+            f"one by --{flag}_column (align and apply), or store it alone."
         )
     return [name] if len(found) > 1 else found
 
 
-def _holds_vectors(kind: pa.DataType) -> bool:
-    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return lists and types.is_floating(kind.value_type)
+def _is_number(kind: pa.DataType) -> bool:
+    return types.is_floating(kind) or types.is_integer(kind)
+
+
+def _lists_of(fits: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
+    def holds(kind: pa.DataType) -> bool:
+        if isinstance(kind, pa.FixedShapeTensorType) and len(kind.shape) == 1:
+            kind = kind.storage_type
+        lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+        return lists and fits(kind.value_type)
+
+    return holds
+
+
+def _vectors(column: pa.Array) -> pa.Array:
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
 
 
 def _holds_words(kind: pa.DataType) -> bool:
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-
-
-def _blocks(
-    batches: Iterator[pa.RecordBatch],
-    columns: list[str],
-    path: Path,
-    block_rows: int,
-    num_rows: int | None,
-) -> Iterator[Block]:
-    rows, dimension = 0, None
-    for batch in batches:
-        batch = batch.select(columns)
-        batch.validate(full=True)
-        for start in range(0, len(batch), block_rows):
-            left = block_rows if num_rows is None else min(block_rows, num_rows - rows)
-            vectors, *words = batch.slice(start, left).columns
-            # pyarrow makes its functions when it is imported.
-            lengths = pc.list_value_length(vectors)  # pyright: ignore[reportAttributeAccessIssue]
-            lengths = lengths.to_numpy(zero_copy_only=False)
-            dimension = dimension or lengths[0]  # NaN if there is no list
-            wrong = (lengths != dimension) | vectors.is_null().to_numpy(zero_copy_only=False)
-            if wrong.any() or not dimension:
-                raise UserError(
-                    f"{path}, row {rows + int(wrong.argmax()) + 1} of '{columns[0]}' has not as "
-                    "many numbers as the first row, or none: give vectors of one length."
-                )
-            table = vectors.flatten().to_numpy(zero_copy_only=False).reshape(-1, int(dimension))
-            with np.errstate(over="ignore"):  # infinity is refused by the caller
-                table = table.astype(np.float32)
-            rows += len(table)
-            yield [word or "" for word in words[0].to_pylist()] if words else None, table
-            if rows == num_rows:
-                return
 
 
 @contextlib.contextmanager

@@ -13,18 +13,27 @@ from common.errors import UserError
 MAX_LINE = 1 << 20  # bytes of a line; a longer one is a sign of a binary file
 
 
-def read_lines(path: Path) -> list[str]:
-    """Reads the lines of a UTF-8 file that are not blank.
+def read_lines(path: Path, errors: str | None = None) -> list[str]:
+    """Reads the lines of a UTF-8 file that are not blank; see `lines_of` for `errors`.
 
     Raises:
       UserError: a file that is missing, damaged or not UTF-8.
     """
     with opened(path) as file:
-        return [line for _, line in lines_of(file, path)]
+        return [line for _, line in lines_of(file, path, errors)]
 
 
-def lines_of(file: io.BufferedIOBase, path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(
+    file: io.BufferedIOBase, path: Path, errors: str | None = None
+) -> Iterator[tuple[int, str]]:
     """Yields the lines that are not blank, with their numbers from 1; `path` is named in errors.
+
+    Args:
+      file: the content.
+      path: the file.
+      errors: what becomes of bytes that are not UTF-8, for instance of a character of which a part
+        was cut off, see `bytes.decode`: "strict", "replace" or "backslashreplace"; None: strict,
+        and no flag --errors changes it.
 
     Raises:
       UserError: a line is too long or not UTF-8.
@@ -33,14 +42,16 @@ def lines_of(file: io.BufferedIOBase, path: Path) -> Iterator[tuple[int, str]]:
         try:
             if len(line) > MAX_LINE:
                 raise ValueError
-            text = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"").decode()
+            line = line.removeprefix(codecs.BOM_UTF8 if number == 1 else b"")
+            text = line.decode(errors=errors or "strict").rstrip(" \r\n")
         except ValueError:
+            flag = "give --errors=replace (to align, apply or encode) if a character is cut, "
             raise UserError(
                 f"{path}, line {number} is not UTF-8 text of at most {MAX_LINE >> 20} MiB: convert "
-                "the file or, if it is binary, give it the suffix of its format (.bin, .npy, .npz, "
-                ".gz)."
+                f"the file, {flag if errors else ''}or, if it is binary, give it the suffix of its "
+                "format (.bin, .npy, .npz, .gz)."
             ) from None
-        if text := text.rstrip(" \r\n"):
+        if text:
             yield number, text
 
 

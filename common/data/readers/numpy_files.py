@@ -1,14 +1,17 @@
 """Reading .npz, .npy and .safetensors files: no pickles, no more memory than the file has.
 
+The words of an .npz are stored by `word_arrays`, so that the size of the file follows their length.
+
 `np.load` allocates what the header of an array states before it looks at the data, so that a file
 of a thousand bytes can ask for a terabyte, and on damaged files it raises many types of errors.
 """
 
+import itertools
 import json
 import math
 import os
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -85,6 +88,48 @@ def safetensors_matrices(path: Path) -> dict[str, np.ndarray]:
         for name, x in header.items()
         if name != "__metadata__" and x["dtype"] in FLOATS and len(x["shape"]) == 2
     }
+
+
+def word_arrays(words: Sequence[str]) -> dict[str, np.ndarray]:
+    """Arrays of plain numbers that hold words of any length.
+
+    NumPy's own array of strings gives each word the room of the longest, 4 bytes a character.
+
+    Returns:
+      `words_utf8`, the bytes of all words one after another, and `words_offsets` [n + 1]: word i is
+      `words_utf8[words_offsets[i] : words_offsets[i + 1]]`.
+    """
+    encoded = [word.encode() for word in words]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return {"words_utf8": np.frombuffer(b"".join(encoded), np.uint8), "words_offsets": offsets}
+
+
+def words_of(arrays: Mapping[str, np.ndarray]) -> list[str] | None:
+    """The words in the form of `word_arrays` or in an array `words` of strings; None: none.
+
+    Raises:
+      ValueError: the arrays are of another form, or hold no words in UTF-8.
+    """
+    if "words" in arrays:
+        if arrays["words"].dtype.kind != "U":
+            raise ValueError(f"words of type {arrays['words'].dtype}")
+        words = arrays["words"].ravel().tolist()
+        for word in words:
+            word.encode()  # half of a surrogate pair raises a ValueError
+        return words
+    if "words_utf8" not in arrays:
+        return None
+    content, offsets = arrays["words_utf8"], arrays.get("words_offsets", np.zeros(0))
+    if (
+        (content.dtype, offsets.dtype.kind) != (np.uint8, "i")
+        or (content.ndim, offsets.ndim) != (1, 1)
+        or offsets[:1].tolist() != [0]
+        or offsets[-1] != len(content)
+        or (offsets[1:] < offsets[:-1]).any()
+    ):
+        raise ValueError("offsets of words that do not fit")
+    letters = content.tobytes()
+    return [letters[start:end].decode() for start, end in itertools.pairwise(offsets.tolist())]
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:

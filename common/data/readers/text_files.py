@@ -4,8 +4,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -17,19 +17,16 @@ from common.encoders import texts as text_encoders
 from common.errors import UserError, writing
 
 
-def read(path: Path) -> list[str]:
+def read(path: Path, errors: str = "strict") -> list[str]:
     """Reads texts, one a line; blank lines are left out.
 
     Raises:
-      UserError: a file that is missing, empty or not UTF-8, or a repeated text.
+      UserError: a file that is missing, empty or not UTF-8 (see `line_files.lines_of` for
+        `errors`).
     """
-    texts = [line.strip(" \t") for line in line_files.read_lines(path)]
-    if not texts or len(set(texts)) < len(texts):
-        twice = [f"has '{text}' {n} times" for text, n in Counter(texts).most_common(1)]
-        raise UserError(
-            f"{path} {''.join(twice) or 'is empty'}: give different texts, one a line, because a "
-            "text is the name of its vector."
-        )
+    texts = [line.strip(" \t") for line in line_files.read_lines(path, errors)]
+    if not texts:
+        raise UserError(f"{path} is empty: give texts, one a line.")
     return texts
 
 
@@ -40,6 +37,7 @@ def encode_file(
     cache: Path,
     *,
     max_length: int | None = None,
+    errors: str = "strict",
     progress: bool = False,
 ) -> tuple[int, int]:
     """Encodes a file of texts into an `.npz` that `common/data/readers/vector_files.py` reads.
@@ -50,10 +48,11 @@ def encode_file(
     Args:
       name: 'minilm', or the path of a folder with a BERT.
       source: texts, one a line.
-      output: gets `vectors` [n, d], unit rows, `words` [n], the texts, and `recipe`, a hash of all
-        that determines them.
+      output: gets `vectors` [n, d], unit rows, the texts by `numpy_files.word_arrays`, and
+        `recipe`, a hash of all that determines them.
       cache: the cache directory.
       max_length: number of word pieces after which a text is cut; None: the encoder's value.
+      errors: see `line_files.lines_of`.
       progress: whether to show a progress bar.
 
     Returns:
@@ -65,7 +64,7 @@ def encode_file(
     """
     if output.suffix.lower() != ".npz":
         raise UserError(f"The output {output} is no .npz file: give --output=NAME.npz.")
-    texts = read(source)
+    texts = read(source, errors)
     files = text_encoders.read_files(name, cache)
     encoder = bert.load(files, name)
     max_length = max_length or encoder.max_length
@@ -112,9 +111,10 @@ def encode_file(
         unit="text",
     )
     with writing(output, "--output"):
-        # Compressed, because the array of texts is mostly padding.
         complete = parts / "complete.npz"
-        np.savez_compressed(complete, vectors=vectors, words=np.array(texts), recipe=digest)
+        arrays: dict[str, Any] = {"vectors": vectors, "recipe": digest}
+        arrays |= numpy_files.word_arrays(texts)
+        np.savez(complete, **arrays)
         os.replace(complete, output)
     shutil.rmtree(parts, ignore_errors=True)
     return shape

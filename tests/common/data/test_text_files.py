@@ -123,7 +123,6 @@ INVALID = [
     (lines(b""), {}, "texts.txt is empty"),
     (lines(b"land\nsea\nl\xe4nd\n"), {}, "line 3 is not UTF-8 text"),
     (lines("land\n".encode("utf-16")), {}, "line 1 is not UTF-8 text"),
-    (lines(b"land\nsea\nland \r\n"), {}, "texts.txt has 'land' 2 times"),
     (unchanged, {"name": "/nowhere"}, "nor a folder with a readable config.json"),
     (lambda place: (place / "tiny" / "tokenizer.json").unlink(), {}, "readable tokenizer.json"),
     (lambda place: (place / "tiny" / "model.safetensors").write_bytes(b""), {}, "has to be a BERT"),
@@ -164,6 +163,16 @@ def test_lines_may_end_with_crlf_and_the_file_may_begin_with_a_byte_order_mark(t
     path = tmp_path / "texts.txt"
     path.write_bytes(b"\xef\xbb\xbfland\r\n\n\xc2\x85 sea ")
     assert text_files.read(path) == ["land", "\x85 sea"]
+
+
+def test_repeated_texts_and_texts_that_are_cut_inside_a_character_are_encoded(place):
+    (place / "texts.txt").write_bytes(b"land\nsea\nland\ncaf\xc3\n")
+    with pytest.raises(UserError, match=r"line 4 is not UTF-8 .* --errors=replace"):
+        encode(place)
+    assert encode(place, errors="replace") == (4, 8)
+    (found,) = vector_files.stream(place / "out" / "x.npz", distinct=False)
+    assert found.words == ["land", "sea", "land", "caf\ufffd"]
+    np.testing.assert_array_equal(found.vectors[0], found.vectors[2])
 
 
 @pytest.mark.slow

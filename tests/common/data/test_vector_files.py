@@ -132,6 +132,58 @@ def test_a_word_list_replaces_the_words_of_an_npz(tmp_path):
     assert vector_files.read(tmp_path / "a.npz", tmp_path / "w.txt").words == ["c", "d"]
 
 
+LAYOUTS = {  # content, and the words of the rows with 1 2 3, 4 5 6 and so on
+    "tabs": ("a b\t1\t2\t3\n5\t4\t5\t6\n", ["a b", "5"]),
+    "a tab and spaces": ("windows 95\t1 2 3\nb,1\t4 5 6\n", ["windows 95", "b,1"]),
+    "a tab and commas": ("a\t1,2,3\nb\t4,5,6\n", ["a", "b"]),
+    "a header and tabs": ("2\t3\na\t1\t2\t3\n5\t4\t5\t6\n", ["a", "5"]),
+    "commas": ('a b,1,2,3\n5,4,5,6\n"c, ""d""",7,8,9\n', ["a b", "5", 'c, "d"']),
+    "commas and spaces": ("a b, 1, 2, 3\nc, 4, 5, 6\n", ["a b", "c"]),
+    "semicolons": ("a, b;1;2;3\nc;4;5;6\n", ["a, b", "c"]),
+    "a header and a comma": ("2 3\na,1 2 3\n5,4 5 6\n", ["a", "5"]),
+    "a header and words with numbers": (
+        "2 3\nwindows 95 1 2 3\nb 8 4 5 6\n",
+        ["windows 95", "b 8"],
+    ),
+    "words with commas": ("1,000 1 2 3\n, 4 5 6\na 7 8 9\n", ["1,000", ",", "a"]),
+    "a quotation mark": ('" 1 2 3\n"a" 4 5 6\n', ['"', '"a"']),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), LAYOUTS.values(), ids=LAYOUTS)
+def test_separators_are_recognised_for_the_whole_file(tmp_path, content, words):
+    (tmp_path / "a.txt").write_bytes(content.encode())
+    found = vector_files.read(tmp_path / "a.txt")
+    assert found.words == words
+    np.testing.assert_array_equal(found.vectors.ravel(), np.arange(1, 3 * len(words) + 1))
+
+
+def test_a_line_that_differs_does_not_decide_the_layout(tmp_path):
+    text = ". . . 1 2 3\n" + "".join(f"w{i} 1 2 3\n" for i in range(300)) + "a,1,2,3\n"
+    (tmp_path / "a.txt").write_text(text)
+    assert vector_files.read(tmp_path / "a.txt", num_words=301).words[:2] == [". . .", "w0"]
+    with pytest.raises(UserError, match="line 302 is not a word and 3 numbers separated by one sp"):
+        vector_files.read(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("errors", "word"), [("replace", "caf\ufffd"), ("backslashreplace", "caf\\xc3")]
+)
+@pytest.mark.parametrize("name", ["a.txt", "a.vec", "a.bin"])
+def test_a_word_that_is_cut_inside_a_character(tmp_path, name, errors, word):
+    WRITERS["glove.txt" if name == "a.txt" else name](tmp_path / name, ["a", "caf€"], TABLE)
+    content = (tmp_path / name).read_bytes().replace("€".encode(), b"\xc3")
+    (tmp_path / name).write_bytes(content)
+    form = vector_files.Form(errors=errors)
+    found = vector_files.read(tmp_path / name, form=form)
+    assert found.words == ["a", word]
+    np.testing.assert_array_equal(found.vectors, TABLE)
+    place = {"a.txt": "line 2", "a.vec": "line 3", "a.bin": "row index 1"}[name]
+    with pytest.raises(UserError, match=f"{place} is not UTF-8.*--errors=replace") as caught:
+        vector_files.read(tmp_path / name)
+    check_sentence(str(caught.value), tmp_path / name)
+
+
 def test_glove_words_may_contain_spaces_and_other_white_space(tmp_path):
     text = ", 1 2\n. . . 3 4\nat name@domain.com 5 6\n\u0085 7 8\n1\u00a0000 9 10\n4 11 12\n"
     (tmp_path / "g.txt").write_bytes(text.encode())
@@ -233,10 +285,9 @@ def lists(*rows, kind=pa.float32()):  # noqa: B008  # a type of Arrow is a const
 COLUMNS = {  # columns beside or in place of "name" and "x", and the message
     "two of vectors": ({"y": LISTS}, "several columns of vectors \\('x', 'y'\\): name one of them"),
     "two of words": ({"z": ["a", "b"]}, "several columns of words \\('name', 'z'\\): name one"),
-    "no vectors": ({"x": [1.0, 2.0]}, "no column of lists of floats \\(name, x\\)"),
-    "integers": ({"x": lists([1], [2], kind=pa.int64())}, "no column of lists of floats"),
-    "strings": ({"x": lists(["1"], ["2"], kind=pa.string())}, "no column of lists of floats"),
-    "lists of lists": ({"x": pa.array([[[1.0]], [[2.0]]])}, "no column of lists of floats"),
+    "no vectors": ({"x": [1.0, 2.0]}, "no column of lists of numbers \\(name, x\\)"),
+    "strings": ({"x": lists(["1"], ["2"], kind=pa.string())}, "no column of lists of numbers"),
+    "lists of lists": ({"x": pa.array([[[1.0]], [[2.0]]])}, "no column of lists of numbers"),
     "ragged": ({"x": lists([1, 2], [3])}, "row 2 of 'x' has not as many numbers"),
     "null vector": ({"x": lists([1, 2], None)}, "row 2 of 'x' has not as many numbers"),
     "null of a fixed size": (
@@ -265,6 +316,40 @@ def test_other_columns_are_user_errors(tmp_path, name, others, message):
     check_sentence(str(caught.value), tmp_path / name)
 
 
+def test_floats_are_preferred_to_integers_and_columns_can_be_named(tmp_path):
+    integers = lists([1, 2], [3, 4], kind=pa.int8())
+    more = {"tokens": integers, "id": [7, 8]}
+    pa.parquet.write_table(columns(["a", "a"], TABLE + 1, **more), tmp_path / "a.parquet")
+    form = vector_files.Form("id")
+    found = vector_files.read(tmp_path / "a.parquet", form=form)
+    assert found.words == ["7", "8"] and found.vectors.tolist() == (TABLE + 1).tolist()
+    found = vector_files.read(
+        tmp_path / "a.parquet", form=form._replace(vector_column="tokens"), num_words=1
+    )
+    assert found.words == ["7"] and found.vectors.tolist() == [[1, 2]]
+
+
+def test_shards_are_read_in_the_order_of_their_numbers(tmp_path):
+    for number in (10, 9, 8):
+        table = columns([f"a{number}", f"b{number}"], TABLE + number)
+        pa.parquet.write_table(table, tmp_path / f"part-{number}-of-11.parquet")
+    (tmp_path / "_metadata.parquet").write_bytes(b"")
+    words = [f"{letter}{number}" for number in (8, 9, 10) for letter in "ab"]
+    assert vector_files.read(tmp_path).words == words
+    assert vector_files.read(tmp_path, num_words=3).words == words[:3]
+    pa.parquet.write_table(columns(["c"], np.ones((1, 3))), tmp_path / "part-11.parquet")
+    with pytest.raises(UserError, match=r"part-11\.parquet, row 1 of 'x' has not as many numbers"):
+        vector_files.read(tmp_path)
+    table = columns(["c"], TABLE[:1], label=[1])
+    pa.parquet.write_table(table, tmp_path / "part-11.parquet")
+    assert vector_files.read(tmp_path).words == [*words, "c"]
+    with pytest.raises(UserError, match=r"part-11\.parquet has columns of other names or types"):
+        list(vector_files.stream(tmp_path, rows=True))
+    (tmp_path / "state.json").write_text("{}")
+    with pytest.raises(UserError, match=r"state\.json is damaged"):
+        vector_files.read(tmp_path)
+
+
 def test_names_decide_between_several_columns(tmp_path):
     more = {"vectors": LISTS, "words": pa.array(["c", "d"]).dictionary_encode(), "label": [1, 2]}
     pa.parquet.write_table(columns(["a", "b"], TABLE + 1, **more), tmp_path / "a.parquet")
@@ -282,7 +367,6 @@ BROKEN = {  # file name, content, message
     "too few": ("a.txt", b"a 1 2 3\nb 1 2\n", "line 2 is not a word and 3 numbers"),
     "too many": ("a.txt", b"a 1 2\nb 1 2 3\n", "line 2 is not a word and 2 numbers"),
     "too few by header": ("a.vec", b"1 3\na 1 2\n", "line 2 is not a word and 3 .* line 1"),
-    "too many by header": ("a.vec", b"1 3\na 1 2 3 4\n", "line 2 is not a word and 3 numbers"),
     "no number": ("a.txt", b"a 1 2\nb 1 oops\n", "line 2 is not a word and 2 numbers"),
     "two spaces": ("a.txt", b"a 1 2\nb 1  2\n", "line 2 is not a word .*one space"),
     "nan": ("a.txt", b"a 1 2\nb 1 nan\n", "vector of 'b' in .* holds a number that is NaN"),
@@ -290,7 +374,14 @@ BROKEN = {  # file name, content, message
     "too large": ("a.txt", b"a 1 1e39\n", "too large for float32"),
     "zeros": ("a.vec", b"2 2\na 0 -0.0\nb 1 2\n", "vector of 'a' in .* holds .* only zeros"),
     "twice": ("a.txt", b"a 1 2\nb 1 2\na 3 4\n", "vector 3: the word 'a' is empty or occurs"),
-    "no word": ("a.txt", b"a 1 2\n 1 2\n", "vector 2: the word '' is empty"),
+    "no word": ("a.txt", b"a 1 2\n 1 2\n", "line 2 is not a word and 2 numbers"),
+    "comma after the word": ("a.txt", b"s0,.3 -.3\ns1,.1 .2\n", "line 1 is not a word and its"),
+    "decimal commas": ("a.csv", b"a;0,3;-0,3\nb;0,1;0,2\n", "line 1 is not a word and its"),
+    "a number before the others": ("a.txt", b". 5 1 2\nb 1 2\nc 1 2\n", "line 1 is not .* 2 num"),
+    "separator of one row": ("a.txt", b"a 1 2\nb 1 2\nc,1 2\n", "line 3 is not a word and 2 numb"),
+    "padded": ("a.txt", b"a  .1 -.2\nb -.3  .4\nc  .5  .6\n", "line 1 is not .* by one space"),
+    "two tabs": ("a.txt", b"a\t\t1\t2\nb\t\t1\t2\n", "line 1 is not a word .* by one tab"),
+    "names of columns": ("a.csv", b"word,x,y\na,1,2\nb,1,2\n", "line 1 is not .* one comma as in"),
     "missing rows": ("a.vec", b"3 2\na 1 2\nb 1 2\n", "has 2 rows .* says 3"),
     "rows too many": ("a.vec", b"1 2\na 1 2\nb 1 2\n", "has 2 rows .* says 1"),
     "latin-1": ("a.txt", "a 1 2\né 1 2\n".encode("latin-1"), "line 2 is not UTF-8"),
@@ -349,7 +440,19 @@ def check_sentence(sentence, path):
             {"vectors": np.ones((1, 2)), "words": np.array([b"a"])},
             "0 words .* array 'words' of str",
         ),
+        ({"vectors": np.ones((1, 2)), "words": np.array(["\ud800"])}, "0 words"),
         ({"vectors": np.ones((1, 2)), "words": np.array(["a"], object)}, "pickled"),
+        *(
+            ({"vectors": np.ones((1, 2)), "words_utf8": text} | offsets, "0 words for 1 vectors")
+            for text, offsets in (
+                (np.array([97], np.uint8), {}),
+                (np.array([97], np.uint8), {"words_offsets": np.array([0.0, 1.0])}),
+                (np.array([97], np.uint8), {"words_offsets": np.array([0, 2])}),
+                (np.array([97], np.uint8), {"words_offsets": np.array([0, 3, 1])}),
+                (np.array([200], np.uint8), {"words_offsets": np.array([0, 1])}),
+                (np.array([97]), {"words_offsets": np.array([0, 1])}),
+            )
+        ),
         ({"vectors": np.ones((1, 2), object), "words": np.array(["a"])}, "pickled"),
         ({"vectors": np.array([[1.0], [0.0]]), "words": np.array(["a", "b"])}, "of 'b' .* zeros"),
         ({"vectors": np.array([[1e39]]), "words": np.array(["a"])}, "too large"),

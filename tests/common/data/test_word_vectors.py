@@ -5,9 +5,9 @@ import pytest
 
 from common.data import array_cache
 from common.data.packages import PACKAGES, cache_dir
-from common.data.readers.vector_files import Space
 from common.data.sets import word_vectors
 from common.data.sets.word_frequency import is_word
+from common.data.space import Space
 from common.errors import UserError
 from common.spaces import paired_spaces
 
