@@ -87,6 +87,8 @@ def ground_cost(
 ) -> Float[Array, "... n m"]:
     """The costs d(x_i, y_j)^p of each problem, with gradient 0 between equal points.
 
+    Where the Manhattan distance has no derivative, at an equal coordinate, that is 0 as well.
+
     Args:
       x: points; k is small.
       y: points; leading axes broadcast against those of x.
@@ -99,7 +101,8 @@ def ground_cost(
     # A sum over the coordinates, written out: XLA does not vectorise a reduction over a short axis.
     differences = (x[..., :, None, i] - y[..., None, :, i] for i in range(x.shape[-1]))
     if ground == "manhattan":
-        total, power = sum(jnp.abs(d) for d in differences), p
+        # Not `jnp.abs`, whose gradient at 0 is 1.
+        total, power = sum(d * jnp.sign(d) for d in differences), p
     elif ground == "euclidean":
         total, power = sum(d**2 for d in differences), p / 2
     else:

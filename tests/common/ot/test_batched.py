@@ -75,3 +75,43 @@ def test_an_unknown_ground_distance_is_refused():
 def test_an_unknown_value_is_refused():
     with pytest.raises(UserError, match="'cost' of a transport: choose transport_cost or"):
         ot.solve_batch(np.zeros((2, 3, 3)), epsilon=1.0, iterations=1, value="cost")
+
+
+@pytest.mark.parametrize("ground", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+def test_the_gradient_is_zero_between_equal_points_and_at_an_equal_coordinate(ground, p):
+    x = jnp.array([[1.0, 2.0], [0.0, 0.0], [1.0, 5.0]])
+    y = jnp.array([[1.0, 2.0], [0.0, 0.0], [3.0, 5.0]])
+
+    def total(x, y):
+        return jnp.trace(ot.ground_cost(x, y, ground, p))
+
+    expected = np.zeros((3, 2))
+    expected[2, 0] = -p * 2 ** (p - 1)
+    for sign, argnum in ((1, 0), (-1, 1)):
+        gradient = jax.grad(total, argnum)(x, y)
+        np.testing.assert_allclose(gradient, sign * expected, rtol=1e-6)
+
+
+@jax.jit
+def divergence(cross, own_x, own_y):
+    options = {"epsilon": 0.5, "iterations": 300, "value": "entropic_cost"}
+    x, y = (ot.solve_batch(cost, **options, symmetric=True).value for cost in (own_x, own_y))
+    return ot.solve_batch(cross, **options).value - (x + y) / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ground", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+def test_the_divergence_of_equal_clouds_is_zero_and_so_is_its_gradient(ground, p):
+    points = jnp.asarray(np.random.default_rng(0).normal(size=(4, 2)), jnp.float32)
+    cost = partial(ot.ground_cost, ground=ground, p=p)
+
+    def total(x, y):
+        return divergence(cost(x, y), cost(x, x), cost(y, y))
+
+    value, gradients = jax.value_and_grad(total, (0, 1))(points, points)
+    largest = float(cost(points, points).max())
+    np.testing.assert_allclose(value, 0, atol=1e-5 * largest)
+    for gradient in gradients:
+        np.testing.assert_allclose(gradient, 0, atol=1e-4 * largest)
