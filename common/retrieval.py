@@ -48,8 +48,9 @@ def largest(scores: Float[AnyArray, "n m"], k: int) -> TopK:
     grouped = scores[:, : groups * GROUP_SIZE].reshape(n, groups, GROUP_SIZE)
     picked = jnp.sort(lax.top_k(grouped.max(axis=2), k)[1], axis=1)[:, :, None]
     values = jnp.take_along_axis(grouped, picked, axis=1).reshape(n, k * GROUP_SIZE)
-    index = (picked * GROUP_SIZE + jnp.arange(GROUP_SIZE)).reshape(n, k * GROUP_SIZE)
-    rest = jnp.broadcast_to(jnp.arange(groups * GROUP_SIZE, m), (n, m - groups * GROUP_SIZE))
+    column = jnp.arange(m, dtype=picked.dtype)
+    index = (picked * GROUP_SIZE + column[:GROUP_SIZE]).reshape(n, k * GROUP_SIZE)
+    rest = jnp.broadcast_to(column[groups * GROUP_SIZE :], (n, m - groups * GROUP_SIZE))
     values = jnp.concatenate([values, scores[:, groups * GROUP_SIZE :]], axis=1)
     index = jnp.concatenate([index, rest], axis=1)
     values, place = lax.top_k(values, k)
@@ -97,7 +98,7 @@ def top_k_over_tiles(
 
         best = tile(0, size, counts, queries, keys)
         if tiles > 1:
-            best, _ = lax.scan(add, best, size * jnp.arange(1, tiles))
+            best, _ = lax.scan(add, best, size * jnp.arange(1, tiles, dtype=jnp.int32))
         if rest := m - tiles * size:  # fewer keys than tiles, and maybe fewer than the counts
             fewer = [min(count, rest) for count in counts]
             best = _join(best, tile(m - rest, rest, fewer, queries, keys))

@@ -47,6 +47,15 @@ class Settings:
     warm_start: bool = False  # continues Sinkhorn from the potentials of the last step
     implicit: bool = True  # gradients at the optimum; otherwise through the iterations
 
+    def __post_init__(self):
+        """Raises a UserError if there is no geometric series between the regularisations."""
+        if min(self.epsilon) <= 0:
+            first, last = self.epsilon
+            raise UserError(
+                f"The epsilon of clouds goes from {first:g} to {last:g} as a geometric series: "
+                "give two positive numbers."
+            )
+
     def distance(
         self, epsilon: Float[Array, ""] | float, iterations: int, implicit: bool
     ) -> Distance:

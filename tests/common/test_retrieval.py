@@ -43,6 +43,12 @@ def test_top_k_agrees_with_sorting(n, m, k):
     np.testing.assert_allclose(values, best(x @ y.T, k), atol=1e-6)
 
 
+def test_float32_rows_are_retrieved_where_jax_has_float64():
+    x, y = unit_rows(0, 9, 6), unit_rows(1, 40, 6)
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(retrieval.top_k(x, y, 3)[1], order(x @ y.T, 3))
+
+
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.sampled_from([(7, 12), (22, 12)]))
 def test_exact_ties_go_to_the_lower_index(seed, shape):

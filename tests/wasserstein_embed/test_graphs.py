@@ -90,6 +90,7 @@ def test_a_killed_run_resumes_to_the_same_rows_and_records(whole, tmp_path, asse
         ({"methods": ("euclid",)}, "no geometry 'euclid'"),
         ({"recipes": ("best",)}, "no recipe 'best'"),
         ({"tuned.euclidean.schedule": "linear"}, "no schedule 'linear'"),
+        ({"tuned.wasserstein.epsilon": (0.3, 0.0)}, "from 0.3 to 0 as a geometric series"),
         ({"graph_options.scale_free": {"m": 64}}, "options of the graph 'scale_free' are wrong"),
         ({"graph": "block", "graph_options.block.p_out": 0.0}, "None of 100 samples"),
     ],

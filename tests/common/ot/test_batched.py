@@ -115,3 +115,39 @@ def test_the_divergence_of_equal_clouds_is_zero_and_so_is_its_gradient(ground, p
     np.testing.assert_allclose(value, 0, atol=1e-5 * largest)
     for gradient in gradients:
         np.testing.assert_allclose(gradient, 0, atol=1e-4 * largest)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", ot.VALUES)
+def test_a_millionth_of_the_costs_stands_for_an_epsilon_that_float32_does_not_resolve(value):
+    cost = jnp.asarray(np.random.default_rng(0).uniform(size=(2, 4, 4)), jnp.float32)
+
+    @jax.jit
+    @jax.value_and_grad
+    def total(cost, epsilon):
+        return ot.solve_batch(cost, epsilon=epsilon, iterations=100, value=value).value.sum()
+
+    expected = total(cost, 1e-6 * cost.max())
+    assert np.isfinite(expected[0]) and np.isfinite(expected[1]).all()
+    for epsilon in (0.0, 1e-38, 1e-10):
+        for result, wanted in zip(total(cost, epsilon), expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+    for of_equal_points in total(jnp.zeros((1, 2, 2)), 0.0):
+        np.testing.assert_allclose(of_equal_points, of_equal_points.mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [None, ot.Potentials(*np.zeros((4, 2, 3), np.float64))])
+def test_float32_costs_stay_float32_where_jax_has_float64(start):
+    cost = np.random.default_rng(0).uniform(size=(2, 3, 3)).astype(np.float32)
+
+    def total(cost):
+        options = {"epsilon": 0.1, "iterations": 5, "value": "transport_cost", "start": start}
+        return ot.solve_batch(cost, **options).value.sum()
+
+    with jax.enable_x64(True):
+        value, gradient = jax.value_and_grad(total)(cost)
+    expected = jax.value_and_grad(total)(cost)
+    assert value.dtype == gradient.dtype == np.float32
+    np.testing.assert_allclose(value, expected[0], rtol=1e-5)
+    np.testing.assert_allclose(gradient, expected[1], atol=1e-5)
