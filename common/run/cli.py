@@ -40,9 +40,7 @@ def launch(experiments: str) -> None:
         `run` of type `Experiment`. Only the one that is run is imported, once the flags are parsed,
         because its libraries take seconds that `--help` and the errors of flags do not need.
     """
-    config_flag = config_flags.DEFINE_config_file(
-        "config", None, "File of configs/ with every value of the experiment.", lock_config=True
-    )
+    config_flag = settings.define_config_flag()
     flags.mark_flag_as_required("config")
     workdir = flags.DEFINE_string(
         "workdir", None, "Folder of the run, made if it is missing.", required=True
