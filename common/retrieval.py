@@ -15,6 +15,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.arrays import AnyArray, RealNumber
+from common.errors import check_count
 from common.parallel import block_rows, map_rows
 
 GROUP_SIZE = 32  # columns in a group of `largest`; the fastest of 8 to 128
@@ -82,8 +83,13 @@ def top_k_over_tiles(
       counts: how many of each score are returned.
       queries: rows.
       *keys: arrays with m rows, which are cut into tiles.
+
+    Raises:
+      UserError: more are to be returned than there are keys, or none.
     """
     m = len(keys[0])
+    for count in counts:
+        check_count("k", count, m, "keys")
     tiles = max(1, m // max(MIN_TILE_KEYS, *counts))
     size = m // tiles
 

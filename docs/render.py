@@ -29,9 +29,10 @@ from absl import flags
 from common.data.packages import PACKAGES
 from common.errors import UserError
 from common.run import records
+from common.run.cli import define_config_flag
 from common.run.records import Headline, Record
 from common.run.results import Row, markdown, mean_and_deviation, plus_minus, select
-from common.run.settings import apply_quick, define_config_flag
+from common.run.settings import apply_quick
 from docs import fingerprints
 
 ROOT = Path(__file__).parents[1]

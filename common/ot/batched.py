@@ -21,7 +21,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from common.arrays import AnyArray, RealNumber
-from common.errors import UserError
+from common.errors import check_choice
 from common.ot.dense import transport
 
 MIN_EPSILON = 1e-6  # in units of the largest cost; plans of a smaller one are rounding errors
@@ -99,15 +99,14 @@ def ground_cost(
     Raises:
       UserError: the distance is unknown.
     """
+    check_choice("distance", ground, ("euclidean", "manhattan"))
     # A sum over the coordinates, written out: XLA does not vectorise a reduction over a short axis.
     differences = (x[..., :, None, i] - y[..., None, :, i] for i in range(x.shape[-1]))
     if ground == "manhattan":
         # Not `jnp.abs`, whose gradient at 0 is 1.
         total, power = sum(d * jnp.sign(d) for d in differences), p
-    elif ground == "euclidean":
-        total, power = sum(d**2 for d in differences), p / 2
     else:
-        raise UserError(f"There is no distance '{ground}': choose 'euclidean' or 'manhattan'.")
+        total, power = sum(d**2 for d in differences), p / 2
     base = jnp.asarray(total)
     if power == 1:
         return base
@@ -149,10 +148,7 @@ def solve_batch(
     Raises:
       UserError: the value is unknown.
     """
-    if value not in VALUES:
-        raise UserError(
-            f"There is no value '{value}' of a transport: choose {' or '.join(VALUES)}."
-        )
+    check_choice("value of a transport", value, VALUES)
     *problems, n, m = cost.shape
     cost = jnp.asarray(cost)
     a, b = (_weights(w, (*problems, size), cost.dtype) for w, size in ((a, n), (b, m)))

@@ -13,7 +13,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.arrays import RealNumber
-from common.errors import UserError
+from common.errors import check_choice
 from common.parallel import block_rows, map_rows, scan_rows
 
 # In units of the largest norm, or of its square if that is the cost. The plans of a smaller epsilon
@@ -85,8 +85,7 @@ def match(
     Raises:
       UserError: the cost is unknown.
     """
-    if cost not in ("euclidean", "sqeuclidean"):
-        raise UserError(f"There is no cost '{cost}': choose 'euclidean' or 'sqeuclidean'.")
+    check_choice("cost", cost, ("euclidean", "sqeuclidean"))
     x, y, factors = lax.stop_gradient((x, y, factors))
     n, m, epsilon = len(x), len(y), _at_least_resolved(epsilon, x, y, cost)
     points_x, points_y = _points(x, y, epsilon, cost, factors)

@@ -17,7 +17,7 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from common.data.packages import cache_dir
-from common.errors import UserError
+from common.errors import UserError, check_choice
 from common.run import settings
 from common.run.workdir import COMMAND, Workdir, write_atomically
 
@@ -40,7 +40,7 @@ def launch(experiments: str) -> None:
         `run` of type `Experiment`. Only the one that is run is imported, once the flags are parsed,
         because its libraries take seconds that `--help` and the errors of flags do not need.
     """
-    config_flag = settings.define_config_flag()
+    config_flag = define_config_flag()
     flags.mark_flag_as_required("config")
     workdir = flags.DEFINE_string(
         "workdir", None, "Folder of the run, made if it is missing.", required=True
@@ -74,6 +74,17 @@ def launch(experiments: str) -> None:
     run(main)
 
 
+def define_config_flag(**options: Any) -> flags.FlagHolder:
+    """Defines the flag `--config`, by which a file and its values are given.
+
+    Args:
+      **options: of `config_flags.DEFINE_config_file`.
+    """
+    config_flags.register_flag_parser_for_type(tuple, settings.TupleParser())
+    about = "File of configs/ with every value of the experiment."
+    return config_flags.DEFINE_config_file("config", None, about, lock_config=True, **options)
+
+
 def experiment(package: str, name: str) -> Experiment:
     """The function `run` of the module of a package of experiments.
 
@@ -81,8 +92,7 @@ def experiment(package: str, name: str) -> Experiment:
       UserError: the package has no module of this name.
     """
     names = sorted(module.name for module in pkgutil.iter_modules(import_module(package).__path__))
-    if name not in names:
-        raise UserError(f"There is no experiment '{name}': choose one of {', '.join(names)}.")
+    check_choice("experiment", name, names)
     return import_module(f"{package}.{name}").run
 
 
@@ -116,8 +126,8 @@ def run(main: Callable[[list[str]], None]) -> None:
                 raise
             place = f" {error.filename}" if error.filename else ""
             _exit(
-                f"Cannot write{place} ({error.strerror}): make room or choose a writable folder, "
-                "then run the same command again; finished parts are kept."
+                f"Cannot read or write{place} ({error.strerror}): make room or choose a writable "
+                "folder, then run the same command again; finished parts are kept."
             )
         except KeyboardInterrupt:
             _exit("Interrupted: run the same command again to resume.")

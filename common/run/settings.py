@@ -6,7 +6,7 @@ import typing
 from typing import Any, TypeVar
 
 from absl import flags
-from ml_collections import ConfigDict, config_flags
+from ml_collections import ConfigDict
 
 from common.errors import UserError
 
@@ -33,17 +33,6 @@ class TupleParser(flags.ArgumentParser):
     def flag_type(self) -> str:
         """As absl names it in its messages."""
         return "tuple"
-
-
-def define_config_flag(**options: Any) -> flags.FlagHolder:
-    """Defines the flag `--config`, by which a file and its values are given.
-
-    Args:
-      **options: of `config_flags.DEFINE_config_file`.
-    """
-    config_flags.register_flag_parser_for_type(tuple, TupleParser())
-    about = "File of configs/ with every value of the experiment."
-    return config_flags.DEFINE_config_file("config", None, about, lock_config=True, **options)
 
 
 def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, SupportsFloat
 
 from tqdm import tqdm
 
+from common.errors import check_count
 from common.run import results, train
 from common.run.results import Row
 from common.run.workdir import Workdir
@@ -91,10 +92,16 @@ class Measured(NamedTuple):
 def grid(
     cases: Iterable[Case], methods: Iterable[str], random_seeds: Iterable[int | None]
 ) -> list[Task]:
-    """The tasks of all cases: each random seed, and for each all methods."""
+    """The tasks of all cases: each random seed, and for each all methods.
+
+    Raises:
+      UserError: one of these is empty.
+    """
+    parts = [list(part) for part in (cases, random_seeds, methods)]
+    for name, part in zip(("cases", "random seeds", "methods"), parts, strict=True):
+        check_count(f"The number of {name}", len(part))
     return [
-        Task(case, method, random_seed)
-        for case, random_seed, method in itertools.product(cases, random_seeds, methods)
+        Task(case, method, random_seed) for case, random_seed, method in itertools.product(*parts)
     ]
 
 
@@ -127,6 +134,6 @@ def run(
 
         kept = work.part(task.name, compute, arrays and arrays(task))
         train.forget_checkpoints(work, task.name)
-        rows += [Row(**row) for row in kept["rows"]]
+        rows += map(results.from_fields, kept["rows"])
         notes[task.name] = kept["notes"]
     return Measured(rows, notes)

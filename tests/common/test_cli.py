@@ -126,8 +126,8 @@ def test_a_wrong_command_line_is_one_sentence(tmp_path, arguments, message):
         (UserError("The file\nx is missing."), "The file x is missing."),
         (
             OSError(errno.ENOSPC, "No space left on device", "/run/a.json"),
-            "Cannot write /run/a.json (No space left on device): make room or choose a writable "
-            "folder, then run the same command again; finished parts are kept.",
+            "Cannot read or write /run/a.json (No space left on device): make room or choose a "
+            "writable folder, then run the same command again; finished parts are kept.",
         ),
         (KeyboardInterrupt(), "Interrupted: run the same command again to resume."),
     ],

@@ -1,7 +1,34 @@
-from common.errors import UserError
+import pytest
+
+from common.errors import UserError, check_choice, check_count
 
 
 def test_a_sentence_has_no_control_characters_and_a_limited_length():
     found = str(UserError("a.txt, line 1 holds 'x\n\x1b[2J" + "y" * 10_000 + "': remove it."))
     assert found.startswith("a.txt, line 1 holds 'x [2Jyyy") and found.endswith("y': remove it.")
     assert len(found) < 1_100 and found.isprintable()
+
+
+def test_a_choice_is_one_of_those_that_there_are():
+    check_choice("split", "test", {"test": 1, "validation": 2})
+    with pytest.raises(UserError, match="There is no split 'train': choose one of test, dev"):
+        check_choice("split", "train", ("test", "dev"))
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "sentence"),
+    [
+        (3, 3, None),
+        (2, None, None),
+        (1, None, "num_test is 1: choose at least 2."),
+        (1, 3, "num_test is 1 of 3 texts: choose at least 2, at most 3."),
+        (4_000, 3, "num_test is 4,000 of 3 texts: choose at least 2, at most 3."),
+    ],
+)
+def test_a_number_of_things_is_no_more_than_there_are(count, most, sentence):
+    if sentence is None:
+        check_count("num_test", count, most, "texts", least=2)
+        return
+    with pytest.raises(UserError) as error:
+        check_count("num_test", count, most, "texts", least=2)
+    assert str(error.value) == sentence

@@ -31,6 +31,28 @@ def test_rows_of_random_runs_are_averaged():
     assert len(results.averaged([*runs, row(method="gt", labels={"size": 5})])) == 3
 
 
+def test_a_run_without_a_number_leaves_no_mean_and_no_best_value():
+    runs = [row(mean=value, random_seed=seed) for seed, value in enumerate((0.1, np.nan, 0.6))]
+    for average in (*results.averaged(runs), *results.averaged(runs[1:2])):
+        assert np.isnan(average.mean)
+    assert results.mean_and_deviation(results.averaged(runs)[0]) == "nan ± nan"
+
+
+def test_results_json_has_no_word_that_other_readers_refuse(tmp_path):
+    rows = [row(mean=np.nan, std=np.nan), row(labels={"low": -np.inf, "names": [np.nan, 1.0]})]
+    results.finish(Workdir(tmp_path, {"limit": np.inf}), rows, "| a |")
+
+    def refuse(word):
+        raise ValueError(word)
+
+    for name in ("config.json", "results.json"):
+        text = (tmp_path / name).read_text()
+        found = json.loads(text, parse_constant=refuse)
+    undefined, other = map(results.from_fields, found)
+    assert np.isnan([undefined.mean, undefined.std]).all()
+    assert other == row(labels={"low": None, "names": [None, 1.0]})
+
+
 def test_rows_are_selected_by_fields_and_labels():
     rows = [row(labels={"size": 4}), row(method="b", labels={"size": 4}), row(method="b")]
     assert results.select(rows, method="b", size=4) == [rows[1]]

@@ -5,7 +5,8 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from common.errors import UserError
-from common.run.settings import apply_quick, define_config_flag, settings, sweep
+from common.run.cli import define_config_flag
+from common.run.settings import apply_quick, settings, sweep
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

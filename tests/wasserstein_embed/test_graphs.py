@@ -90,6 +90,8 @@ def test_a_killed_run_resumes_to_the_same_rows_and_records(whole, tmp_path, asse
         ({"methods": ("euclid",)}, "no geometry 'euclid'"),
         ({"recipes": ("best",)}, "no recipe 'best'"),
         ({"tuned.euclidean.schedule": "linear"}, "no schedule 'linear'"),
+        ({"num_graphs": 0}, "num_graphs is 0: choose at least 1"),
+        ({"num_nodes": 1}, "num_nodes is 1: choose at least 2"),
         ({"tuned.wasserstein.epsilon": (0.3, 0.0)}, "from 0.3 to 0 as a geometric series"),
         ({"graph_options.scale_free": {"m": 64}}, "options of the graph 'scale_free' are wrong"),
         ({"graph": "block", "graph_options.block.p_out": 0.0}, "None of 100 samples"),

@@ -68,12 +68,14 @@ def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
 
 
 def test_an_unknown_ground_distance_is_refused():
-    with pytest.raises(UserError, match="'cosine': choose 'euclidean' or 'manhattan'"):
+    with pytest.raises(UserError, match="'cosine': choose one of euclidean, manhattan"):
         ot.ground_cost(np.zeros((2, 3)), np.zeros((2, 3)), "cosine", 1.0)
 
 
 def test_an_unknown_value_is_refused():
-    with pytest.raises(UserError, match="'cost' of a transport: choose transport_cost or"):
+    with pytest.raises(
+        UserError, match="value of a transport 'cost': choose one of transport_cost,"
+    ):
         ot.solve_batch(np.zeros((2, 3, 3)), epsilon=1.0, iterations=1, value="cost")
 
 
