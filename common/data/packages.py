@@ -176,8 +176,18 @@ PACKAGES = {
 
 
 def cache_dir() -> Path:
-    """Returns $ISTHMUS_CACHE if it is set, else ~/.cache/isthmus. The folder may not exist yet."""
-    return Path(os.environ.get(CACHE_VARIABLE) or Path.home() / ".cache" / "isthmus").expanduser()
+    """Returns $ISTHMUS_CACHE if it is set, else ~/.cache/isthmus. The folder may not exist yet.
+
+    Raises:
+      UserError: the path begins with ~, and the user has no home folder, as in some containers.
+    """
+    path = Path(os.environ.get(CACHE_VARIABLE) or "~/.cache/isthmus")
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise UserError(
+            f"The user has no home folder for {path}: set {CACHE_VARIABLE} to another folder."
+        ) from None
 
 
 def fetch(package: Package, cache: Path) -> Path:

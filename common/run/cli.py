@@ -1,6 +1,7 @@
 """The command line of every paper: flags, one-sentence errors, and the call of the experiment."""
 
 import errno
+import io
 import logging as py_logging
 import os
 import pkgutil
@@ -18,6 +19,7 @@ from ml_collections import ConfigDict, config_flags
 
 from common.data.packages import cache_dir
 from common.errors import UserError, check_choice
+from common.parallel import devices
 from common.run import settings
 from common.run.workdir import COMMAND, Workdir, write_atomically
 
@@ -56,6 +58,7 @@ def launch(experiments: str) -> None:
         folder = workdir.value
         if distributed.value:
             jax.distributed.initialize()
+            _require_device()
             if host := jax.process_index():
                 folder += f"-host{host}"
             # Hosts that skipped different parts would wait for each other forever.
@@ -116,8 +119,13 @@ def run(main: Callable[[list[str]], None]) -> None:
         logging.use_absl_handler()
         logging.get_absl_handler().addFilter(_worth_showing)
         sys.unraisablehook = _show_unraisable
-        _keep_compiled_programs()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a terminal without ± shows ?
+                stream.reconfigure(errors="replace")
         try:
+            _keep_compiled_programs()
+            if not ("distributed" in flags.FLAGS and flags.FLAGS.distributed):  # joined before
+                _require_device()
             main(argv)
         except UserError as error:
             _exit(str(error))
@@ -133,6 +141,23 @@ def run(main: Callable[[list[str]], None]) -> None:
             _exit("Interrupted: run the same command again to resume.")
 
     app.run(guarded, flags_parser=_parse)
+
+
+def _require_device() -> None:
+    """Starts JAX, which fails with many kinds of error where JAX_PLATFORMS names a missing device.
+
+    Raises:
+      UserError: there is no device.
+    """
+    try:
+        devices()
+    except Exception as error:
+        platforms = os.environ.get("JAX_PLATFORMS", "")
+        reason = str(error).partition(" (")[0].rstrip(".") or "it has no such device or plugin"
+        raise UserError(
+            f"JAX finds no device for JAX_PLATFORMS='{platforms}' ({reason}): "
+            "install its plugin, or unset the variable."
+        ) from error
 
 
 def _keep_compiled_programs() -> None:
