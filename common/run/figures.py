@@ -67,7 +67,7 @@ def _families(missing: Set[int]) -> list[str]:
     has: dict[str, set[int]] = {}
     for font in fontManager.ttflist if missing else ():
         if not font.name.startswith("Last Resort"):  # it has boxes for all characters
-            has.setdefault(font.name, missing & FT2Font(font.fname).get_charmap().keys())
+            has.setdefault(font.name, set(missing & FT2Font(font.fname).get_charmap().keys()))
     families = []
     while missing:
         best = max(has, key=lambda name: len(missing & has[name]))

@@ -97,11 +97,13 @@ def grid(
     Raises:
       UserError: one of these is empty.
     """
-    parts = [list(part) for part in (cases, random_seeds, methods)]
-    for name, part in zip(("cases", "random seeds", "methods"), parts, strict=True):
-        check_count(f"The number of {name}", len(part))
+    cases, methods, random_seeds = list(cases), list(methods), list(random_seeds)
+    check_count("The number of cases", len(cases))
+    check_count("The number of methods", len(methods))
+    check_count("The number of random seeds", len(random_seeds))
     return [
-        Task(case, method, random_seed) for case, random_seed, method in itertools.product(*parts)
+        Task(case, method, random_seed)
+        for case, random_seed, method in itertools.product(cases, random_seeds, methods)
     ]
 
 
