@@ -83,7 +83,8 @@ def define_config_flag(**options: Any) -> flags.FlagHolder:
     Args:
       **options: of `config_flags.DEFINE_config_file`.
     """
-    config_flags.register_flag_parser_for_type(tuple, settings.TupleParser())
+    register = config_flags.register_flag_parser_for_type  # pyright: ignore[reportAttributeAccessIssue]  # not in its stubs
+    register(tuple, settings.TupleParser())
     about = "File of configs/ with every value of the experiment."
     return config_flags.DEFINE_config_file("config", None, about, lock_config=True, **options)
 
