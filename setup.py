@@ -22,7 +22,6 @@ REQUIREMENTS = [
     "optax>=0.2.5,<0.3",
     "orbax-checkpoint>=0.11,<0.13",
     "ott-jax>=0.6,<0.7",
-    "pandas>=2.2",
     "pyarrow>=17",  # parquet and Arrow files, the words of the GloVe wheel among them
     "safetensors>=0.5",
     "scikit-learn>=1.6",

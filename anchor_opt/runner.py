@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 
 from anchor_opt.methods import METHODS, NEED_PAIRS, READ_TRUTH, Settings, algorithm1
 from anchor_opt.problem import Problem, Result, Run
-from common.errors import UserError
+from common.errors import check_choice, check_count
 from common.run import tasks
 from common.run.results import Row
 from common.run.settings import settings
@@ -39,12 +39,13 @@ def grid(config: ConfigDict) -> Grid:
     """The grid of a config. Without known pairs, methods that need them are left out.
 
     Raises:
-      UserError: an unknown method or role.
+      UserError: an unknown method or role, or no pair of spaces.
     """
-    for key, known in (("methods", METHODS), ("optimise", ROLES)):
+    for key, what, known in (("methods", "method", METHODS), ("optimise", "role", ROLES)):
         for name in config.get(key, ()):
-            if name not in known:
-                raise UserError(f"config.{key} has '{name}': choose from {', '.join(known)}.")
+            check_choice(what, name, known)
+    if "pairs" in config:
+        check_count("The number of pairs", len(config.pairs))
     chosen = tuple(name for name in config.methods if config.num_pairs or name not in NEED_PAIRS)
     return settings(Grid, config, methods=chosen, settings=settings(Settings, config))
 

@@ -20,7 +20,7 @@ from absl import flags
 from benchmarks import compiled, harness
 from benchmarks.programs import PROGRAMS, QUICK
 from common import parallel
-from common.errors import UserError
+from common.errors import check_choice
 from common.run import cli
 
 TOPOLOGY = flags.DEFINE_string(
@@ -35,8 +35,7 @@ def main(argv: list[str]) -> None:
     del argv
     known = PROGRAMS | QUICK
     for name in NAMES.value:
-        if name not in known:
-            raise UserError(f"There is no program '{name}': choose from {', '.join(known)}.")
+        check_choice("program", name, known)
     jax.config.update("jax_enable_compilation_cache", False)  # compiling is timed
     timed = TOPOLOGY.value == compiled.HERE
     if timed:

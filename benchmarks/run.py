@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from benchmarks import harness
 from benchmarks.harness import BENCHMARKS, Benchmark, Case
-from common.errors import UserError
+from common.errors import check_choice
 from common.run import cli
 from common.run.figures import COLOURS, save_figure
 from common.run.results import markdown
@@ -122,8 +122,7 @@ def main(argv: list[str]) -> None:
     """Runs the benchmarks one after the other."""
     del argv
     for name in ONLY.value:
-        if name not in BENCHMARKS:
-            raise UserError(f"There is no benchmark '{name}': choose from {', '.join(BENCHMARKS)}.")
+        check_choice("benchmark", name, BENCHMARKS)
     for name in ONLY.value:
         benchmark = harness.load(name)
         cases = (benchmark.quick,) if QUICK.value else benchmark.cases

@@ -20,12 +20,11 @@ from jaxtyping import Array, Float
 
 from common import likeness, linear
 from common.arrays import Leaf, Unchecked
-from common.errors import UserError, local_path, writing
+from common.errors import UserError, check_choice, local_path, writing
 from common.likeness import Profile
-from common.linear import EPSILON, least_squares, procrustes, ridge
+from common.linear import EPSILON, STEPS, least_squares, procrustes, ridge
 from common.run.workdir import read_arrays, write_arrays
 
-STEPS = ("unit", "center")
 NORMALISE = linear.NORMALISATION
 ARRAYS = ("matrix", "source_means", "target_means")
 MAX_STEPS = 100  # normalisation steps that a file may ask for; each is compiled
@@ -192,13 +191,12 @@ def fit(
       UserError: the method, an option or a step is unknown; a vector is not finite, or cannot be
         normalised; or the pairs do not fit the spaces.
     """
-    if method not in METHODS:
-        raise UserError(f"There is no aligner '{method}': choose one of {', '.join(METHODS)}.")
+    check_choice("aligner", method, METHODS)
     if unknown := options.keys() - inspect.signature(METHODS[method]).parameters.keys():
         raise UserError(f"There is no option '{min(unknown)}' of '{method}': remove it.")
     normalise = tuple(normalise)
-    if unknown := [step for step in normalise if step not in STEPS]:
-        raise UserError(f"There is no normalisation '{unknown[0]}': choose 'unit' or 'center'.")
+    for step in normalise:
+        check_choice("normalisation", step, STEPS)
     x, source_means = _prepare(source, names[0], normalise, centre_rows=centre_rows)
     y, target_means = _prepare(target, names[1], normalise, centre_rows=centre_rows)
     if pairs is not None:

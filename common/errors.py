@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 MAX_LENGTH = 1000  # characters of a sentence, which may quote a file
@@ -25,6 +25,53 @@ class UserError(ValueError):
         if len(sentence) > MAX_LENGTH:
             sentence = f"{sentence[: MAX_LENGTH // 2]} ... {sentence[-MAX_LENGTH // 2 :]}"
         super().__init__(sentence)
+
+
+def check_choice(what: str, name: object, choices: Collection[str]) -> None:
+    """Checks the name of one of several things.
+
+    Args:
+      what: what is named, in the singular.
+      name: as the user gave it.
+      choices: the names that there are.
+
+    Raises:
+      UserError: there is no such thing.
+    """
+    if name not in choices:
+        raise UserError(f"There is no {what} '{name}': choose one of {', '.join(choices)}.")
+
+
+def check_count(
+    name: str, count: int, most: int | None = None, of: str = "", *, least: int = 1
+) -> None:
+    """Checks a number of things, which may be taken from all that there are.
+
+    Args:
+      name: of the number, as the user gives it.
+      count: the number.
+      most: how many there are; None: no limit.
+      of: what they are, in the plural.
+      least: the smallest number that makes sense.
+
+    Raises:
+      UserError: too few or too many.
+    """
+    if count < least or (most is not None and count > most):
+        available = "" if most is None else f" of {most:,} {of}"
+        limit = "" if most is None else f", at most {most:,}"
+        raise UserError(f"{name} is {count:,}{available}: choose at least {least:,}{limit}.")
+
+
+def is_unreadable(error: Exception) -> bool:
+    """Whether an error says that a file cannot be read, and nothing about what it holds.
+
+    No permission, no memory or a failing disk do not make a file damaged; a missing one may be.
+    """
+    missing = FileNotFoundError, IsADirectoryError, NotADirectoryError
+    if isinstance(error, OSError):
+        return error.errno is not None and not isinstance(error, missing)
+    return isinstance(error, MemoryError)
 
 
 @contextlib.contextmanager

@@ -12,9 +12,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from common.arrays import AnyArray, RealNumber, SameArray
-from common.errors import UserError
+from common.errors import check_choice
 
 EPSILON = float(np.finfo(np.float32).eps)
+STEPS = ("unit", "center")  # of a normalisation
 NORMALISATION = ("unit", "center", "unit")
 
 
@@ -92,13 +93,12 @@ def normalise(
     """
     fitted = []
     for step in steps:
+        check_choice("normalisation", step, STEPS)
         if step == "unit":
             x = unit(x)
-        elif step == "center":
+        else:
             fitted.append(x[:centre_rows].mean(axis=0) if means is None else means[len(fitted)])
             x = x - fitted[-1]
-        else:
-            raise UserError(f"There is no normalisation '{step}': choose 'unit' or 'center'.")
     return Normalised(x, jnp.stack(fitted) if fitted else jnp.zeros((0, x.shape[1])))
 
 

@@ -24,7 +24,8 @@ def correspondence(
 
     For an item w, T(w) are the k target rows with the largest cosine to w's target row, and S(w)
     those with the largest cosine to w's source row; both may contain w. Ties go to the lower index.
-    Each list is computed once, streamed over blocks of rows.
+    Each list is computed once, streamed over blocks of rows. All metrics of a pair are NaN if one
+    of its spaces has NaN or consists of equal rows, whose lists would be the order of the rows.
 
     Args:
       spaces: unit rows by name; pairs of unequal dimension are omitted.
@@ -57,7 +58,14 @@ def _correspondence(spaces: tuple[Array, ...], k: int) -> dict[tuple[int, int], 
             hubness = lists[j, i].values.mean(axis=1)
             first = csls.top_k(x, y, 1, k, key_hubness=hubness).index
             scores[i, j] += (precision_at_k(first, items, 1),)
+        scores[i, j] = tuple(value * _one_if_comparable(x, y) for value in scores[i, j])
     return scores
+
+
+def _one_if_comparable(*spaces: Float[Array, "n _"]) -> Float[Array, ""]:
+    """1, or NaN if a space has NaN or consists of several equal rows."""
+    comparable = [jnp.isfinite(x).all() & ((x != x[0]).any() | (len(x) == 1)) for x in spaces]
+    return jnp.where(jnp.array(comparable).all(), 1.0, jnp.nan)
 
 
 @jax.jit
@@ -65,11 +73,12 @@ def linear_cka(x: Float[Array, "n d"], y: Float[Array, "n e"]) -> Float[Array, "
     """Linear centred kernel alignment of two spaces, row i being the same item.
 
     |x' y|^2 / (|x' x| |y' y|) with centred columns and Frobenius norms (Kornblith et al. 2019, eq.
-    3). It is 1 for spaces that differ by a rotation and a scale, and 0 for uncorrelated ones.
+    3). It is 1 for spaces that differ by a rotation and a scale, and 0 for uncorrelated ones; NaN
+    if a space has NaN or consists of equal rows.
     """
-    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
-    norm = jnp.linalg.norm
-    return norm(x.T @ y) ** 2 / (norm(x.T @ x) * norm(y.T @ y))
+    a, b, norm = x - x.mean(axis=0), y - y.mean(axis=0), jnp.linalg.norm
+    cka = norm(a.T @ b) ** 2 / (norm(a.T @ a) * norm(b.T @ b))
+    return cka * _one_if_comparable(x, y)
 
 
 @jax.jit
@@ -107,17 +116,20 @@ def foscttm(source: Float[Array, "n d"], target: Float[Array, "n d"]) -> Float[A
     """Fraction of samples closer than the true match (Liu et al. 2019), row i being the same item.
 
     For a source row, the fraction of the n - 1 wrong target rows with a larger inner product than
-    the true one; the mean over rows. 0 is best and .5 chance. No [n, n] array is held.
+    the true one, of which those with an equal product count half; the mean over rows. 0 is best and
+    .5 chance, which is also the value of equal rows. NaN if an array has NaN, or one row only. No
+    [n, n] array is held.
     """
     n = len(target)
 
     def closer(rows, target):
-        index, true, block = rows
-        wrong = index[:, None] != jnp.arange(n)
-        return jnp.mean(wrong & (products(block, target) > true[:, None]), axis=1)
+        index, block = rows
+        similarity = products(block, target)
+        # The true products are entries of the same matrix, so that ties are not lost to rounding.
+        true = jnp.take_along_axis(similarity, index[:, None], axis=1)
+        return (jnp.sign(similarity - true).sum(axis=1) + n - 1) / (2 * (n - 1))
 
-    rows = jnp.arange(n), jnp.sum(source * target, axis=1), source
-    return map_rows(closer, rows, target, block=block_rows(n)).mean() * n / (n - 1)
+    return map_rows(closer, (jnp.arange(n), source), target, block=block_rows(n)).mean()
 
 
 @partial(jax.jit, static_argnames="k")

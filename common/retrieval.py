@@ -15,6 +15,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.arrays import AnyArray, RealNumber
+from common.errors import check_count
 from common.parallel import block_rows, map_rows
 
 GROUP_SIZE = 32  # columns in a group of `largest`; the fastest of 8 to 128
@@ -48,8 +49,9 @@ def largest(scores: Float[AnyArray, "n m"], k: int) -> TopK:
     grouped = scores[:, : groups * GROUP_SIZE].reshape(n, groups, GROUP_SIZE)
     picked = jnp.sort(lax.top_k(grouped.max(axis=2), k)[1], axis=1)[:, :, None]
     values = jnp.take_along_axis(grouped, picked, axis=1).reshape(n, k * GROUP_SIZE)
-    index = (picked * GROUP_SIZE + jnp.arange(GROUP_SIZE)).reshape(n, k * GROUP_SIZE)
-    rest = jnp.broadcast_to(jnp.arange(groups * GROUP_SIZE, m), (n, m - groups * GROUP_SIZE))
+    column = jnp.arange(m, dtype=picked.dtype)
+    index = (picked * GROUP_SIZE + column[:GROUP_SIZE]).reshape(n, k * GROUP_SIZE)
+    rest = jnp.broadcast_to(column[groups * GROUP_SIZE :], (n, m - groups * GROUP_SIZE))
     values = jnp.concatenate([values, scores[:, groups * GROUP_SIZE :]], axis=1)
     index = jnp.concatenate([index, rest], axis=1)
     values, place = lax.top_k(values, k)
@@ -81,8 +83,13 @@ def top_k_over_tiles(
       counts: how many of each score are returned.
       queries: rows.
       *keys: arrays with m rows, which are cut into tiles.
+
+    Raises:
+      UserError: more are to be returned than there are keys, or none.
     """
     m = len(keys[0])
+    for count in counts:
+        check_count("k", count, m, "keys")
     tiles = max(1, m // max(MIN_TILE_KEYS, *counts))
     size = m // tiles
 
@@ -97,7 +104,7 @@ def top_k_over_tiles(
 
         best = tile(0, size, counts, queries, keys)
         if tiles > 1:
-            best, _ = lax.scan(add, best, size * jnp.arange(1, tiles))
+            best, _ = lax.scan(add, best, size * jnp.arange(1, tiles, dtype=jnp.int32))
         if rest := m - tiles * size:  # fewer keys than tiles, and maybe fewer than the counts
             fewer = [min(count, rest) for count in counts]
             best = _join(best, tile(m - rest, rest, fewer, queries, keys))

@@ -228,7 +228,8 @@ def identity(row: Mapping) -> str:
 
 
 def _deviation(row: Mapping, other: Mapping) -> float:
-    return float(np.abs(np.subtract(*([r["mean"], r["std"]] for r in (row, other)))).max())
+    values = np.array([[r.get("mean"), r.get("std")] for r in (row, other)], float)  # None is NaN
+    return float(np.abs(values[0] - values[1]).max())
 
 
 def _title(row: Mapping) -> str:

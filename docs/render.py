@@ -25,11 +25,11 @@ from pathlib import Path
 from types import ModuleType
 
 from absl import flags
-from ml_collections import config_flags
 
 from common.data.packages import PACKAGES
 from common.errors import UserError
 from common.run import records
+from common.run.cli import define_config_flag
 from common.run.records import Headline, Record
 from common.run.results import Row, markdown, mean_and_deviation, plus_minus, select
 from common.run.settings import apply_quick
@@ -148,7 +148,7 @@ def outdated(record: Record) -> list[str]:
     """Config values that the record's command would set otherwise today; quick runs' left out."""
     words = [word.replace("--config=", f"--config={ROOT}/") for word in shlex.split(record.command)]
     values = flags.FlagValues()
-    config_flags.DEFINE_config_file("config", flag_values=values, sys_argv=words[2:])
+    define_config_flag(flag_values=values, sys_argv=words[2:])
     values(words[2:])
     now, then = _flat(apply_quick(values.config).to_dict()), _flat(record.config)
     return sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))

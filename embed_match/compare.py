@@ -150,7 +150,7 @@ def correlation(accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], floa
 def interval(
     accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], float], resamples: int
 ) -> tuple[float, float]:
-    """The ends of the 95% bootstrap interval of `correlation`.
+    """The ends of the 95% bootstrap interval of `correlation`; NaN if it is defined in no sample.
 
     Pairs are not independent, since they share embeddings. Therefore embeddings are resampled, not
     pairs; an embedding does not form a pair with itself.
@@ -164,7 +164,8 @@ def interval(
     rng, n = np.random.default_rng(0), len(accuracy)
     samples = (rng.integers(n, size=n) for _ in range(resamples))
     values = np.array([_spearman(distance, difference, sample) for sample in samples])
-    low, high = np.quantile(values[np.isfinite(values)], [0.025, 0.975])
+    defined = values[np.isfinite(values)]
+    low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (np.nan, np.nan)
     return float(low), float(high)
 
 

@@ -11,11 +11,12 @@ from jaxtyping import Bool, Float, Int
 from sklearn.linear_model import LogisticRegression
 
 from common.data.sets import bbc, corpus, reviews
-from common.errors import UserError
+from common.errors import check_count
 from common.linear import unit
 from embed_match import compare
 from embed_match.embeddings import Embedding, Text
 
+MIN_TEXTS = 10  # of which the training texts of a random run have more than one class
 SAMPLED = 0.8  # fraction of the training texts and of the test texts in a random run
 
 
@@ -51,19 +52,20 @@ def sentences(name: str, num_texts: int, cache: Path) -> tuple[list[str], Labell
 
     Args:
       name: `imdb`, whose labels alternate, or `bbc`, of whose headlines random ones are taken.
-      num_texts: number of texts at most; the first half are training texts.
+      num_texts: number of texts; the first half are training texts.
       cache: the cache directory.
 
     Raises:
-      UserError: an unknown name.
+      UserError: an unknown name, or another number of texts than can be split and classified.
     """
     if name == "bbc":
         articles = bbc.load(cache)
-        order = np.random.default_rng(0).permutation(len(articles.labels))[:num_texts]
+        order = np.random.default_rng(0).permutation(len(articles.labels))
         texts, labels = [articles.headlines[i] for i in order], articles.labels[order]
     else:
         texts, labels = reviews.load(name, cache).interleaved()
-        texts, labels = texts[:num_texts], labels[:num_texts]
+    check_count("num_texts", num_texts, len(texts), f"texts of {name}", least=MIN_TEXTS)
+    texts, labels = texts[:num_texts], labels[:num_texts]
     counts = scipy.sparse.csr_array(scipy.sparse.eye_array(len(texts), format="csr"))
     return texts, LabelledTexts(counts, labels, np.arange(len(texts)) < len(texts) // 2)
 
@@ -76,13 +78,7 @@ TASKS = {"sentiment": sentiment, "news": news}
 
 
 def load(name: str, text: Text, cache: Path) -> LabelledTexts:
-    """The labelled texts of a downstream task in `TASKS`.
-
-    Raises:
-      UserError: an unknown name.
-    """
-    if name not in TASKS:
-        raise UserError(f"There is no task '{name}': choose from {', '.join(TASKS)}.")
+    """The labelled texts of a downstream task in `TASKS`."""
     return TASKS[name](text, cache)
 
 

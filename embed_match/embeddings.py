@@ -16,7 +16,7 @@ from common import cbow
 from common.data import array_cache
 from common.data.sets import corpus, reviews
 from common.data.sets.corpus import Corpus
-from common.errors import UserError
+from common.errors import UserError, check_choice, check_count
 from common.linear import unit
 from common.run import train
 from common.run.workdir import Workdir
@@ -122,9 +122,7 @@ def models(values: Values, random_seed: int = 0) -> dict[str, Model]:
     for name, own in values.models.items():
         own = dict(own)
         kind, init_from = own.pop("kind"), own.pop("init_from", None)
-        if kind not in TRAININGS:
-            choices = ", ".join(TRAININGS)
-            raise UserError(f"{name} has the unknown kind '{kind}': choose from {choices}.")
+        check_choice(f"kind of {name}", kind, TRAININGS)
         seed = own.pop("random_seed") + SEED_STEP * random_seed
         own_settings = dataclasses.replace(getattr(values, kind), **own)
         by_name[name] = Model(
@@ -175,6 +173,7 @@ def read(
 
     def compute():
         texts, labels = reviews.load(dataset, cache).interleaved()
+        check_count("num_texts", num_texts, len(texts), f"texts of {dataset}", least=2)
         built = corpus.build(texts[:num_texts], num_words=num_words, gap=gap)
         return built._asdict() | {"labels": labels[:num_texts]}
 
@@ -201,15 +200,14 @@ def load(
     Raises:
       UserError: an unknown name.
     """
-    spaces = {}
-    for name in dict.fromkeys(names):
+    spaces, names = {}, dict.fromkeys(names)
+    for name in names:  # before the first one is trained
+        check_choice("embedding", name, [*models, *paired_spaces.SPACES])
+    for name in names:
         if name in models:
             spaces[name] = _trained(name, models, text, work, cache)
-        elif name in paired_spaces.SPACES:
-            spaces[name] = _pretrained(name, text, cache)
         else:
-            choices = ", ".join([*models, *paired_spaces.SPACES])
-            raise UserError(f"There is no embedding '{name}': choose from {choices}.")
+            spaces[name] = _pretrained(name, text, cache)
     return spaces
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Int
 from common.data.sets import dictionary
 from common.data.sets.dictionary import Lookup
 from common.data.space import Space
-from common.errors import UserError
+from common.errors import check_choice, check_count
 from common.spaces import paired_spaces
 
 SPLITS = ("test", "validation")
@@ -109,8 +109,7 @@ def split(data: BilingualData, num_pairs: int, random_seed: int, sizes: Sizes) -
     Raises:
       UserError: the dictionary is too small, or `sizes.split` is neither 'test' nor 'validation'.
     """
-    if sizes.split not in SPLITS:
-        raise UserError(f"There is no split '{sizes.split}': choose from {', '.join(SPLITS)}.")
+    check_choice("split", sizes.split, SPLITS)
     rng = np.random.default_rng(random_seed)
     known = data.dictionary.pairs
     if sizes.best_translation:
@@ -122,4 +121,5 @@ def split(data: BilingualData, num_pairs: int, random_seed: int, sizes: Sizes) -
         asked = data.test.pairs
     queries, translations = dictionary.gold_sets(asked)
     chosen = rng.permutation(len(queries))[: sizes.num_test]
+    check_count("The number of words to translate", len(chosen))
     return Split(parts.train, queries[chosen], translations[chosen])

@@ -16,6 +16,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.arrays import RealNumber
+from common.errors import check_count
 from common.parallel import block_rows, map_rows
 from common.retrieval import top_k
 
@@ -29,6 +30,7 @@ def neighbours(vectors: Float[Array, "n d"], rows: Int[Array, " r"], k: int) -> 
     offset = -jnp.sum(vectors**2, axis=1, keepdims=True) / 2
     keys = jnp.concatenate([vectors, offset], axis=1)
     queries = jnp.concatenate([vectors[rows], jnp.ones((len(rows), 1))], axis=1)
+    check_count("k", k, len(vectors) - 1, "other rows")
     nearest = top_k(queries, keys, k + 1)[1]
     # The row itself is moved to the end and cut off. It may be missing from the list if the vector
     # has k duplicates; then the last one is cut off.

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from common import csls, linear, multi_step
-from common.errors import UserError
+from common.errors import check_choice
 from common.linear import normalise, whitening_on_span
 from common.run.train import Metrics
 from common.run.workdir import Workdir
@@ -190,9 +190,7 @@ class GradientDescent(training.Training):
 
         The neighbours are among all words of the space, most of which have no known translation.
         """
-        if self.weights not in loss.WEIGHTS:
-            known = ", ".join(loss.WEIGHTS)
-            raise UserError(f"There are no weights '{self.weights}': choose one of {known}.")
+        check_choice("kind of weights", self.weights, loss.WEIGHTS)
         if not self.beta:
             none = jnp.zeros((len(rows), 0, x.shape[1]))
             return {"neighbours": none, "weights": none[..., 0]}

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from common.data.builders import explain_damage, prepare
 from common.data.sets import bbc, reviews
 from common.encoders import texts as text_encoders
-from common.errors import UserError
+from common.errors import UserError, check_choice
 from common.linear import unit
 from lpl import synthetic_nli
 from lpl.nli import EncodedPairs
@@ -70,9 +70,7 @@ class Corpus(NamedTuple):
         Raises:
           UserError: `split` is neither 'test' nor 'validation'.
         """
-        if split not in SPLITS:
-            known = ", ".join(SPLITS)
-            raise UserError(f"There is no split '{split}': choose from {known}.")
+        check_choice("split", split, SPLITS)
         return self.tests if split == "test" else {"validation": self.validation}
 
 
@@ -83,9 +81,7 @@ def load(name: str, limits: Limits, cache: Path) -> Corpus:
       UserError: an unknown name, a data set that TFDS has not prepared or that is damaged, or a
         download that failed.
     """
-    if name not in CORPORA:
-        known = ", ".join(CORPORA)
-        raise UserError(f"There is no set of sentence pairs '{name}': choose one of {known}.")
+    check_choice("set of sentence pairs", name, CORPORA)
     return CORPORA[name](limits, cache)
 
 

@@ -12,7 +12,7 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.errors import UserError
+from common.errors import UserError, check_choice
 from common.parallel import value_and_gradient
 from common.run import train
 from common.run.train import Metrics, State
@@ -58,12 +58,11 @@ def init_map(name: str, d_in: int, d_out: int, hidden: int, key: Array) -> tuple
     Raises:
       UserError: an unknown name.
     """
+    check_choice("map", name, ("linear", "mlp"))
     if name == "linear":
         return jax.nn.initializers.orthogonal()(key, (d_in, d_out)), linear
-    if name == "mlp":
-        graph, parameters = nnx.split(Perceptron(d_in, hidden, d_out, nnx.Rngs(key)))
-        return parameters, ApplyModule(graph)
-    raise UserError(f"There is no map '{name}': choose one of linear, mlp.")
+    graph, parameters = nnx.split(Perceptron(d_in, hidden, d_out, nnx.Rngs(key)))
+    return parameters, ApplyModule(graph)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from common import csls
-from common.errors import UserError
+from common.errors import check_choice
 from common.linear import unit
 from common.metrics import precision_at_k
 from common.retrieval import inverted_softmax_top_k, log_mass, top_k
@@ -57,18 +57,16 @@ def precision(
     # ones alone, the hubness of rare target words would be underestimated.
     asked, others = x[queries], x[:: max(1, len(x) // hubness.hubness_words)]
     k = min(max(CUTS), len(z))
+    check_choice("retrieval", retrieval, RETRIEVALS)
     if retrieval == "nn":
         ranked = top_k(asked, z, k).index
     elif retrieval == "csls":
         neighbours = min(hubness.csls_neighbours, len(others), len(z))
         key_hubness = csls.hubness(z, others, neighbours)
         ranked = csls.top_k(asked, z, k, neighbours, key_hubness=key_hubness).index
-    elif retrieval == "inverted_softmax":
+    else:
         mass = log_mass(z, others, hubness.inverse_temperature)
         ranked = inverted_softmax_top_k(asked, z, k, hubness.inverse_temperature, mass).index
-    else:
-        known = ", ".join(RETRIEVALS)
-        raise UserError(f"There is no retrieval '{retrieval}': choose one of {known}.")
     return {f"p_at_{cut}": float(precision_at_k(ranked, translations, cut)) for cut in CUTS}
 
 

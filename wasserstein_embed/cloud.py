@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, Int
 
 from common import ot
 from common.arrays import Leaf
-from common.errors import UserError
+from common.errors import check_choice
 from common.ot import Potentials
 from common.parallel import all_parts, device_bytes, map_rows, on_cpu
 
@@ -282,11 +282,7 @@ def _solve(
 ) -> ot.BatchSolution:
     """Solves the problems of clouds whose leading axes broadcast."""
     names = {DIVERGENCE: "entropic_cost"} | {name: name for name in ot.VALUES}
-    if distance.value not in names:
-        raise UserError(
-            f"There is no distance value '{distance.value}': choose transport_cost, entropic_cost "
-            "or sinkhorn_divergence."
-        )
+    check_choice("distance value", distance.value, names)
     return ot.solve_batch(
         ot.ground_cost(x.points, y.points, distance.ground, distance.p),
         x.weights,

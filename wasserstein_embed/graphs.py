@@ -10,7 +10,7 @@ from absl import logging
 from jaxtyping import Float
 from scipy.sparse import csgraph
 
-from common.errors import UserError
+from common.errors import UserError, check_choice
 from common.run import train
 from common.run.workdir import Workdir
 from wasserstein_embed import cloud, metric_embed
@@ -41,8 +41,7 @@ def sample(name: str, num_nodes: int, options: Mapping[str, float], random_seed:
     Raises:
       UserError: the generator is unknown or rejects its options, or no graph is connected.
     """
-    if name not in GENERATORS:
-        raise UserError(f"There is no graph '{name}': choose one of {', '.join(GENERATORS)}.")
+    check_choice("graph", name, GENERATORS)
     for attempt in range(MAX_SAMPLES):
         try:
             graph = GENERATORS[name](num_nodes, **options, seed=random_seed + 1_000_003 * attempt)

@@ -160,7 +160,7 @@ def classify(
     Returns:
       Distance of the neighbours, `euclidean` or `sinkhorn` -> classes of the queries.
     """
-    k = min(evaluation.num_neighbours, len(labels))
+    k = evaluation.num_neighbours
     vectors, query_vectors = (x.points.reshape(len(x.points), -1) for x in (known, queries))
     _, nearest = cloud.nearest_neighbours(queries, known, evaluation.distance, k)
     votes = labels[np.asarray(nearest)]

@@ -16,7 +16,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.errors import UserError
+from common.errors import UserError, check_choice
 from common.ot import safe_sqrt
 from common.parallel import mean_of_parts, on_parts
 from common.run import train
@@ -46,6 +46,15 @@ class Settings:
     iterations: int = 20  # of Sinkhorn in each step
     warm_start: bool = False  # continues Sinkhorn from the potentials of the last step
     implicit: bool = True  # gradients at the optimum; otherwise through the iterations
+
+    def __post_init__(self):
+        """Raises a UserError if there is no geometric series between the regularisations."""
+        if min(self.epsilon) <= 0:
+            first, last = self.epsilon
+            raise UserError(
+                f"The epsilon of clouds goes from {first:g} to {last:g} as a geometric series: "
+                "give two positive numbers."
+            )
 
     def distance(
         self, epsilon: Float[Array, ""] | float, iterations: int, implicit: bool
@@ -175,11 +184,10 @@ def optimiser(settings: Settings) -> optax.GradientTransformation:
     Raises:
       UserError: an unknown schedule.
     """
+    check_choice("schedule", settings.schedule, ("constant", "cosine"))
     if settings.schedule == "constant":
         return optax.adam(settings.learning_rate)
-    if settings.schedule == "cosine":
-        return optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
-    raise UserError(f"There is no schedule '{settings.schedule}': choose constant or cosine.")
+    return optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
 
 
 def step(

@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 from common import cbow
 from common.data.sets import bbc, corpus, reviews, word_similarity
 from common.data.sets.corpus import Corpus
-from common.errors import UserError
+from common.errors import UserError, check_count
 from common.linear import unit
 from common.run import train
 from common.run.workdir import Workdir
@@ -93,7 +93,7 @@ def read(
     Args:
       sources: `bbc` or names of `common.data.sets.reviews`.
       cache: the data cache.
-      num_texts: number of texts at most; 0 for all.
+      num_texts: number of texts; 0 for all.
       num_words: size of the vocabulary.
       subsample: frequency above which occurrences of a word are removed, see `corpus.subsampled`.
       window: number of words to either side that are context.
@@ -102,6 +102,7 @@ def read(
       UserError: an unknown source, or as its reader.
     """
     texts = [text for source in sources for text in _source(source, cache)]
+    check_count("num_texts", num_texts, len(texts), f"texts of {', '.join(sources)}", least=0)
     order = np.random.default_rng(0).permutation(len(texts))[: num_texts or len(texts)]
     whole = corpus.build([texts[i] for i in order], num_words=num_words, gap=window)
     tokens = corpus.subsampled(whole, subsample, random_seed=0)

@@ -17,6 +17,7 @@ from anchor_opt import evaluation, runner
 from anchor_opt.problem import Problem, Result
 from anchor_opt.reports import halves as report
 from common.arrays import AnyArray
+from common.errors import check_count
 from common.linear import procrustes, unit
 from common.metrics import foscttm, precision_at_k
 from common.retrieval import top_k
@@ -34,6 +35,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     grid, rows, failed = runner.grid(config), [], []
     for pair in config.pairs:
         names = space_pairs.names(pair)
+        check_count("num_test", config.num_test)
         needed = 2 * config.num_rows + config.num_test
         data = paired_spaces.load(
             *names, num_words=needed, cache=cache, max_rows=max(needed, config.max_rows)

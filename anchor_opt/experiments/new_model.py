@@ -26,6 +26,7 @@ from anchor_opt.reports import new_model as report
 from common import alignment, remapping
 from common.alignment import Aligner
 from common.arrays import AnyArray
+from common.errors import check_count
 from common.linear import unit
 from common.retrieval import top_k
 from common.run import results, tasks
@@ -72,6 +73,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     """Each pair of spaces in both directions, at each number of known pairs and with all."""
     for pair in config.pairs:
         names = space_pairs.names(pair)
+        check_count("num_queries", config.num_queries)
         needed = config.num_rows + config.num_queries
         data = paired_spaces.load(
             *names, num_words=needed, cache=cache, max_rows=max(needed, config.max_rows)

@@ -17,6 +17,7 @@ from ml_collections import ConfigDict
 from anchor_opt import evaluation, runner
 from anchor_opt.problem import Problem, Result, partly_shared
 from anchor_opt.reports import overlap as report
+from common.errors import check_count
 from common.linear import preprocess
 from common.run import results
 from common.run.results import Row
@@ -48,8 +49,9 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
         for count in config.known_pairs:
             yield _case(config, names, spaces, "known pairs", count, num_pairs=count)
     for noise in config.noise:
-        vectors = paired_spaces.load_space(config.noisy_space, cache).vectors[: config.num_rows]
-        source = preprocess(jnp.asarray(vectors))
+        vectors = paired_spaces.load_space(config.noisy_space, cache).vectors
+        check_count("num_rows", config.num_rows, len(vectors), f"rows of {config.noisy_space}")
+        source = preprocess(jnp.asarray(vectors[: config.num_rows]))
         copy = space_pairs.noisy_isometry(jax.random.key(0), source, noise)
         yield _case(config, (config.noisy_space, "noisy copy"), (source, copy), "noise", noise)
 

@@ -23,6 +23,7 @@ from anchor_opt.relative import relative
 from anchor_opt.reports import phase as report
 from anchor_opt.two_spaces import Pair
 from common import ot
+from common.errors import check_count
 from common.linear import preprocess
 from common.metrics import linear_cka
 from common.run import results, tasks
@@ -53,6 +54,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     def load(source: str, target: str) -> Pair:
         options = {"num_words": None, "max_rows": config.max_rows}
         data = paired_spaces.load(source, target, cache=cache, **options)
+        check_count("num_words", config.num_words, len(data.names), f"words of {source}:{target}")
         return Pair.of((source, target), data.take(slice(config.num_words)), preprocess)
 
     def isometry(noise: float, random_seed: int) -> Pair:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
 from anchor_opt.reports import spaces as report
+from common.errors import check_count
 from common.linear import least_squares, preprocess, procrustes, unit
 from common.metrics import correspondence, linear_cka, mrr, precision_at_k
 from common.retrieval import top_k
@@ -47,6 +48,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     for number, pair in enumerate(config.pairs, start=1):
         names = space_pairs.names(pair)
         data = paired_spaces.load(*names, num_words=None, cache=cache, max_rows=config.max_rows)
+        check_count("num_words", config.num_words, len(data.names), f"items of {pair}", least=2)
         chosen = slice(config.num_words)
         source, target = (preprocess(jnp.asarray(x[chosen])) for x in (data.source, data.target))
         labels = {"pair": number, "source_dim": source.shape[1], "shared": len(data.names)}

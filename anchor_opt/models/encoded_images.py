@@ -20,7 +20,7 @@ from common.data import array_cache
 from common.data.readers import vector_files
 from common.data.sets import images
 from common.data.sets.images import Images
-from common.errors import UserError
+from common.errors import UserError, check_choice
 from common.run import train
 from common.run.workdir import Workdir
 from common.spaces import image_features
@@ -108,9 +108,7 @@ def _encode(
     if name in image_features.ENCODERS:
         features = image_features.encode(name, test.images, cache)
         return features, f"{name}: {features.shape[1]} dimensions, pretrained on other images."
-    if name not in settings.encoders:
-        known = ", ".join([*settings.encoders, *image_features.ENCODERS])
-        raise UserError(f"There is no encoder '{name}': choose one of {known}.")
+    check_choice("encoder", name, [*settings.encoders, *image_features.ENCODERS])
     encoder = settings.encoders[name]
     data = images.load(settings.dataset, settings.train_split, cache)
     height, width, channels = data.images.shape[1:]

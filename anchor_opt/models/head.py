@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 from sklearn.metrics import f1_score, mean_absolute_error
 
 from common.arrays import AnyArray, WholeNumber
-from common.errors import UserError
+from common.errors import check_choice
 from common.parallel import all_parts, value_and_gradient
 from common.run import train
 from common.run.train import State
@@ -187,8 +187,7 @@ def train_and_test(
     scores = []
     key = jax.random.key(random_seed)
     for form, (decoder, trained) in itertools.product(forms, spaces.items()):
-        if form not in FORMS:
-            raise UserError(f"There is no head '{form}': choose one of {', '.join(FORMS)}.")
+        check_choice("head", form, FORMS)
         width = trained.train.shape[1]
         settings = Settings(form=form, width=width, num_classes=num_classes, training=training)
         state = train.run(

@@ -21,9 +21,10 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from common.arrays import AnyArray, RealNumber
-from common.errors import UserError
+from common.errors import check_choice
 from common.ot.dense import transport
 
+MIN_EPSILON = 1e-6  # in units of the largest cost; plans of a smaller one are rounding errors
 MIN_WEIGHT = 1e-30  # lower limit of a weight or a sum, so that it has a logarithm and an inverse
 # Kernels are used up to this cost in units of epsilon, and down to this weight. Potentials are of
 # the size of the costs, so that all scalings exp(f) stay within e^60, inside the range of float32,
@@ -87,6 +88,8 @@ def ground_cost(
 ) -> Float[Array, "... n m"]:
     """The costs d(x_i, y_j)^p of each problem, with gradient 0 between equal points.
 
+    Where the Manhattan distance has no derivative, at an equal coordinate, that is 0 as well.
+
     Args:
       x: points; k is small.
       y: points; leading axes broadcast against those of x.
@@ -96,14 +99,14 @@ def ground_cost(
     Raises:
       UserError: the distance is unknown.
     """
+    check_choice("distance", ground, ("euclidean", "manhattan"))
     # A sum over the coordinates, written out: XLA does not vectorise a reduction over a short axis.
     differences = (x[..., :, None, i] - y[..., None, :, i] for i in range(x.shape[-1]))
     if ground == "manhattan":
-        total, power = sum(jnp.abs(d) for d in differences), p
-    elif ground == "euclidean":
-        total, power = sum(d**2 for d in differences), p / 2
+        # Not `jnp.abs`, whose gradient at 0 is 1.
+        total, power = sum(d * jnp.sign(d) for d in differences), p
     else:
-        raise UserError(f"There is no distance '{ground}': choose 'euclidean' or 'manhattan'.")
+        total, power = sum(d**2 for d in differences), p / 2
     base = jnp.asarray(total)
     if power == 1:
         return base
@@ -125,13 +128,14 @@ def solve_batch(
     start: Potentials | None = None,
     symmetric: bool = False,
 ) -> BatchSolution:
-    """Solves each problem by a fixed number of Sinkhorn iterations.
+    """Solves each problem by a fixed number of Sinkhorn iterations, in the type of the costs.
 
     Args:
       cost: C of each problem, not negative.
       a: weights of the rows, summing to one; None: uniform.
       b: weights of the columns, summing to one; None: uniform.
-      epsilon: regularisation, in the unit of the cost.
+      epsilon: regularisation, in the unit of the cost. A millionth of the largest cost stands for
+        zero and for whatever is smaller: float32 does not resolve the plans of these.
       iterations: number of iterations; all of them are done.
       value: 'transport_cost', which is <P, C>, or 'entropic_cost', <P, C> + epsilon KL(P | a b'),
         computed from the dual potentials.
@@ -144,15 +148,16 @@ def solve_batch(
     Raises:
       UserError: the value is unknown.
     """
-    if value not in VALUES:
-        raise UserError(
-            f"There is no value '{value}' of a transport: choose {' or '.join(VALUES)}."
-        )
+    check_choice("value of a transport", value, VALUES)
     *problems, n, m = cost.shape
-    a, b = (_weights(w, (*problems, size)) for w, size in ((a, n), (b, m)))
+    cost = jnp.asarray(cost)
+    a, b = (_weights(w, (*problems, size), cost.dtype) for w, size in ((a, n), (b, m)))
+    largest = lax.stop_gradient(cost).max()
+    epsilon = jnp.asarray(epsilon, cost.dtype)
+    epsilon = jnp.maximum(epsilon, MIN_EPSILON * jnp.where(largest > 0, largest, 1.0))
     options = _Options(iterations, value, implicit, symmetric)
     if start is not None:
-        start = jax.tree.map(lambda x: x / epsilon, start)
+        start = jax.tree.map(lambda x: x.astype(cost.dtype) / epsilon, start)
     found = _solve(options, cost / epsilon, a, b, start)
     return BatchSolution(
         value=epsilon * found.value,
@@ -161,8 +166,9 @@ def solve_batch(
     )
 
 
-def _weights(weights, shape):
-    return jnp.broadcast_to(1 / shape[-1] if weights is None else weights, shape)
+def _weights(weights, shape, dtype):
+    weights = jnp.asarray(1 / shape[-1] if weights is None else weights, dtype)
+    return jnp.broadcast_to(weights, shape)
 
 
 # From here on costs, potentials and values are in units of epsilon.

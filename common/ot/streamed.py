@@ -13,9 +13,12 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common.arrays import RealNumber
-from common.errors import UserError
+from common.errors import check_choice
 from common.parallel import block_rows, map_rows, scan_rows
 
+# In units of the largest norm, or of its square if that is the cost. The plans of a smaller epsilon
+# differ in nothing that float32 resolves: their rows are hard.
+MIN_EPSILON = 1e-9
 LOW = -1e30  # below every score, and finite: LOW - LOW is 0, not NaN
 
 
@@ -70,7 +73,8 @@ def match(
     Args:
       x: points.
       y: points.
-      epsilon: regularisation, in the unit of the cost.
+      epsilon: regularisation, in the unit of the cost; `MIN_EPSILON` stands for zero and for
+        whatever is smaller.
       iterations: maximal number of iterations, at least 1.
       tolerance: no further iteration is done once the error is at most this.
       rows: whether to compute `to_y`, which costs one more pass; `to_x` costs nothing.
@@ -81,10 +85,9 @@ def match(
     Raises:
       UserError: the cost is unknown.
     """
-    if cost not in ("euclidean", "sqeuclidean"):
-        raise UserError(f"There is no cost '{cost}': choose 'euclidean' or 'sqeuclidean'.")
+    check_choice("cost", cost, ("euclidean", "sqeuclidean"))
     x, y, factors = lax.stop_gradient((x, y, factors))
-    n, m = len(x), len(y)
+    n, m, epsilon = len(x), len(y), _at_least_resolved(epsilon, x, y, cost)
     points_x, points_y = _points(x, y, epsilon, cost, factors)
 
     # Potentials and distances are in units of epsilon from here on. The last change of v is stored
@@ -191,6 +194,7 @@ def barycentric(
       epsilon: as given to `match`.
     """
     queries, keys, potential = lax.stop_gradient((queries, keys, potential))
+    epsilon = _at_least_resolved(epsilon, queries, keys)
 
     @jax.checkpoint  # otherwise every block of the plan would be stored for the gradient
     def mean(queries, keys, potential, values):
@@ -206,6 +210,14 @@ class _Points(NamedTuple):
 
     factor: Float[Array, "n r"]
     squares: Float[Array, " n"]
+
+
+def _at_least_resolved(epsilon, x, y, cost="euclidean") -> Float[Array, ""]:
+    """The regularisation, or that whose plan is as hard as float32 can tell."""
+    largest = jnp.maximum(*(jnp.sum(points * points, axis=1).max() for points in (x, y)))
+    largest = jnp.where(largest > 0, largest, 1.0)
+    unit = largest if cost == "sqeuclidean" else jnp.sqrt(largest)
+    return jnp.maximum(epsilon, MIN_EPSILON * unit)
 
 
 def _points(x, y, epsilon, cost="euclidean", factors=None) -> tuple[_Points, _Points]:

@@ -1,6 +1,7 @@
 """The command line of every paper: flags, one-sentence errors, and the call of the experiment."""
 
 import errno
+import io
 import logging as py_logging
 import os
 import pkgutil
@@ -17,7 +18,8 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from common.data.packages import cache_dir
-from common.errors import UserError, resolved
+from common.errors import UserError, check_choice, resolved
+from common.parallel import devices
 from common.run import settings
 from common.run.workdir import COMMAND, Workdir, write_atomically
 
@@ -40,9 +42,7 @@ def launch(experiments: str) -> None:
         `run` of type `Experiment`. Only the one that is run is imported, once the flags are parsed,
         because its libraries take seconds that `--help` and the errors of flags do not need.
     """
-    config_flag = config_flags.DEFINE_config_file(
-        "config", None, "File of configs/ with every value of the experiment.", lock_config=True
-    )
+    config_flag = define_config_flag()
     flags.mark_flag_as_required("config")
     workdir = flags.DEFINE_string(
         "workdir", None, "Folder of the run, made if it is missing.", required=True
@@ -58,6 +58,7 @@ def launch(experiments: str) -> None:
         folder = workdir.value
         if distributed.value:
             jax.distributed.initialize()
+            _require_device()
             if host := jax.process_index():
                 folder += f"-host{host}"
             # Hosts that skipped different parts would wait for each other forever.
@@ -83,6 +84,18 @@ def launch(experiments: str) -> None:
     run(main)
 
 
+def define_config_flag(**options: Any) -> flags.FlagHolder:
+    """Defines the flag `--config`, by which a file and its values are given.
+
+    Args:
+      **options: of `config_flags.DEFINE_config_file`.
+    """
+    register = config_flags.register_flag_parser_for_type  # pyright: ignore[reportAttributeAccessIssue]  # not in its stubs
+    register(tuple, settings.TupleParser())
+    about = "File of configs/ with every value of the experiment."
+    return config_flags.DEFINE_config_file("config", None, about, lock_config=True, **options)
+
+
 def experiment(package: str, name: str) -> Experiment:
     """The function `run` of the module of a package of experiments.
 
@@ -90,8 +103,7 @@ def experiment(package: str, name: str) -> Experiment:
       UserError: the package has no module of this name.
     """
     names = sorted(module.name for module in pkgutil.iter_modules(import_module(package).__path__))
-    if name not in names:
-        raise UserError(f"There is no experiment '{name}': choose one of {', '.join(names)}.")
+    check_choice("experiment", name, names)
     return import_module(f"{package}.{name}").run
 
 
@@ -118,8 +130,13 @@ def run(main: Callable[[list[str]], None]) -> None:
         logging.use_absl_handler()
         logging.get_absl_handler().addFilter(_worth_showing)
         sys.unraisablehook = _show_unraisable
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a terminal without ± shows ?
+                stream.reconfigure(errors="replace")
         try:
             _keep_compiled_programs()
+            if not ("distributed" in flags.FLAGS and flags.FLAGS.distributed):  # joined before
+                _require_device()
             main(argv)
         except UserError as error:
             _exit(str(error))
@@ -128,8 +145,8 @@ def run(main: Callable[[list[str]], None]) -> None:
                 raise
             place = f" {error.filename}" if error.filename else ""
             _exit(
-                f"Cannot write{place} ({error.strerror}): make room or choose a writable folder, "
-                "then run the same command again; finished parts are kept."
+                f"Cannot read or write{place} ({error.strerror}): make room or choose a writable "
+                "folder, then run the same command again; finished parts are kept."
             )
         except KeyboardInterrupt:
             _exit("Interrupted: run the same command again to resume.")
@@ -139,6 +156,23 @@ def run(main: Callable[[list[str]], None]) -> None:
     except UserError as error:
         _exit(str(error))
     app.run(guarded, flags_parser=_parse)
+
+
+def _require_device() -> None:
+    """Starts JAX, which fails with many kinds of error where JAX_PLATFORMS names a missing device.
+
+    Raises:
+      UserError: there is no device.
+    """
+    try:
+        devices()
+    except Exception as error:
+        platforms = os.environ.get("JAX_PLATFORMS", "")
+        reason = str(error).partition(" (")[0].rstrip(".") or "it has no such device or plugin"
+        raise UserError(
+            f"JAX finds no device for JAX_PLATFORMS='{platforms}' ({reason}): "
+            "install its plugin, or unset the variable."
+        ) from error
 
 
 def _keep_compiled_programs() -> None:

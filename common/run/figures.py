@@ -1,27 +1,81 @@
 """Figures that several experiments draw."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
+from absl import logging
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+from matplotlib.ft2font import FT2Font
+from matplotlib.text import Text
 from sklearn.decomposition import PCA
 
 from common.run.workdir import write_atomically
 
+MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplotlib
 COLOURS = matplotlib.color_sequences["tab10"]
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a PNG atomically."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
-    write_atomically(path, buffer.getvalue())
+    """Writes a PNG atomically.
+
+    Characters that the font lacks, those of Chinese words for instance, are drawn by other fonts of
+    the machine that have them. A warning says once which ones are in none of them.
+    """
+    content, missing = _png(figure)
+    if families := _families(missing):
+        for text in figure.findobj(Text):
+            text.set_fontfamily([*text.get_fontfamily(), *families])
+        content, missing = _png(figure)
+    if missing:
+        logging.log_first_n(
+            logging.WARNING,
+            "Figures show boxes for %s, which no font of this machine has: install one, such as "
+            "Noto Sans CJK for Chinese, Japanese and Korean.",
+            1,
+            "".join(map(chr, sorted(missing)[:10])),
+        )
+    write_atomically(path, content)
+
+
+def _png(figure: Figure) -> tuple[bytes, set[int]]:
+    """The drawn figure, and the code points of the characters that its fonts lack."""
+    buffer, missing = io.BytesIO(), set()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
+    for warning in caught:
+        if glyph := MISSING_GLYPH.match(str(warning.message)):
+            missing.add(int(glyph[1]))
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    return buffer.getvalue(), missing
+
+
+def _families(missing: Set[int]) -> list[str]:
+    """Font families of the machine that have these characters, the one with most of them first."""
+    has: dict[str, set[int]] = {}
+    for font in fontManager.ttflist if missing else ():
+        if not font.name.startswith("Last Resort"):  # it has boxes for all characters
+            has.setdefault(font.name, set(missing & FT2Font(font.fname).get_charmap().keys()))
+    families = []
+    while missing:
+        best = max(has, key=lambda name: len(missing & has[name]))
+        if not missing & has[best]:
+            break
+        missing = missing - has[best]
+        families.append(best)
+    return families
 
 
 def scatter_grid(

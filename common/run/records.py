@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common.run.results import Row
+from common.run.results import Row, from_fields
 
 DIGITS = 6  # decimal places of a kept number
 
@@ -57,7 +57,7 @@ def read(folder: Path, name: str) -> Record:
       FileNotFoundError: the record does not exist.
     """
     head, rows = unpacked((folder / f"{name}.json").read_text())
-    return Record(name=name, rows=[Row(**row) for row in rows], **head)
+    return Record(name=name, rows=[from_fields(row) for row in rows], **head)
 
 
 def packed(head: dict, rows: Sequence[dict]) -> str:

@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from common.run.figures import save_figure
@@ -38,7 +40,7 @@ class Row:
       dataset: data on which the metric was measured.
       method: name of the method.
       metric: `jaccard`, `mrr`, `cosine`, `p_at_1`, `accuracy` and so on; a fraction, not a percent.
-      mean: mean over the random runs, or the value of one.
+      mean: mean over the random runs, or the value of one; NaN if it is not defined.
       std: sample standard deviation (n - 1) over the random runs; 0 for a single run.
       num_runs: number of random runs.
       random_seed: of the random run; None if it is an average over several.
@@ -101,16 +103,18 @@ def averaged(rows: Iterable[Row]) -> list[Row]:
     Returns:
       Rows without a random seed, in the order in which they first appear.
     """
-    import pandas as pd  # half a second, which --help and errors of flags do not need
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_about(row), []).append(row)
+    return [_average(group) for group in groups.values()]
 
-    rows = list(rows)
-    table = pd.DataFrame({"about": [_about(row) for row in rows], "value": [r.mean for r in rows]})
-    groups = table.groupby("about", sort=False)["value"].agg(["mean", "std", "count"]).fillna(0.0)
-    first = {about: row for about, row in zip(table["about"][::-1], rows[::-1], strict=True)}
-    return [
-        dataclasses.replace(first[about], mean=mean, std=std, num_runs=int(count), random_seed=None)
-        for about, mean, std, count in groups.itertuples()
-    ]
+
+def _average(rows: Sequence[Row]) -> Row:
+    """Of rows that differ in random seed and value; one that is not defined leaves no mean."""
+    values = [row.mean for row in rows]
+    std = float(np.std(values, ddof=1)) if len(rows) > 1 else 0.0
+    mean, count = float(np.mean(values)), len(rows)
+    return dataclasses.replace(rows[0], mean=mean, std=std, num_runs=count, random_seed=None)
 
 
 def _about(row: Row) -> str:
@@ -121,6 +125,14 @@ def _about(row: Row) -> str:
 def fields(row: Row) -> dict[str, Any]:
     """The fields of a row that are not None, JSON-serialisable."""
     return {name: value for name in FIELDS if (value := getattr(row, name)) is not None}
+
+
+def from_fields(values: Mapping[str, Any]) -> Row:
+    """The row whose fields were stored as JSON, where a number that is not defined is None."""
+    given = {name: value for name, value in values.items() if value is not None}
+    if "mean" not in given:
+        given |= {"mean": math.nan, "std": math.nan}
+    return Row(**given)
 
 
 def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:

@@ -1,14 +1,38 @@
 """Typed values for functions, from the ConfigDict that the command line fills."""
 
+import ast
 import dataclasses
 import typing
 from typing import Any, TypeVar
 
+from absl import flags
 from ml_collections import ConfigDict
 
 from common.errors import UserError
 
 T = TypeVar("T")
+
+
+class TupleParser(flags.ArgumentParser):
+    """Reads `a,b` as well as `('a', 'b')`, and `1,2`; an empty text is an empty tuple.
+
+    The parser of ml_collections reads `a,b` as one text, and appends the value of a flag that is
+    given twice; with this one the last value is taken, as of all other flags.
+    """
+
+    def parse(self, argument: Any) -> tuple:
+        """The tuple that a text, or the default of a flag, stands for."""
+        if not isinstance(argument, str):
+            return tuple(argument)
+        try:
+            value = ast.literal_eval(argument)
+        except (ValueError, SyntaxError):
+            value = [part.strip() for part in argument.split(",") if part.strip()]
+        return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+    def flag_type(self) -> str:
+        """As absl names it in its messages."""
+        return "tuple"
 
 
 def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
@@ -48,7 +72,7 @@ def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
 
 
 def apply_quick(config: ConfigDict, given: dict[str, Any] | None = None) -> ConfigDict:
-    """Applies `config.when_quick` if `config.quick` is set, and splits names at commas.
+    """Applies `config.when_quick` if `config.quick` is set.
 
     Args:
       config: the config with the values of the command line; changed in place.
@@ -57,10 +81,6 @@ def apply_quick(config: ConfigDict, given: dict[str, Any] | None = None) -> Conf
     if config.get("quick"):
         config.update(config.get("when_quick", {}))
         config.update_from_flattened_dict(given or {})
-    for name, value in config.items():
-        if isinstance(value, tuple) and all(isinstance(item, str) for item in value):
-            # ml_collections parses --config.methods=a,b as a tuple of one string, 'a,b'.
-            config[name] = tuple(part for item in value for part in item.split(","))
     return config
 
 

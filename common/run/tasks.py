@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, SupportsFloat
 
 from tqdm import tqdm
 
+from common.errors import check_count
 from common.run import results, train
 from common.run.results import Row
 from common.run.workdir import Workdir
@@ -91,7 +92,15 @@ class Measured(NamedTuple):
 def grid(
     cases: Iterable[Case], methods: Iterable[str], random_seeds: Iterable[int | None]
 ) -> list[Task]:
-    """The tasks of all cases: each random seed, and for each all methods."""
+    """The tasks of all cases: each random seed, and for each all methods.
+
+    Raises:
+      UserError: one of these is empty.
+    """
+    cases, methods, random_seeds = list(cases), list(methods), list(random_seeds)
+    check_count("The number of cases", len(cases))
+    check_count("The number of methods", len(methods))
+    check_count("The number of random seeds", len(random_seeds))
     return [
         Task(case, method, random_seed)
         for case, random_seed, method in itertools.product(cases, random_seeds, methods)
@@ -127,6 +136,6 @@ def run(
 
         kept = work.part(task.name, compute, arrays and arrays(task))
         train.forget_checkpoints(work, task.name)
-        rows += [Row(**row) for row in kept["rows"]]
+        rows += map(results.from_fields, kept["rows"])
         notes[task.name] = kept["notes"]
     return Measured(rows, notes)

@@ -20,11 +20,13 @@ from jaxtyping import Array, Float, UInt8
 from tqdm import tqdm
 
 from common.data.array_cache import digest
-from common.errors import UserError
+from common.errors import UserError, is_unreadable
 from common.parallel import constrain_replicated, replicated
 from common.run.workdir import Workdir
 
 REASON = re.compile(r": ([^:]+) \[os_error_code")  # in the error messages of tensorstore
+# Beginnings of its messages that say nothing about the content of a file.
+UNREADABLE = re.compile("PERMISSION_DENIED|RESOURCE_EXHAUSTED|UNAVAILABLE|ABORTED")
 Step = Callable[[Any, Any, Any, Any], tuple[Any, dict]]
 Metrics = dict[str, Float[Array, ""]]
 FINITE = "finite"  # a metric that `run` adds and does not log
@@ -133,8 +135,10 @@ def run(
 
 
 def forget_checkpoints(work: Workdir, part: str) -> None:
-    """Deletes the checkpoints of a part whose result is stored."""
-    shutil.rmtree(work.path / "checkpoints" / part, ignore_errors=True)
+    """Deletes the checkpoints of a part whose result is stored, the damaged ones among them."""
+    folder = work.path / "checkpoints" / part
+    for path in (folder, _damaged(folder)):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @partial(jax.jit, static_argnames=("step", "settings", "size"), donate_argnames="state")
@@ -198,23 +202,63 @@ def _save(manager: ocp.CheckpointManager, step: int, state: Any) -> None:
 
 
 def _restore(manager: ocp.CheckpointManager, state: Any) -> tuple[int, Any]:
-    """The last intact checkpoint, or step 0 and the given state; deletes damaged checkpoints."""
+    """The last intact checkpoint, or step 0 and the given state; moves damaged ones aside.
+
+    Raises:
+      UserError: a checkpoint cannot be read, or is of arrays of other types or shapes.
+    """
     form = {"state": state, "sha256": np.zeros(32, np.uint8)}
     for step in sorted(manager.all_steps(), reverse=True):
+        path = Path(manager.directory) / str(step)
         try:
+            stored, wanted = map(_form, (manager.item_metadata(step).tree["state"], state))
+            if stored != wanted:
+                raise UserError(
+                    f"The checkpoint {path} holds other arrays ({', '.join(stored - wanted)}) than "
+                    "this run: set JAX_ENABLE_X64 as before, or choose another --workdir."
+                )
             found = manager.restore(step, args=ocp.args.StandardRestore(form))
             if not np.array_equal(found["sha256"], _digest(found["state"])):
                 raise ValueError("wrong hash")
             return step, found["state"]
-        except (MemoryError, jax.errors.JaxRuntimeError):  # the device may be out of memory
+        except (UserError, MemoryError, jax.errors.JaxRuntimeError):  # a device may have no memory
             raise
         except Exception as error:  # orbax raises many kinds of error for damaged files
-            path, reason = manager.directory / str(step), type(error).__name__
+            if reason := _unreadable(error):
+                raise UserError(
+                    f"Cannot read the checkpoint {path} ({reason}): correct that and run the same "
+                    "command again, or choose another --workdir."
+                ) from error
+            aside = _damaged(path.parent) / path.name
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(aside)
+            manager.reload()
             logging.warning(
-                "The checkpoint %s is damaged (%s): using the one before.", path, reason
+                "The checkpoint %s is damaged (%s) and now is %s: using the one before.",
+                path,
+                type(error).__name__,
+                aside,
             )
-            manager.delete(step)
     return 0, state
+
+
+def _form(state: Any) -> set[str]:
+    """Types and shapes of the arrays, `float32[3,4]` for instance."""
+    return {f"{x.dtype}{[*x.shape]}".replace(" ", "") for x in jax.tree.leaves(state)}
+
+
+def _unreadable(error: Exception) -> str | None:
+    """Why a file that may be whole cannot be read; None if the error tells of its content."""
+    if isinstance(error, OSError):
+        return error.strerror if is_unreadable(error) else None
+    code = UNREADABLE.match(str(error))
+    return code and code[0].lower().replace("_", " ")
+
+
+def _damaged(folder: Path) -> Path:
+    """Where the damaged checkpoints of a folder are kept until the result is stored."""
+    return folder.with_name(f"{folder.name}-damaged")
 
 
 def _digest(state: Any) -> UInt8[np.ndarray, "32"]:

@@ -26,7 +26,7 @@ from tensorboardX.proto import event_pb2
 from tensorboardX.summary import scalar
 
 from common.data.readers import numpy_files
-from common.errors import UserError
+from common.errors import UserError, is_unreadable
 
 # protobuf makes these types when it is imported.
 Event = event_pb2.Event  # pyright: ignore[reportAttributeAccessIssue]
@@ -70,8 +70,16 @@ def write_atomically(path: Path, content: bytes | memoryview) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes indented JSON by `replacing`."""
-    write_atomically(path, (json.dumps(value, indent=1) + "\n").encode())
+    """Writes indented JSON by `replacing`, as `as_json` changes the value."""
+    write_atomically(path, (json.dumps(as_json(value), indent=1) + "\n").encode())
+
+
+def as_json(value: Any) -> Any:
+    """The value as it is read from JSON, where keys are texts and no number is NaN or infinite.
+
+    Such a number becomes None; `json.dumps` would write a word that other readers refuse.
+    """
+    return json.loads(json.dumps(value), parse_constant=lambda word: None)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Shaped[ArrayLike, "..."]]) -> None:
@@ -95,6 +103,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
     Raises:
       UserError: the file does not exist, is damaged or is not an .npz of plain arrays.
+      OSError: the file cannot be read, which says nothing about its content.
     """
     try:
         content = path.read_bytes()
@@ -103,6 +112,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
                 raise ValueError("wrong checksum")
         return numpy_files.npz(path)
     except Exception as error:  # zipfile raises many kinds of error for damaged files
+        if is_unreadable(error):
+            raise
         reason = f"missing or damaged ({type(error).__name__})"
         raise UserError(f"The file {path} is {reason}: delete it and run again.") from error
 
@@ -136,7 +147,7 @@ class Workdir:
             raise UserError(f"{what}: choose another {flag}.") from error
         for half in self.path.rglob("*.????????.half"):  # of a killed process
             half.unlink()
-        config = json.loads(json.dumps(config))
+        config = as_json(config)
         config_path = self.path / "config.json"
         if config_path.exists():
             try:
@@ -173,14 +184,15 @@ class Workdir:
                 return stored["result"]
             except (ValueError, KeyError, TypeError):
                 logging.warning("The part %s is damaged and is computed again.", path)
-        result = json.loads(json.dumps(compute()))  # as it will be read: lists, names as keys
+        result = as_json(compute())  # as it will be read
         write_json(path, {"crc32": _checksum(result), "result": result})
         return result
 
     def log(self, part: str, records: Mapping[int, Mapping[str, float]]) -> None:
         """Appends step -> values to metrics.jsonl and to the part's TensorBoard events."""
         lines = [
-            json.dumps({"part": part, "step": step, **values}) for step, values in records.items()
+            json.dumps(as_json({"part": part, "step": step, **values}))
+            for step, values in records.items()
         ]
         with naming(self.path):
             with self._log_path.open("a") as file:

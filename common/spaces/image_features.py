@@ -25,7 +25,7 @@ from common.data.readers import torch_file
 from common.data.sets import images
 from common.data.space import Space
 from common.encoders import images as image_encoders
-from common.errors import UserError
+from common.errors import UserError, check_choice
 
 RECIPE_VERSION = 1  # incremented when a change here or in image_encoders.py changes the vectors
 DATASET = "fashion_mnist"
@@ -134,8 +134,7 @@ def encode(
       UserError: no such encoder, images of another kind, a failed download, or a cache that cannot
         be written.
     """
-    if name not in ENCODERS:
-        raise UserError(f"There is no encoder '{name}': choose one of {', '.join(ENCODERS)}.")
+    check_choice("encoder", name, ENCODERS)
     if pictures.shape[3] not in (1, 3):
         raise UserError(
             f"{name} takes images of one or three channels, not of {pictures.shape[3]}: choose "

@@ -16,7 +16,7 @@ from common.data.readers.vector_files import as_vectors, check_rows
 from common.data.sets import bbc, reviews
 from common.data.sets.reviews import LabelledTexts
 from common.encoders import texts as text_encoders
-from common.errors import UserError
+from common.errors import UserError, check_choice, check_count
 from common.spaces import sentences
 
 
@@ -106,6 +106,9 @@ def load(
                 f"'{name}' is neither an .npz file nor an encoder "
                 f"({', '.join(text_encoders.ENCODERS)}): correct the name or the path."
             )
+    for name, vectors in zip((source, target), pair, strict=True):
+        check_count(f"The number of training texts of {name}", len(vectors.train))
+        check_count(f"The number of test texts of {name}", len(vectors.test))
     classes = np.unique(pair[0].train_labels)
     if not np.array_equal(classes, np.unique(pair[1].train_labels)) or not _paired(*pair):
         raise UserError(
@@ -124,11 +127,9 @@ def load(
 
 
 def _texts(name: str, cache: Path) -> LabelledTexts:
+    check_choice("set of texts", name, ("bbc", *reviews.SOURCES))
     if name in reviews.SOURCES:
         return reviews.load(name, cache)
-    if name != "bbc":
-        known = ", ".join(("bbc", *reviews.SOURCES))
-        raise UserError(f"No set of texts is called '{name}': choose one of {known}.")
     articles = bbc.load(cache)
     texts = map("\n".join, zip(articles.headlines, articles.bodies, strict=True))
     return LabelledTexts(list(texts), articles.labels)

@@ -27,7 +27,7 @@ from common.data.packages import PACKAGES, Package
 from common.data.sets import bbc, reviews
 from common.data.space import Space
 from common.encoders import texts as text_encoders
-from common.errors import UserError
+from common.errors import UserError, check_choice
 
 SPACES = {
     "minilm_sentences": "minilm",
@@ -113,10 +113,7 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
     Raises:
       UserError: an unknown name, a failed download, or a cache that cannot be written.
     """
-    if name not in SPACES:
-        raise UserError(
-            f"No space of sentences is called '{name}': choose one of {', '.join(SPACES)}."
-        )
+    check_choice("space of sentences", name, SPACES)
     texts = load_texts(cache).texts
     num_rows = len(texts[:max_rows])
     return Space(texts[:num_rows], _encode(SPACES[name], texts, num_rows, cache))

@@ -7,6 +7,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from common.errors import check_choice, check_count
 from common.run import results, tasks
 from common.run.results import Row, select
 from common.run.settings import settings
@@ -19,6 +20,10 @@ from embed_match.reports import texts
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures the distance of each pair and the accuracy of each embedding, and correlates."""
+    # Three embeddings have three pairs, and fewer no correlation.
+    check_count("The number of embeddings", len(set(config.embeddings)), least=3)
+    for name in config.tasks:
+        check_choice("task", name, downstream.TASKS)
     values = settings(embeddings.Values, config)
     trained = embeddings.random_runs(values, config.embeddings, work, cache)
     fields = {"experiment": config.experiment}

@@ -5,6 +5,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from common.errors import check_choice, check_count
 from common.run import results, tasks
 from common.run.results import Row
 from common.run.settings import settings
@@ -17,6 +18,9 @@ from embed_match.reports import texts
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures all ensembles, those of one random run in one task, and returns the tables."""
+    check_count("The number of embeddings", len(set(config.embeddings)), least=2)
+    for name in config.tasks:
+        check_choice("task", name, downstream.TASKS)
     values = settings(embeddings.Values, config)
     trained = embeddings.random_runs(values, config.embeddings, work, cache)
 

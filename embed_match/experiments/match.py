@@ -1,6 +1,7 @@
 """Table 1: distance, nearest neighbours and matching by transport of pairs of embeddings."""
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     for pair in pairs:
         if len(set(pair)) != 2:
             raise UserError(f"'{'-'.join(pair)}' is not a pair: give two names, as in C1-C2.")
+    for ranks in config.ranks:
+        if not re.fullmatch(r"\d+-\d+", ranks):
+            raise UserError(f"'{ranks}' are no ranks: give the first and the last, as in 1-5000.")
     values, transport = settings(embeddings.Values, config), settings(compare.Transport, config)
     trained = embeddings.random_runs(values, itertools.chain(*pairs), work, cache)
 

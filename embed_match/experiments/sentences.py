@@ -8,6 +8,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from common.encoders import texts as text_encoders
+from common.errors import check_count
 from common.run import results, tasks
 from common.run.results import Row
 from common.run.settings import settings
@@ -27,6 +28,7 @@ class Problem(NamedTuple):
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures all pairs of encoders, those of one random run in one task; returns the tables."""
+    check_count("The number of encoders", len(set(config.encoders)), least=2)
     transport = settings(compare.Transport, config)
 
     def case(name: str) -> Case:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from common.errors import UserError
+from common.errors import UserError, check_choice, check_count
 from common.run import results, tasks
 from common.run.results import Row
 from common.run.settings import settings
@@ -61,8 +61,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures all methods, each in all random runs at once, and returns the tables."""
     values, limits = settings(Values, config), settings(nli_data.Limits, config)
     for name in values.methods:
-        if name not in nli.METHODS:
-            raise UserError(f"There is no method '{name}': choose from {', '.join(nli.METHODS)}.")
+        check_choice("method", name, nli.METHODS)
     corpora = {name: nli_data.load(name, limits, cache) for name in values.datasets}
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
@@ -124,6 +123,8 @@ def prepare(corpus: nli_data.Corpus, values: Values, cache: Path) -> Problem:
             "lower num_pairs or raise max_train."
         )
     judged = corpus.judged(values.split)
+    smallest = min(len(pairs.labels) for pairs in judged.values())
+    check_count("num_neighbours", values.num_neighbours, smallest - 1, "other pairs")
     vectors, parts = nli_data.encode(
         corpus, values.encoder, cache, max_pieces=values.max_pieces, smoothing=values.smoothing
     )

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 from ml_collections import ConfigDict
 
-from common.errors import UserError
+from common.errors import UserError, check_choice
 from common.run import results, tasks
 from common.run.results import Row
 from common.run.settings import settings
@@ -74,9 +74,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     values, sizes = settings(Values, config), settings(bilingual_data.Sizes, config)
     hubness = settings(translation.Hubness, config)
     for name in values.methods:
-        if name not in methods.METHODS:
-            known = ", ".join(methods.METHODS)
-            raise UserError(f"There is no method '{name}': choose from {known}.")
+        check_choice("method", name, methods.METHODS)
     fits = {name: settings(methods.METHODS[name], config[name]).fit for name in values.methods}
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:

@@ -101,7 +101,7 @@ def test_a_killed_run_resumes_to_the_same_table(whole, tmp_path):
     ("values", "says"),
     [
         ({"source": "missing.vec"}, "neither a file of vectors nor one of"),
-        ({"methods": ("gt", "magic")}, "config.methods has 'magic'"),
+        ({"methods": ("gt", "magic")}, "no method 'magic'"),
         ({"num_words": 100, "num_anchors": 101}, "do not fit"),
         ({"num_words": 100_000}, "share 14689 words"),
         ({"num_words": 300, "methods": ("algorithm1",), "algorithm1.plan": "medium"}, "plan"),

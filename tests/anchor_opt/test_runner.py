@@ -22,11 +22,11 @@ def test_methods_that_need_known_pairs_are_left_out_without_them():
     )
 
 
-@pytest.mark.parametrize(("name", "value"), [("methods", "magic"), ("optimise", "left")])
-def test_unknown_names_are_refused(name, value):
+@pytest.mark.parametrize(("name", "what"), [("methods", "method"), ("optimise", "role")])
+def test_unknown_names_are_refused(name, what):
     config = retrieval.get_config()
-    config[name] = (value,)
-    with pytest.raises(UserError, match=f"config.{name} has '{value}'"):
+    config[name] = ("magic",)
+    with pytest.raises(UserError, match=f"no {what} 'magic'"):
         runner.grid(config)
 
 

@@ -204,7 +204,10 @@ def test_test_texts_are_centred_by_the_training_mean():
         ({"num_anchors": 401}, "do not fit"),
         ({"num_unlabelled": 50}, "do not fit"),
         ({"num_unlabelled": 10**6}, "1,000,000 sentences of reviews are too many"),
-        ({"optimise": ("both",)}, "optimise has 'both'"),
+        ({"optimise": ("both",)}, "no role 'both'"),
+        ({"num_test": 0}, "number of test texts of .* is 0: choose at least 1"),
+        ({"num_train": 0}, "number of training texts of .* is 0: choose at least 1"),
+        ({"pairs": ()}, "number of pairs is 0"),
     ],
 )
 def test_invalid_values_are_refused(tmp_path, changes, message):

@@ -14,6 +14,7 @@ import pytest
 from absl.testing import flagsaver
 
 import common
+from common.data import packages
 from common.errors import UserError
 from common.run import cli
 
@@ -24,6 +25,7 @@ if __name__ == "__main__":
 '''
 EXPERIMENTS = {
     "one": 'def run(config, work, cache):\n    return f"{config.steps} steps"\n',
+    "three": "def run(config, work, cache):\n    return '.5 ± .1, 語'\n",
     "two": "import jax\ndef run(config, work, cache):\n"
     '    return f"{jax.jit(lambda x: x + 1)(1)} is computed"\n',
 }
@@ -60,6 +62,32 @@ def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(tmp_p
     assert (tmp_path / "run/command.txt").read_text() == command
     config = json.loads((tmp_path / "run/config.json").read_text())
     assert config == {"experiment": "one", "steps": 5, "rates": {"first": 0.5}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", ["cuda", "nonsense"])
+def test_a_device_that_is_not_there_is_one_sentence(tmp_path, platform):
+    done = launch(tmp_path, "--config=config.py", "--workdir=run", JAX_PLATFORMS=platform)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert f"JAX finds no device for JAX_PLATFORMS='{platform}' (" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_terminal_without_a_character_shows_another_one(tmp_path):
+    config = "--config=config.py", "--config.experiment=three", "--workdir=run"
+    done = launch(tmp_path, *config, PYTHONIOENCODING="ascii")
+    assert done.stdout == ".5 ? .1, ?\n", done.stderr
+
+
+def test_a_user_without_a_home_folder_is_told_to_name_a_cache(monkeypatch, capsys):
+    monkeypatch.delenv(packages.CACHE_VARIABLE, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as without a passwd entry
+    monkeypatch.setattr(sys, "argv", ["run"])
+    with flagsaver.flagsaver(), pytest.raises(SystemExit) as end:
+        cli.run(lambda argv: None)
+    assert end.value.code == 2
+    assert "no home folder for ~/.cache/isthmus: set ISTHMUS_CACHE" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -107,8 +135,8 @@ def test_help_shows_the_docstring_and_the_flags(tmp_path):
         (["--config=config.py", "--config.steps=many"], "steps"),
         (["--config=none.py"], "no such file: --config=none.py; give --config=configs/"),
         (
-            ["--config=config.py", "--config.experiment=three"],
-            "no experiment 'three': choose one of one",
+            ["--config=config.py", "--config.experiment=four"],
+            "no experiment 'four': choose one of one",
         ),
         (["--config=config.py", "steps=5"], "'steps=5' is not a flag"),
         (["--config=config.py", "--config.experiment=/dev/stdin"], "/dev/stdin can be read once"),
@@ -180,8 +208,8 @@ def test_the_folders_of_a_run_and_its_config_may_be_in_the_home_folder(tmp_path)
         (UserError("The file\nx is missing."), "The file x is missing."),
         (
             OSError(errno.ENOSPC, "No space left on device", "/run/a.json"),
-            "Cannot write /run/a.json (No space left on device): make room or choose a writable "
-            "folder, then run the same command again; finished parts are kept.",
+            "Cannot read or write /run/a.json (No space left on device): make room or choose a "
+            "writable folder, then run the same command again; finished parts are kept.",
         ),
         (KeyboardInterrupt(), "Interrupted: run the same command again to resume."),
     ],

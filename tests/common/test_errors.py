@@ -3,7 +3,7 @@ import pytest
 
 import isthmus
 from common import alignment
-from common.errors import UserError
+from common.errors import UserError, check_choice, check_count
 
 
 def test_a_sentence_has_no_control_characters_and_a_limited_length():
@@ -30,3 +30,28 @@ def test_a_map_in_the_home_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     alignment.fit("procrustes", np.eye(3), np.eye(3)[::-1]).save("~/map.npz")
     assert (tmp_path / "map.npz").exists() and alignment.load("~/map.npz").source == "source"
+
+
+def test_a_choice_is_one_of_those_that_there_are():
+    check_choice("split", "test", {"test": 1, "validation": 2})
+    with pytest.raises(UserError, match="There is no split 'train': choose one of test, dev"):
+        check_choice("split", "train", ("test", "dev"))
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "sentence"),
+    [
+        (3, 3, None),
+        (2, None, None),
+        (1, None, "num_test is 1: choose at least 2."),
+        (1, 3, "num_test is 1 of 3 texts: choose at least 2, at most 3."),
+        (4_000, 3, "num_test is 4,000 of 3 texts: choose at least 2, at most 3."),
+    ],
+)
+def test_a_number_of_things_is_no_more_than_there_are(count, most, sentence):
+    if sentence is None:
+        check_count("num_test", count, most, "texts", least=2)
+        return
+    with pytest.raises(UserError) as error:
+        check_count("num_test", count, most, "texts", least=2)
+    assert str(error.value) == sentence

@@ -55,7 +55,7 @@ def test_normalisation_steps_are_applied_in_the_given_order():
     np.testing.assert_allclose(rows, np.array([[3, 2], [-3, -2]]) / 13**0.5, atol=1e-6)
     again = linear.normalise(x[:1], ("unit", "center"), means).rows
     np.testing.assert_allclose(again, [[0.3, -0.1]], atol=1e-6)
-    with pytest.raises(UserError, match="no normalisation 'norm': choose 'unit' or 'center'"):
+    with pytest.raises(UserError, match="no normalisation 'norm': choose one of unit, center"):
         linear.normalise(x, ("norm",))
 
 

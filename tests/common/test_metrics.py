@@ -111,3 +111,34 @@ def test_foscttm_counts_the_wrong_rows_that_are_closer_than_the_true_one():
     np.testing.assert_allclose(metrics.foscttm(x, y), np.mean(expected), rtol=1e-6)
     assert metrics.foscttm(y, 2 * y) <= np.mean(expected)
     np.testing.assert_allclose(metrics.foscttm(np.eye(4), -np.eye(4)), 1.0)
+
+
+def all_metrics(x, y):
+    of_pair = metrics.correspondence({"a": x, "b": y}, 3)["a", "b"]
+    return of_pair | {"cka": metrics.linear_cka(x, y), "foscttm": metrics.foscttm(x, y)}
+
+
+SPACE = unit(np.random.default_rng(1).normal(size=(9, 4)).astype(np.float32))
+ONE_IS_NAN = np.where(np.arange(9)[:, None] == 4, np.float32(np.nan), SPACE)
+
+
+@pytest.mark.parametrize(
+    ("degenerate", "foscttm"),
+    [(ONE_IS_NAN, np.nan), (np.nan * SPACE, np.nan), (0 * SPACE, 0.5), (SPACE[[0] * 9], 0.5)],
+    ids=("a NaN row", "NaN", "zero rows", "equal rows"),
+)
+def test_no_metric_of_a_degenerate_space_is_a_number_but_for_chance(degenerate, foscttm):
+    for spaces in ((degenerate, SPACE), (SPACE, degenerate), (degenerate, degenerate)):
+        expected = dict.fromkeys(all_metrics(SPACE, SPACE), np.nan) | {"foscttm": foscttm}
+        assert all_metrics(*spaces) == pytest.approx(expected, nan_ok=True, abs=1e-6)
+
+
+def test_foscttm_counts_half_of_the_equally_close():
+    twice = SPACE[[0, 0, 1, 1, 2, 2, 3, 3]]
+    np.testing.assert_allclose(metrics.foscttm(twice, twice), 0.5 / 7, rtol=1e-6)
+
+
+def test_one_row_has_no_wrong_partner_and_no_alignment():
+    assert np.isnan(
+        [metrics.foscttm(SPACE[:1], SPACE[:1]), metrics.linear_cka(*[SPACE[:1]] * 2)]
+    ).all()

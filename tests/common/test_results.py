@@ -3,6 +3,10 @@ import statistics
 
 import numpy as np
 import pytest
+from absl import logging
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib.font_manager import fontManager
 from PIL import Image
 
 from common.run import figures, results
@@ -29,6 +33,28 @@ def test_rows_of_random_runs_are_averaged():
     assert first.labels == {"size": 4} and first.random_seed is None
     assert results.averaged(runs[:1])[0].std == 0
     assert len(results.averaged([*runs, row(method="gt", labels={"size": 5})])) == 3
+
+
+def test_a_run_without_a_number_leaves_no_mean_and_no_best_value():
+    runs = [row(mean=value, random_seed=seed) for seed, value in enumerate((0.1, np.nan, 0.6))]
+    for average in (*results.averaged(runs), *results.averaged(runs[1:2])):
+        assert np.isnan(average.mean)
+    assert results.mean_and_deviation(results.averaged(runs)[0]) == "nan ± nan"
+
+
+def test_results_json_has_no_word_that_other_readers_refuse(tmp_path):
+    rows = [row(mean=np.nan, std=np.nan), row(labels={"low": -np.inf, "names": [np.nan, 1.0]})]
+    results.finish(Workdir(tmp_path, {"limit": np.inf}), rows, "| a |")
+
+    def refuse(word):
+        raise ValueError(word)
+
+    for name in ("config.json", "results.json"):
+        text = (tmp_path / name).read_text()
+        found = json.loads(text, parse_constant=refuse)
+    undefined, other = map(results.from_fields, found)
+    assert np.isnan([undefined.mean, undefined.std]).all()
+    assert other == row(labels={"low": None, "names": [None, 1.0]})
 
 
 def test_rows_are_selected_by_fields_and_labels():
@@ -90,6 +116,53 @@ def test_figures_are_written_as_png(tmp_path):
     for name, figure in drawn.items():
         figures.save_figure(figure, tmp_path / f"{name}.png")
         assert Image.open(tmp_path / f"{name}.png").size[0] > 300
+
+
+@pytest.fixture
+def square_font(tmp_path):
+    """A font with one character, a large square."""
+    pen = TTGlyphPen(None)
+    pen.moveTo((0, 0))
+    for corner in ((0, 900), (900, 900), (900, 0)):
+        pen.lineTo(corner)
+    pen.closePath()
+    font = FontBuilder(1000)
+    font.setupGlyphOrder([".notdef", "square"])
+    font.setupCharacterMap({ord("語"): "square"})
+    font.setupGlyf({".notdef": TTGlyphPen(None).glyph(), "square": pen.glyph()})
+    font.setupHorizontalMetrics({".notdef": (1000, 0), "square": (1000, 0)})
+    font.setupHorizontalHeader(ascent=900, descent=-100)
+    font.setupNameTable({"familyName": "Square", "styleName": "Regular"})
+    font.setupOS2()
+    font.setupPost()
+    font.save(tmp_path / "square.ttf")
+    fonts = list(fontManager.ttflist)
+    fontManager.addfont(tmp_path / "square.ttf")
+    yield
+    fontManager.ttflist[:] = fonts
+
+
+def word_figure(folder, word, caplog):
+    caplog.clear()
+    points = {"one": [(word, 0.1, 0.0)]}
+    figures.save_figure(figures.error_bars({"MRR": points}, "", word), folder / "word.png")
+    warned = [record.getMessage() for record in caplog.records]
+    return np.asarray(Image.open(folder / "word.png").convert("L")), warned
+
+
+def test_characters_are_drawn_by_a_font_that_has_them(tmp_path, caplog, square_font):
+    drawn, warned = word_figure(tmp_path, "語", caplog)
+    assert not warned
+    empty, _ = word_figure(tmp_path, " ", caplog)
+    assert (drawn == 0).sum() > (empty == 0).sum() + 200  # title and tick are black squares
+    assert "Square" not in str(figures._families({ord("é")}))
+
+
+def test_characters_that_no_font_has_are_named_once(tmp_path, caplog):
+    logging._log_counter_per_token.clear()
+    warned = [word_figure(tmp_path, word, caplog)[1] for word in ("語 \U0010fffd", "語")]
+    assert len(warned[0]) == 1 and "no font of this machine has" in warned[0][0]
+    assert not warned[1]
 
 
 def test_error_bars_have_ticks_at_the_values_of_all_methods():

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import csls, retrieval
+from common.errors import UserError
 from tests.samples import csls_scores, unit_rows
 
 UNEVEN = [(1, 1, 1), (23, 17, 5), (9, 40, 10)]  # n, m, k
@@ -41,6 +42,12 @@ def test_top_k_agrees_with_sorting(n, m, k):
     values, index = retrieval.top_k(x, y, k)
     np.testing.assert_array_equal(index, order(x @ y.T, k))
     np.testing.assert_allclose(values, best(x @ y.T, k), atol=1e-6)
+
+
+def test_float32_rows_are_retrieved_where_jax_has_float64():
+    x, y = unit_rows(0, 9, 6), unit_rows(1, 40, 6)
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(retrieval.top_k(x, y, 3)[1], order(x @ y.T, 3))
 
 
 @settings(max_examples=25)
@@ -101,3 +108,11 @@ def test_bfloat16_rows_are_summed_in_float32():
     np.testing.assert_array_equal(index, exact.index)
     np.testing.assert_allclose(values, exact.values, atol=1e-6)
     np.testing.assert_allclose(values, best(csls_scores(x, y, 10), 5), atol=0.01)
+
+
+@pytest.mark.parametrize("k", [0, 13])
+def test_more_neighbours_than_there_are_rows_are_refused(k):
+    x, y = unit_rows(0, 5, 6), unit_rows(1, 12, 6)
+    for top_k in (retrieval.top_k, csls.top_k):
+        with pytest.raises(UserError, match=f"k is {k} of 12 keys: choose at least 1, at most 12"):
+            top_k(x, y, k)

@@ -1,9 +1,11 @@
 import dataclasses
 
 import pytest
-from ml_collections import ConfigDict
+from absl import flags
+from ml_collections import ConfigDict, config_flags
 
 from common.errors import UserError
+from common.run.cli import define_config_flag
 from common.run.settings import apply_quick, settings, sweep
 
 
@@ -49,8 +51,46 @@ def test_quick_values_apply_unless_the_command_line_gave_others():
     assert apply_quick(config()).steps == 60  # a config without quick
 
 
-def test_names_separated_by_commas_are_split():
-    assert apply_quick(config(methods=("a,b", "c"))).methods == ("a", "b", "c")
+CONFIG = """
+from ml_collections import ConfigDict
+def get_config():
+    config = {"methods": ("gt",), "sizes": (1, 2), "sgd": {"retrieval": ("nn",), "steps": 3}}
+    return ConfigDict(config)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["methods=a,b"], "methods", ("a", "b")),
+        (["methods=a"], "methods", ("a",)),
+        (["methods=('a','b')"], "methods", ("a", "b")),
+        (["methods=a, b,"], "methods", ("a", "b")),
+        (["methods=one:two,/a/b"], "methods", ("one:two", "/a/b")),
+        (["methods=1-5000,15001-20000"], "methods", ("1-5000", "15001-20000")),
+        (["methods="], "methods", ()),
+        (["methods=a", "methods=b,c"], "methods", ("b", "c")),
+        (["methods=a", "methods=a"], "methods", ("a",)),
+        (["sizes=4,8"], "sizes", (4, 8)),
+        (["sizes=4", "sizes=8"], "sizes", (8,)),
+        (["sgd.retrieval=nn,csls"], "sgd.retrieval", ("nn", "csls")),
+        (["sgd.retrieval=nn", "sgd.retrieval=csls"], "sgd.retrieval", ("csls",)),
+        (["sgd.steps=4", "sgd.steps=5"], "sgd.steps", 5),
+    ],
+)
+def test_the_last_value_of_a_flag_is_taken_and_tuples_are_split_at_commas(
+    tmp_path, words, name, value
+):
+    (tmp_path / "config.py").write_text(CONFIG)
+    argv = ["main", f"--config={tmp_path}/config.py", *(f"--config.{word}" for word in words)]
+    values = flags.FlagValues()
+    flag = define_config_flag(flag_values=values, sys_argv=argv)
+    values(argv)
+    given = config_flags.get_override_values(values["config"])
+    assert given == {name: value}
+    unchanged = flag.value.copy_and_resolve_references()
+    unchanged.update_from_flattened_dict(given)
+    assert unchanged == flag.value
 
 
 def test_a_sweep_sets_one_value_at_a_time():

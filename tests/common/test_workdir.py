@@ -18,6 +18,17 @@ def test_a_finished_part_is_not_computed_again(tmp_path):
     assert json.loads((tmp_path / "run/config.json").read_text()) == {"a": 1}
 
 
+def test_numbers_that_are_not_defined_are_null_in_parts_and_in_the_log(tmp_path):
+    work = Workdir(tmp_path, {})
+    results = [work.part("one", lambda: {"x": float("nan"), 1: [float("inf")]}) for _ in range(2)]
+    assert results == [{"x": None, "1": [None]}] * 2
+    work.log("one", {1: {"loss": float("nan")}})
+    for name in ("parts/one.json", "metrics.jsonl"):
+        assert (
+            "null" in (tmp_path / name).read_text() and "NaN" not in (tmp_path / name).read_text()
+        )
+
+
 def test_a_part_that_raises_is_not_stored(tmp_path):
     work = Workdir(tmp_path, {})
 

@@ -158,9 +158,16 @@ def test_sentence_encoders_are_compared_on_test_texts(tmp_path, monkeypatch):
         ("match", {"pairs": ("C1-C9",)}, "no embedding 'C9'"),
         ("match", {"pairs": ("C1",)}, "'C1' is not a pair"),
         ("match", {"dataset": "amazon"}, "'amazon'"),
-        ("match", {"models.C1.kind": "bert"}, "unknown kind 'bert'"),
+        ("match", {"models.C1.kind": "bert"}, "no kind of C1 'bert'"),
         ("match", {"pairs": ("LSTM-C1",), "models.LSTM.init_from": "glove"}, "from 'glove'"),
-        ("correlate", {"embeddings": ("C1",), "tasks": ("poetry",)}, "no task 'poetry'"),
+        ("correlate", {"tasks": ("poetry",)}, "no task 'poetry'"),
+        ("correlate", {"embeddings": ("C1", "C2")}, "number of embeddings is 2: .* at least 3"),
+        ("ensemble", {"embeddings": ("C1", "C1")}, "number of embeddings is 1: .* at least 2"),
+        ("match", {"ranks": ("1-9", "ten")}, "'ten' are no ranks"),
+        ("match", {"num_texts": 10**6}, "num_texts is 1,000,000 of [0-9,]* texts of rotten"),
+        ("match", {"num_words": 10**6}, "num_words is 1,000,000 of [0-9,]* different words"),
+        ("match", {"pairs": ()}, "number of cases is 0"),
+        ("match", {"random_seeds": ()}, "number of random seeds is 0"),
     ],
 )
 def test_a_wrong_name_is_an_error_in_one_sentence(matched, cache, tmp_path, name, wrong, message):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 from unittest import mock
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from common.data import array_cache, builders
+from common.errors import UserError
 from common.run import train
 from common.run.workdir import Workdir, read_arrays, write_arrays
 from tests.faults.killed_run import step
@@ -76,6 +78,56 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
     warnings = [r.getMessage() for r in caplog.records if "is damaged" in r.getMessage()]
     assert len(warnings) == len(steps) and not any("\n" in text for text in warnings)
     assert {path.name for path in (tmp_path / "checkpoints/fit").iterdir()} == {"6", "8"}
+    aside = tmp_path / "checkpoints/fit-damaged"
+    assert {path.name for path in aside.iterdir()} == set(steps)
+    train.forget_checkpoints(again, "fit")
+    assert not list((tmp_path / "checkpoints").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            PermissionError(13, "Permission denied"),
+            "checkpoints/fit/8 .Permission denied.: correct",
+        ),
+        (OSError(5, "Input/output error"), "checkpoints/fit/8 .Input/output error.: correct that"),
+        (ValueError("PERMISSION_DENIED: Error opening"), "fit/8 .permission denied.: correct that"),
+        (MemoryError(), ""),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_read_is_kept(undamaged, tmp_path, error, sentence):
+    shutil.copytree(undamaged[0].path, tmp_path, dirs_exist_ok=True)
+    restore = mock.Mock(side_effect=error)
+    with (
+        mock.patch.object(train.ocp.CheckpointManager, "restore", restore),
+        pytest.raises((UserError, MemoryError), match=sentence),
+    ):
+        fit(tmp_path)
+    assert {path.name for path in (tmp_path / "checkpoints/fit").iterdir()} == {"6", "8"}
+
+
+def test_a_checkpoint_of_another_precision_is_kept(undamaged, tmp_path):
+    shutil.copytree(undamaged[0].path, tmp_path, dirs_exist_ok=True)
+    with jax.enable_x64(True), pytest.raises(UserError, match=r"fit/8 holds .*float32.40,40.*X64"):
+        fit(tmp_path)
+    assert {path.name for path in (tmp_path / "checkpoints/fit").iterdir()} == {"6", "8"}
+
+
+def test_an_array_that_cannot_be_read_is_kept_and_not_called_damaged(tmp_path):
+    work = Workdir(tmp_path, {})
+    write_arrays(tmp_path / "a.npz", {"x": np.arange(5)})
+    work.part("one", dict, "a.npz")
+    array_cache.load_or_compute(tmp_path, "a", 1, dict)
+    with mock.patch.object(Path, "read_bytes", side_effect=PermissionError(13, "No")):
+        for read in (
+            lambda: read_arrays(tmp_path / "a.npz"),
+            lambda: array_cache.load_or_compute(tmp_path, "a", 1, dict),
+            lambda: work.part("one", dict, "a.npz"),
+        ):
+            with pytest.raises(PermissionError):
+                read()
+    np.testing.assert_array_equal(read_arrays(tmp_path / "a.npz")["x"], np.arange(5))
 
 
 DAMAGED_PARTS = {

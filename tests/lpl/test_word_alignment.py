@@ -139,12 +139,14 @@ def test_an_interrupted_run_resumes(whole, values, tmp_path, run, assert_resumes
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"methods": ("magic",)}, "no method 'magic': choose from shigeto_2015, artetxe_2016"),
+        ({"methods": ("magic",)}, "no method 'magic': choose one of shigeto_2015, artetxe_2016"),
         ({"sources": ("missing.vec",)}, "missing.vec.* neither a file of vectors"),
         ({"dictionaries": ("missing.txt",)}, "neither a file of word pairs"),
         ({"num_pairs": (2000,), "max_pairs": ()}, "too few for 2000"),
         ({"sources": ("glove", "minilm")}, "2 sources, 1 targets, .* every pair of spaces"),
-        ({"split": "train"}, "no split 'train': choose from test, validation"),
+        ({"split": "train"}, "no split 'train': choose one of test, validation"),
+        ({"num_test": 0}, "number of words to translate is 0"),
+        ({"lpa_mse.k": 10**6}, "k is 1,000,000 of [0-9,]* other rows"),
         ({"lpa_mse.retrieval": ("guess",)}, "no retrieval 'guess': choose one of nn, csls"),
         ({"lpa_mse.updates": 5}, "give a multiple of 10"),
         ({"lpa_mse.weights": "guess"}, "choose one of closed_form, gradient"),

@@ -109,7 +109,7 @@ def test_a_sweep_has_a_line_for_each_value(tmp_path, monkeypatch):
         return images.Scores(pairs={}, accuracy=accuracy)
 
     monkeypatch.setattr(images, "train_and_measure", measure)
-    split = Images(np.zeros((4, 28, 28, 1), np.uint8), np.array([0, 0, 1, 1]), "some")
+    split = Images(np.zeros((60, 28, 28, 1), np.uint8), np.repeat([0, 1], 30), "some")
     monkeypatch.setattr(images, "read", lambda *args: images.Splits(split, split))
     table = sweep_points.run(sweep_config(), Workdir(tmp_path, {}), cache_dir())
     rows = json.loads((tmp_path / "results.json").read_text())

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from common.errors import UserError
+from common.errors import check_choice, check_count
 from common.run import results, train
 from common.run.results import Row
 from common.run.settings import settings
@@ -44,6 +44,8 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Trains all embeddings, and returns tables of their distortion."""
     del cache  # the graphs are random
     chosen = list(trainings(config))
+    check_count("num_graphs", config.num_graphs)
+    check_count("num_nodes", config.num_nodes, least=2)
     options = dict(config.graph_options.get(config.graph, {}))
     samples = [
         graphs.sample(config.graph, config.num_nodes, options, random_seed)
@@ -98,11 +100,8 @@ def trainings(config: ConfigDict) -> Iterator[Training]:
       UserError: an unknown recipe or geometry.
     """
     for recipe, geometry in itertools.product(config.recipes, config.methods):
-        if recipe not in RECIPES:
-            raise UserError(f"There is no recipe '{recipe}': choose one of {', '.join(RECIPES)}.")
-        if geometry not in GEOMETRIES:
-            known = ", ".join(GEOMETRIES)
-            raise UserError(f"There is no geometry '{geometry}': choose one of {known}.")
+        check_choice("recipe", recipe, RECIPES)
+        check_choice("geometry", geometry, GEOMETRIES)
         if geometry not in config[recipe]:
             continue
         if geometry == "wasserstein":

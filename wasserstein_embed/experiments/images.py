@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from common.errors import UserError
+from common.errors import check_choice, check_count
 from common.run import results, tasks
 from common.run.results import Row
 from common.run.settings import settings
@@ -63,6 +63,9 @@ def _case(name: str, config: ConfigDict, splits: Splits, **fields: Any) -> Case:
     """The images with the settings of a config; only the training is random."""
     trainings = {method: _training(method, config, splits) for method in config.methods}
     problem = Problem(splits, trainings, settings(images.Evaluation, config))
+    num_train = len(splits.train.labels)
+    check_count("num_neighbours", problem.evaluation.num_neighbours, num_train, "training images")
+    check_count("num_test_pairs", problem.evaluation.num_test_pairs, least=2)
     fields |= {
         "experiment": config.experiment,
         "dataset": config.dataset,
@@ -71,7 +74,7 @@ def _case(name: str, config: ConfigDict, splits: Splits, **fields: Any) -> Case:
         "proxy": config.dataset != "mnist",
         "labels": {
             "num_points": config.num_points,
-            "num_train": len(splits.train.labels),
+            "num_train": num_train,
             "train_split": splits.train.split,
             "test_split": splits.test.split,
         },
@@ -80,8 +83,7 @@ def _case(name: str, config: ConfigDict, splits: Splits, **fields: Any) -> Case:
 
 
 def _training(method: str, config: ConfigDict, splits: Splits) -> siamese.Training:
-    if method not in METHODS:
-        raise UserError(f"There is no method '{method}': choose one of {', '.join(METHODS)}.")
+    check_choice("method", method, METHODS)
     image_shape, cosine = splits.train.images.shape[1:], method == "cosine"
     return settings(
         siamese.Training,

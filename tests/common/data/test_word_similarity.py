@@ -37,7 +37,9 @@ def test_a_set_is_built_from_its_package_in_the_order_of_the_file(name, packages
 
 
 def test_an_unknown_name_is_a_user_error(tmp_path):
-    with pytest.raises(UserError, match=r"called 'simlex': choose one of simlex999, .*rare_words"):
+    with pytest.raises(
+        UserError, match=r"word similarities 'simlex': choose one of simlex999, .*rare_words"
+    ):
         word_similarity.load("simlex", tmp_path)
 
 

@@ -68,10 +68,88 @@ def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
 
 
 def test_an_unknown_ground_distance_is_refused():
-    with pytest.raises(UserError, match="'cosine': choose 'euclidean' or 'manhattan'"):
+    with pytest.raises(UserError, match="'cosine': choose one of euclidean, manhattan"):
         ot.ground_cost(np.zeros((2, 3)), np.zeros((2, 3)), "cosine", 1.0)
 
 
 def test_an_unknown_value_is_refused():
-    with pytest.raises(UserError, match="'cost' of a transport: choose transport_cost or"):
+    with pytest.raises(
+        UserError, match="value of a transport 'cost': choose one of transport_cost,"
+    ):
         ot.solve_batch(np.zeros((2, 3, 3)), epsilon=1.0, iterations=1, value="cost")
+
+
+@pytest.mark.parametrize("ground", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+def test_the_gradient_is_zero_between_equal_points_and_at_an_equal_coordinate(ground, p):
+    x = jnp.array([[1.0, 2.0], [0.0, 0.0], [1.0, 5.0]])
+    y = jnp.array([[1.0, 2.0], [0.0, 0.0], [3.0, 5.0]])
+
+    def total(x, y):
+        return jnp.trace(ot.ground_cost(x, y, ground, p))
+
+    expected = np.zeros((3, 2))
+    expected[2, 0] = -p * 2 ** (p - 1)
+    for sign, argnum in ((1, 0), (-1, 1)):
+        gradient = jax.grad(total, argnum)(x, y)
+        np.testing.assert_allclose(gradient, sign * expected, rtol=1e-6)
+
+
+@jax.jit
+def divergence(cross, own_x, own_y):
+    options = {"epsilon": 0.5, "iterations": 300, "value": "entropic_cost"}
+    x, y = (ot.solve_batch(cost, **options, symmetric=True).value for cost in (own_x, own_y))
+    return ot.solve_batch(cross, **options).value - (x + y) / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ground", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+def test_the_divergence_of_equal_clouds_is_zero_and_so_is_its_gradient(ground, p):
+    points = jnp.asarray(np.random.default_rng(0).normal(size=(4, 2)), jnp.float32)
+    cost = partial(ot.ground_cost, ground=ground, p=p)
+
+    def total(x, y):
+        return divergence(cost(x, y), cost(x, x), cost(y, y))
+
+    value, gradients = jax.value_and_grad(total, (0, 1))(points, points)
+    largest = float(cost(points, points).max())
+    np.testing.assert_allclose(value, 0, atol=1e-5 * largest)
+    for gradient in gradients:
+        np.testing.assert_allclose(gradient, 0, atol=1e-4 * largest)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", ot.VALUES)
+def test_a_millionth_of_the_costs_stands_for_an_epsilon_that_float32_does_not_resolve(value):
+    cost = jnp.asarray(np.random.default_rng(0).uniform(size=(2, 4, 4)), jnp.float32)
+
+    @jax.jit
+    @jax.value_and_grad
+    def total(cost, epsilon):
+        return ot.solve_batch(cost, epsilon=epsilon, iterations=100, value=value).value.sum()
+
+    expected = total(cost, 1e-6 * cost.max())
+    assert np.isfinite(expected[0]) and np.isfinite(expected[1]).all()
+    for epsilon in (0.0, 1e-38, 1e-10):
+        for result, wanted in zip(total(cost, epsilon), expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+    for of_equal_points in total(jnp.zeros((1, 2, 2)), 0.0):
+        np.testing.assert_allclose(of_equal_points, of_equal_points.mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [None, ot.Potentials(*np.zeros((4, 2, 3), np.float64))])
+def test_float32_costs_stay_float32_where_jax_has_float64(start):
+    cost = np.random.default_rng(0).uniform(size=(2, 3, 3)).astype(np.float32)
+
+    def total(cost):
+        options = {"epsilon": 0.1, "iterations": 5, "value": "transport_cost", "start": start}
+        return ot.solve_batch(cost, **options).value.sum()
+
+    with jax.enable_x64(True):
+        value, gradient = jax.value_and_grad(total)(cost)
+    expected = jax.value_and_grad(total)(cost)
+    assert value.dtype == gradient.dtype == np.float32
+    np.testing.assert_allclose(value, expected[0], rtol=1e-5)
+    np.testing.assert_allclose(gradient, expected[1], atol=1e-5)

@@ -181,3 +181,22 @@ def test_barycentric_has_a_gradient_with_respect_to_its_values_only():
     np.testing.assert_allclose(gradient, 2 * weights.T @ (weights @ values), atol=1e-5)
     for other in others:
         np.testing.assert_array_equal(other, 0)
+
+
+@pytest.mark.parametrize("cost", ["euclidean", "sqeuclidean"])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-38, 1e-20, 1e-10])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_the_plan_is_hard_where_float32_does_not_resolve_epsilon(cost, epsilon, size):
+    x = size * clouds(19, 19)[0]
+    found = ot.match(x, x[::-1], epsilon, iterations=3, rows=True, cost=cost)
+    np.testing.assert_array_equal(found.to_y, np.arange(19)[::-1])
+    np.testing.assert_array_equal(found.to_x, np.arange(19)[::-1])
+    assert np.isfinite(found.error)
+    means = ot.barycentric(x, x[::-1], found.v, x, epsilon)
+    if cost == "euclidean":
+        np.testing.assert_allclose(means, x[::-1], rtol=1e-6)
+
+
+def test_equal_points_and_no_regularisation_are_no_division_by_zero():
+    zeros = np.zeros((3, 2), np.float32)
+    np.testing.assert_array_equal(ot.match(zeros, zeros, 0.0, rows=True).to_y, [0, 0, 0])
