@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 from absl import app, flags, logging
@@ -40,9 +40,13 @@ def launch(experiments: str) -> None:
         `run` of type `Experiment`. Only the one that is run is imported, once the flags are parsed,
         because its libraries take seconds that `--help` and the errors of flags do not need.
     """
+    paper = experiments.partition(".")[0]
+    root = Path(import_module(experiments).__path__[0]).parents[1]
     config_flag = config_flags.DEFINE_config_file(
-        "config", None, "File of configs/ with every value of the experiment.", lock_config=True
+        "config", None, "Every value of the experiment: a config's name, or a file."
     )
+    parse = flags.FLAGS["config"].parser.parse
+    flags.FLAGS["config"].parser.parse = lambda value: parse(str(_config_file(root, paper, value)))
     flags.mark_flag_as_required("config")
     workdir = flags.DEFINE_string(
         "workdir", None, "Folder of the run, made if it is missing.", required=True
@@ -66,11 +70,12 @@ def launch(experiments: str) -> None:
                     f"The workdir {folder} has parts of another run, and a run on several hosts "
                     "cannot be resumed: choose another --workdir."
                 )
+        file = _config_file(root, paper, config_flags.get_config_filename(flags.FLAGS["config"]))
         overrides = config_flags.get_override_values(flags.FLAGS["config"])
         config = settings.apply_quick(config_flag.value, overrides)
         run_experiment = experiment(experiments, config.experiment)
         work = Workdir(folder, config.to_dict())
-        write_atomically(work.path / COMMAND, f"{_command(experiments)}\n".encode())
+        write_atomically(work.path / COMMAND, f"{_command(root, paper, file)}\n".encode())
         print(run_experiment(config, work, cache_dir()))
 
     run(main)
@@ -88,7 +93,24 @@ def experiment(package: str, name: str) -> Experiment:
     return import_module(f"{package}.{name}").run
 
 
-def _command(experiments: str) -> str:
+def _config_file(root: Path, paper: str, config: str) -> Path:
+    """The file of a config, which is given by its path or by its name.
+
+    Args:
+      root: folder of the paper and of `configs`; a path may begin there or in the working folder.
+      paper: the paper's package.
+      config: what the flag says.
+    """
+    folder = root / "configs" / paper
+    for file in (Path(config), root / config, folder / f"{config}.py"):
+        if file.is_file():
+            return file
+    files = [file for file in sorted(folder.glob("*.py")) if "def get_config" in file.read_text()]
+    names = ", ".join(file.stem for file in files)
+    _exit(f"There is no config '{config}': give the path of a file, or one of {names}.")
+
+
+def _command(root: Path, paper: str, config: Path) -> str:
     """The command of this process without --workdir, each flag in one word."""
     words: list[str] = []
     for word in sys.argv[1:]:
@@ -96,8 +118,9 @@ def _command(experiments: str) -> str:
             words.append(f"--{word.lstrip('-')}")
         else:  # the value of the flag before it
             words[-1] += f"={word}"
-    kept = [word for word in words if not word.startswith("--workdir=")]
-    return shlex.join(["python", "-m", f"{experiments.partition('.')[0]}.main", *kept])
+    kept = [word for word in words if not word.startswith(("--config=", "--workdir="))]
+    file = config.relative_to(root) if config.is_relative_to(root) else config
+    return shlex.join(["python", "-m", f"{paper}.main", f"--config={file}", *kept])
 
 
 def run(main: Callable[[list[str]], None]) -> None:
@@ -166,11 +189,6 @@ def _parse(argv: list[str]) -> list[str]:
     """Parses the flags; the errors of a config file or of an override become one sentence."""
     try:
         rest = app.parse_flags_with_usage(argv)
-        if "config" in flags.FLAGS:  # the error of a missing file is raised at the first access
-            getattr(flags.FLAGS.config, "experiment", None)
-    except OSError:
-        given = " ".join(word for word in argv if word.lstrip("-").startswith("config="))
-        _exit(f"There is no such file: {given}; give --config=configs/PAPER/EXPERIMENT.py.")
     except (AttributeError, KeyError) as error:  # ml_collections: no such key in a locked config
         names = re.findall(r"\w+", str(error.args[0]).replace("\\n", " "))
         hint = f": did you mean '{names[names.index('mean') + 1]}'?" if "mean" in names else "."
@@ -182,6 +200,6 @@ def _parse(argv: list[str]) -> list[str]:
     return rest
 
 
-def _exit(sentence: str) -> None:
+def _exit(sentence: str) -> NoReturn:
     print(" ".join(str(UserError(sentence)).split()), file=sys.stderr)
     sys.exit(2)
