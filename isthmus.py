@@ -119,7 +119,7 @@ def _new(paper: str) -> None:
     """Copies `template/` into the checkout, as a paper of this name."""
     template = ROOT / "template"
     if not template.exists():
-        _refuse("A new paper needs a checkout of isthmus, whose tests and pages take it in.")
+        _refuse("A new paper needs a checkout of isthmus, whose tests and documentation it joins.")
     if not re.fullmatch("[a-z][a-z0-9_]*", paper) or keyword.iskeyword(paper):
         _refuse(f"'{paper}' cannot name a paper: give a Python name in lower case after 'new'.")
     if importlib.util.find_spec(paper):
