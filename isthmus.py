@@ -91,8 +91,8 @@ def main() -> None:
     if command in ("-h", "--help", "help"):
         print(HELP)
         return
-    # Modules beside this one come before those of the working folder, as of `python -m isthmus`. A
-    # paper may have been added after the packages were installed from this folder.
+    # Modules beside this one come before those of the working folder, and a paper may have been
+    # added after the packages were installed from this folder.
     sys.path.insert(0, str(ROOT))
     if command == "new":
         _new(*rest[:1] or [""])
@@ -118,7 +118,7 @@ def main() -> None:
 def _new(paper: str) -> None:
     """Copies `template/` into the checkout, as a paper of this name."""
     template = ROOT / "template"
-    if not template.exists():
+    if not (template / "my_paper").exists():
         _refuse("A new paper needs a checkout of isthmus, whose tests and documentation it joins.")
     if not re.fullmatch("[a-z][a-z0-9_]*", paper) or keyword.iskeyword(paper):
         _refuse(f"'{paper}' cannot name a paper: give a Python name in lower case after 'new'.")

@@ -314,7 +314,7 @@ def _commands(package: Package, scratch: str) -> Iterator[list[str]]:
         yield [*apt, "download", f"{name}={version}"]
     else:
         interpreter, index = sys.executable, None
-        if importlib.util.find_spec("pip") is None:  # an environment made by uv: one with Python's
+        if importlib.util.find_spec("pip") is None:  # as in an environment that uv has made
             yield [interpreter, "-m", "venv", f"{scratch}/venv"]
             interpreter = f"{scratch}/venv/bin/python"
             index = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")

@@ -46,7 +46,9 @@ def launch(experiments: str) -> None:
         "config", None, "Every value of the experiment: a config's name, or a file."
     )
     parse = flags.FLAGS["config"].parser.parse
-    flags.FLAGS["config"].parser.parse = lambda value: parse(str(_config_file(root, paper, value)))
+    flags.FLAGS["config"].parser.parse = lambda argument: parse(
+        str(_config_file(root, paper, argument))
+    )
     flags.mark_flag_as_required("config")
     workdir = flags.DEFINE_string(
         "workdir", None, "Folder of the run, made if it is missing.", required=True
