@@ -15,11 +15,14 @@ A command runs its module as `python -m` does.
 
 import importlib
 import importlib.metadata
+import importlib.util
+import keyword
+import re
 import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 FRONT_DOOR = {
     "discover": "anchor_opt.align",
@@ -29,7 +32,10 @@ FRONT_DOOR = {
     "top_k": "common.retrieval",
 }
 
-PAPERS = sorted(path.parent.name for path in Path(__file__).parent.glob("*/main.py"))
+ROOT = Path(__file__).parent  # a checkout, or the folder of all installed packages
+PAPERS = sorted(
+    path.name for path in ROOT.glob("configs/*") if (ROOT / path.name / "main.py").exists()
+)
 MODULES = {
     "align": "anchor_opt.align",
     "apply": "anchor_opt.align",
@@ -42,7 +48,8 @@ HELP = f"""Two embedding spaces and a few known pairs of items: how do the space
   isthmus apply NEW --map=FOLDER/A/map.npz --out=FILE               maps new vectors
   isthmus migrate --old=A --new=B --pairs=PAIRS --out=FOLDER        what to do when a model changes
   isthmus encode --input=TEXTS --output=FILE                        turns texts into vectors
-  isthmus run PAPER --config=FILE --workdir=FOLDER                  runs an experiment of a paper
+  isthmus run PAPER --config=NAME --workdir=FOLDER                  runs an experiment of a paper
+  isthmus new PAPER                                                 makes the files of a new paper
 
 Papers: {", ".join(PAPERS)}.
 The flags are listed by `isthmus COMMAND --help`, or `isthmus run PAPER --help`."""
@@ -90,8 +97,14 @@ def main() -> None:
     if command in ("-h", "--help", "help"):
         print(HELP)
         return
+    # Modules beside this one come before those of the working folder, and a paper may have been
+    # added after the packages were installed from this folder.
+    sys.path.insert(0, str(ROOT))
+    if command == "new":
+        _new(*rest[:1] or [""])
+        return
     if command not in (*MODULES, "run"):
-        _refuse(f"There is no command '{command}': choose one of {', '.join(MODULES)}, run.")
+        _refuse(f"There is no command '{command}': choose one of {', '.join(MODULES)}, run, new.")
     if command == "run":
         paper, *rest = rest or [""]
         if paper not in PAPERS:
@@ -105,12 +118,30 @@ def main() -> None:
             _refuse("There are no new vectors: give their file after 'apply', before the flags.")
         rest = [f"--apply={new}", *rest]
     sys.argv[1:] = rest
-    # A paper may have been added after the packages were installed from this folder.
-    sys.path.insert(0, str(Path(__file__).parent))
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def _refuse(sentence: str) -> None:
+def _new(paper: str) -> None:
+    """Copies `template/` into the checkout, as a paper of this name."""
+    template = ROOT / "template"
+    if not (template / "my_paper").exists():
+        _refuse("A new paper needs a checkout of isthmus, whose tests and documentation it joins.")
+    if not re.fullmatch("[a-z][a-z0-9_]*", paper) or keyword.iskeyword(paper):
+        _refuse(f"'{paper}' cannot name a paper: give a Python name in lower case after 'new'.")
+    if importlib.util.find_spec(paper):
+        _refuse(f"There is a module '{paper}' already: give the paper another name.")
+    words = paper.replace("_", " ")
+    for source in sorted(path for path in template.rglob("*.*") if path.suffix != ".pyc"):
+        path = str(source.relative_to(template)).replace("my_paper", paper)
+        text = source.read_text(encoding="utf-8").replace("my_paper", paper)
+        text = text.replace("My paper", words.capitalize()).replace("my paper", words)
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / path).write_text(text, encoding="utf-8")
+        print(path)
+    print(f"Run it: isthmus run {paper} --config=main_table --workdir=runs/{paper}")
+
+
+def _refuse(sentence: str) -> NoReturn:
     print(sentence, file=sys.stderr)
     sys.exit(2)
 

@@ -16,6 +16,7 @@ of the marks is written by hand and stays.
 """
 
 import importlib
+import itertools
 import json
 import os
 import re
@@ -34,6 +35,7 @@ from common.run.records import Headline, Record
 from common.run.results import Row, markdown, mean_and_deviation, plus_minus, select
 from common.run.settings import apply_quick
 from docs import fingerprints
+from isthmus import PAPERS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs/results"
@@ -165,10 +167,11 @@ def _flat(values: dict, prefix: str = "") -> dict:
 
 
 def data() -> str:
-    """The data packages: what is in them, and their licences."""
+    """The data packages, shared ones and those of papers: what is in them, and their licences."""
+    own = [getattr(page_module(paper), "PACKAGES", ()) for paper in PAPERS]
     lines = [
         ["`{}` {}".format(*package.release), package.source, package.licence]
-        for package in PACKAGES.values()
+        for package in itertools.chain(PACKAGES.values(), *own)
     ]
     return markdown(("Package", "Holds", "Licence"), lines)
 

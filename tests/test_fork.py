@@ -18,6 +18,13 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 IGNORED = (".git", ".venv", "build", "runs", "*.npz", "*_cache", "__pycache__", "*.egg-info")
 
+OWN_PACKAGE = """
+from common.data.packages import Package
+
+TINY = Package(filename="tiny-data-1.0.tgz", sha256="", licence="CC0", source="a made-up set")
+PACKAGES = (TINY,)
+"""
+
 
 @pytest.fixture(scope="module")
 def fork(tmp_path_factory):
@@ -55,6 +62,16 @@ def test_it_passes_lint_the_architecture_tests_and_its_own(fork):
     assert "[my_paper]" in printed and "test_method.py" in printed
 
 
+def test_under_another_name_its_imports_are_sorted_by_ruff(fork):
+    root, _ = fork
+    printed = run(root, "isthmus", "new", "a_better_mean")
+    run(root, "python", "-m", "ruff", "check", "--fix", ".")
+    run(root, "python", "-m", "ruff", "format", ".")
+    written = {path: (root / path).read_text() for path in printed.splitlines()[:-1]}
+    assert "configs/a_better_mean/main_table.py" in written
+    assert not re.search("my.paper", "".join([*written, *written.values()]), flags=re.I)
+
+
 def test_its_help_is_its_own(fork):
     root, _ = fork
     command = [sys.executable, "-m", "my_paper.main", "--help"]
@@ -73,10 +90,15 @@ def test_more_training_images_than_there_are_are_refused(fork):
 def test_its_results_reach_the_documentation(fork):
     root, _ = fork
     run(root, "python", "-m", "docs.render", "--check")  # nothing is missing before a run is kept
+    with (root / "my_paper/page.py").open("a") as page:
+        page.write(OWN_PACKAGE)
     keep = ("--run=runs/mine", "--name=my_paper/main_table", "--cores=1")
     run(root, "python", "-m", "docs.keep", *keep)
     run(root, "python", "-m", "docs.render")
     (headline,) = re.findall(r".*`my_paper`.*accuracy.*", (root / "README.md").read_text())
     table = (root / "runs/mine/table.md").read_text().strip()
     assert headline.split("|")[4].strip() in table
+    assert re.search(
+        r"\| `tiny-data` 1\.0 +\| a made-up set +\| CC0 ", (root / "README.md").read_text()
+    )
     assert table in (root / "docs/results/my_paper.md").read_text()

