@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from common.errors import UserError
 
-PARAMETER_NAMES = {  # name here -> name in a BERT's checkpoint, where they differ
+BERT_NAMES = {  # name here -> name in the checkpoint, where they differ
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -42,7 +42,7 @@ PARAMETER_NAMES = {  # name here -> name in a BERT's checkpoint, where they diff
     "embedding": "weight",
     "scale": "weight",
 }
-MPNET_PARAMETER_NAMES = PARAMETER_NAMES | {
+MPNET_NAMES = BERT_NAMES | {
     "query": "attention.attn.q",
     "key": "attention.attn.k",
     "value": "attention.attn.v",
@@ -50,14 +50,21 @@ MPNET_PARAMETER_NAMES = PARAMETER_NAMES | {
     "attention_norm": "attention.LayerNorm",
     "relative_positions": "encoder.relative_attention_bias",
 }
+PARAMETER_NAMES = {"bert": BERT_NAMES, "mpnet": MPNET_NAMES}  # by config.json's model_type
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
-# Written by sentence-transformers: the modules, the pooling, the maximum length of a text.
-OPTIONAL_FILES = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
+# Written by sentence-transformers: the modules, the pooling, the maximum length of a text. Releases
+# from 2026 on leave the length to the tokenizer's file.
+OPTIONAL_FILES = (
+    "modules.json",
+    "1_Pooling/config.json",
+    "sentence_bert_config.json",
+    "tokenizer_config.json",
+)
 # What is implemented: another value of config.json, for instance, would give wrong vectors.
 BUCKETS = 32  # of relative positions
 REQUIRED = {
-    "model_type": ("bert", "mpnet"),
+    "model_type": tuple(PARAMETER_NAMES),
     "hidden_act": ("gelu",),
     "position_embedding_type": ("absolute",),
     "relative_attention_num_buckets": (BUCKETS,),
@@ -181,7 +188,8 @@ def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
     try:
         config = json.loads(files["config.json"])
         tokenizer = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
-        modules, pooling, limits = (json.loads(files.get(part, "{}")) for part in OPTIONAL_FILES)
+        optional = (json.loads(files.get(part, "{}")) for part in OPTIONAL_FILES)
+        modules, pooling, transformer, tokenizer_config = optional
         # Older folders have one flag for each mode, newer ones the name of the mode.
         flags = [key for key in pooling if key.startswith("pooling_mode_") and pooling[key]]
         mode = str(pooling.get("pooling_mode", " and ".join(flags) or "mean"))
@@ -196,22 +204,22 @@ def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
                 "implemented"
             )
         network = _network(config, files["model.safetensors"])
-        max_length = int(limits.get("max_seq_length") or MAX_LENGTH)
+        max_length = transformer.get("max_seq_length") or tokenizer_config.get("model_max_length")
+        max_length = min(int(max_length or MAX_LENGTH), network.max_length)
     except Exception as error:  # json, safetensors and tokenizers raise many types
         raise UserError(
             f"The encoder in {name} cannot be read ({error}): it has to be a BERT or an MPNet in "
             "Hugging Face's format."
         ) from error
     tokenizer.no_padding()  # MiniLM's file pads every text to 128 tokens
-    return SentenceEncoder(network, tokenizer, mode, min(max_length, network.max_length))
+    return SentenceEncoder(network, tokenizer, mode, max_length)
 
 
 def _network(config: dict, content: bytes) -> Bert:
     """The network of a configuration, with the weights in the content of a safetensors file."""
     weights = safetensors.numpy.load(content)
-    mpnet = config.get("model_type") == "mpnet"
-    prefix, names = ("mpnet.", MPNET_PARAMETER_NAMES) if mpnet else ("bert.", PARAMETER_NAMES)
-    weights = {name.removeprefix(prefix): value for name, value in weights.items()}
+    kind = config.get("model_type") or "bert"
+    weights = {name.removeprefix(f"{kind}."): value for name, value in weights.items()}
     layers = {name.split(".")[2] for name in weights if name.startswith("encoder.layer.")}
     if config["num_hidden_layers"] != len(layers):
         raise ValueError(f"model.safetensors has {len(layers)} layers, config.json another number")
@@ -225,7 +233,7 @@ def _network(config: dict, content: bytes) -> Bert:
 
     def value(path, leaf):
         keys = [str(k.key) for k in path if hasattr(k, "key")]  # without nnx's own `.value`
-        name = ".".join(names.get(key, key) for key in keys)
+        name = ".".join(PARAMETER_NAMES[kind].get(key, key) for key in keys)
         array = weights[name].T if keys[-1] == "kernel" else weights[name]
         if array.shape != leaf.shape or not np.isfinite(array).all():
             raise ValueError(f"{name} is not a finite array of shape {leaf.shape}")
