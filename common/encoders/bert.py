@@ -130,7 +130,8 @@ class Bert(nnx.Module):
             x = x + self.token_types.embedding[0]
         bias = None
         if self.relative_positions is not None:
-            bias = self.relative_positions(relative_buckets(length)).transpose(2, 0, 1)[None]
+            bias = self.relative_positions.embedding[relative_buckets(length)]
+            bias = bias.transpose(2, 0, 1)[None]  # heads first
         x = self.embedding_norm(x)
         for layer in self.layers:
             x = layer(x, mask, bias)
