@@ -248,21 +248,20 @@ def encode(
     texts: Sequence[str],
     *,
     max_length: int | None = None,
-    batch_tokens: int | None = None,
+    batch_size: int | None = None,
     bar: tqdm | None = None,
 ) -> Float[np.ndarray, "n d"]:
     """Encodes texts as unit vectors, pooled from the last layer's token vectors.
 
-    Texts are sorted by length, so that batches have little padding, and a batch has as many of them
-    as its number of tokens allows. The number of texts in a batch depends on their padded length
-    alone, so that few shapes are compiled.
+    Texts are sorted by length, so that batches have little padding. The number of texts in a batch
+    depends on their padded length alone, so that few shapes are compiled.
 
     Args:
       encoder: from `load`.
       texts: n texts.
       max_length: number of tokens after which a text is cut; None: the encoder's.
-      batch_tokens: number of tokens in a batch, padding included. None: 512 on a CPU, whose caches
-        hold what a layer makes of them, and 16,384 on an accelerator.
+      batch_size: number of texts in each batch. None: as many as have 512 tokens, padding included,
+        on a CPU, whose caches hold what a layer makes of them; 16,384 tokens on an accelerator.
       bar: a progress bar, advanced by the number of texts of each batch.
 
     Returns:
@@ -278,21 +277,24 @@ def encode(
         )
     encoder.tokenizer.enable_truncation(max_length)
     ids = [encoding.ids for encoding in encoder.tokenizer.encode_batch(list(texts))]
-    batch_tokens = batch_tokens or (512 if jax.default_backend() == "cpu" else 16_384)
-    order = np.argsort([-len(i) for i in ids], kind="stable")
+    order = np.argsort([len(i) for i in ids], kind="stable")
     out = np.empty((len(texts), model.words.features), np.float32)
     graph, state = nnx.split(model)
-    start = 0
+    batch_tokens = 512 if jax.default_backend() == "cpu" else 16_384
+    stop = len(texts)
     # By default accelerators round the factors of matrix products, each in a different way.
     with jax.default_matmul_precision("float32"):
-        while start < len(texts):
-            length = min(_padded(max(1, len(ids[order[start]]))), max_length)
+        while stop:
+            length = min(_padded(max(1, len(ids[order[stop - 1]]))), max_length)
             # A few texts are encoded in a smaller batch.
-            batch_size = min(max(1, batch_tokens // length), 1 << (len(texts) - 1).bit_length())
-            rows = order[start : start + batch_size]
-            lengths = np.ones(batch_size, np.int32)
+            slots = batch_size or max(1, batch_tokens // length)
+            slots = min(slots, 1 << (len(texts) - 1).bit_length())
+            # Of batches of one size, that of the longest texts is the incomplete one.
+            count = (stop - 1) % slots + 1 if batch_size else min(slots, stop)
+            rows = order[stop - count : stop]
+            lengths = np.ones(slots, np.int32)
             lengths[: len(rows)] = [len(ids[r]) for r in rows]
-            tokens = np.zeros((batch_size, length), np.uint32)  # as are token ids
+            tokens = np.zeros((slots, length), np.uint32)  # as are token ids
             for slot, row in enumerate(rows):
                 tokens[slot, : len(ids[row])] = ids[row]
             if tokens.max() >= model.words.num_embeddings:  # indexing would give NaN
@@ -302,7 +304,7 @@ def encode(
                 )
             vectors = _step(graph, state, tokens.astype(np.int32), lengths, encoder.pooling)
             out[rows] = np.asarray(vectors)[: len(rows)]
-            start += len(rows)
+            stop -= count
             if bar is not None:
                 bar.update(len(rows))
     return out
@@ -320,6 +322,6 @@ def _step(graph, state, tokens, lengths, pooling):
 
 
 def _padded(length: int) -> int:
-    """Rounds a length up to 1 ... 8, or to one of four lengths between two powers of two."""
-    unit = max(1, (1 << (length - 1).bit_length()) // 8)
+    """Rounds a length up to 1...8, a multiple of 8 or of 64, so that few shapes are compiled."""
+    unit = 1 if length <= 8 else 8 if length <= 64 else 64
     return -(-length // unit) * unit
