@@ -76,8 +76,8 @@ def encode(texts: Sequence[str], model: str = "minilm", *, max_pieces: int = 256
 
     Args:
       texts: n texts.
-      model: `minilm`, which is downloaded, or the path of a folder with a BERT in Hugging Face's
-        format.
+      model: `minilm` or `mpnet`, which are downloaded, or the path of a folder with a BERT or an
+        MPNet in Hugging Face's format.
       max_pieces: number of word pieces, special ones included, after which a text is cut.
 
     Raises:

@@ -28,6 +28,7 @@ BENCHMARKS = (  # modules of this folder, in the order in which they are run
     "approximate",
     "divergence",
     "cbow",
+    "encode",
     "lle",
     "assignment",
     "unpaired",
@@ -47,6 +48,8 @@ PACKAGES = (
     "scipy",
     "ott-jax",
     "graspologic",
+    "sentence-transformers",
+    "transformers",
 )
 
 

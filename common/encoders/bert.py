@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from common.errors import UserError
 
-PARAMETER_NAMES = {  # name here -> name in a BERT's checkpoint, where they differ
+BERT_NAMES = {  # name here -> name in the checkpoint, where they differ
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -42,7 +42,7 @@ PARAMETER_NAMES = {  # name here -> name in a BERT's checkpoint, where they diff
     "embedding": "weight",
     "scale": "weight",
 }
-MPNET_PARAMETER_NAMES = PARAMETER_NAMES | {
+MPNET_NAMES = BERT_NAMES | {
     "query": "attention.attn.q",
     "key": "attention.attn.k",
     "value": "attention.attn.v",
@@ -50,14 +50,21 @@ MPNET_PARAMETER_NAMES = PARAMETER_NAMES | {
     "attention_norm": "attention.LayerNorm",
     "relative_positions": "encoder.relative_attention_bias",
 }
+PARAMETER_NAMES = {"bert": BERT_NAMES, "mpnet": MPNET_NAMES}  # by config.json's model_type
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
-# Written by sentence-transformers: the modules, the pooling, the maximum length of a text.
-OPTIONAL_FILES = ("modules.json", "1_Pooling/config.json", "sentence_bert_config.json")
+# Written by sentence-transformers: the modules, the pooling, the maximum length of a text. Releases
+# from 2026 on leave the length to the tokenizer's file.
+OPTIONAL_FILES = (
+    "modules.json",
+    "1_Pooling/config.json",
+    "sentence_bert_config.json",
+    "tokenizer_config.json",
+)
 # What is implemented: another value of config.json, for instance, would give wrong vectors.
 BUCKETS = 32  # of relative positions
 REQUIRED = {
-    "model_type": ("bert", "mpnet"),
+    "model_type": tuple(PARAMETER_NAMES),
     "hidden_act": ("gelu",),
     "position_embedding_type": ("absolute",),
     "relative_attention_num_buckets": (BUCKETS,),
@@ -123,7 +130,8 @@ class Bert(nnx.Module):
             x = x + self.token_types.embedding[0]
         bias = None
         if self.relative_positions is not None:
-            bias = self.relative_positions(relative_buckets(length)).transpose(2, 0, 1)[None]
+            bias = self.relative_positions.embedding[relative_buckets(length)]
+            bias = bias.transpose(2, 0, 1)[None]  # heads first
         x = self.embedding_norm(x)
         for layer in self.layers:
             x = layer(x, mask, bias)
@@ -181,7 +189,8 @@ def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
     try:
         config = json.loads(files["config.json"])
         tokenizer = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
-        modules, pooling, limits = (json.loads(files.get(part, "{}")) for part in OPTIONAL_FILES)
+        optional = (json.loads(files.get(part, "{}")) for part in OPTIONAL_FILES)
+        modules, pooling, transformer, tokenizer_config = optional
         # Older folders have one flag for each mode, newer ones the name of the mode.
         flags = [key for key in pooling if key.startswith("pooling_mode_") and pooling[key]]
         mode = str(pooling.get("pooling_mode", " and ".join(flags) or "mean"))
@@ -196,22 +205,22 @@ def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
                 "implemented"
             )
         network = _network(config, files["model.safetensors"])
-        max_length = int(limits.get("max_seq_length") or MAX_LENGTH)
+        max_length = transformer.get("max_seq_length") or tokenizer_config.get("model_max_length")
+        max_length = min(int(max_length or MAX_LENGTH), network.max_length)
     except Exception as error:  # json, safetensors and tokenizers raise many types
         raise UserError(
             f"The encoder in {name} cannot be read ({error}): it has to be a BERT or an MPNet in "
             "Hugging Face's format."
         ) from error
     tokenizer.no_padding()  # MiniLM's file pads every text to 128 tokens
-    return SentenceEncoder(network, tokenizer, mode, min(max_length, network.max_length))
+    return SentenceEncoder(network, tokenizer, mode, max_length)
 
 
 def _network(config: dict, content: bytes) -> Bert:
     """The network of a configuration, with the weights in the content of a safetensors file."""
     weights = safetensors.numpy.load(content)
-    mpnet = config.get("model_type") == "mpnet"
-    prefix, names = ("mpnet.", MPNET_PARAMETER_NAMES) if mpnet else ("bert.", PARAMETER_NAMES)
-    weights = {name.removeprefix(prefix): value for name, value in weights.items()}
+    kind = config.get("model_type") or "bert"
+    weights = {name.removeprefix(f"{kind}."): value for name, value in weights.items()}
     layers = {name.split(".")[2] for name in weights if name.startswith("encoder.layer.")}
     if config["num_hidden_layers"] != len(layers):
         raise ValueError(f"model.safetensors has {len(layers)} layers, config.json another number")
@@ -225,7 +234,7 @@ def _network(config: dict, content: bytes) -> Bert:
 
     def value(path, leaf):
         keys = [str(k.key) for k in path if hasattr(k, "key")]  # without nnx's own `.value`
-        name = ".".join(names.get(key, key) for key in keys)
+        name = ".".join(PARAMETER_NAMES[kind].get(key, key) for key in keys)
         array = weights[name].T if keys[-1] == "kernel" else weights[name]
         if array.shape != leaf.shape or not np.isfinite(array).all():
             raise ValueError(f"{name} is not a finite array of shape {leaf.shape}")
@@ -239,18 +248,20 @@ def encode(
     texts: Sequence[str],
     *,
     max_length: int | None = None,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     bar: tqdm | None = None,
 ) -> Float[np.ndarray, "n d"]:
     """Encodes texts as unit vectors, pooled from the last layer's token vectors.
 
-    Texts are sorted by length, so that batches have little padding.
+    Texts are sorted by length, so that batches have little padding. The number of texts in a batch
+    depends on their padded length alone, so that few shapes are compiled.
 
     Args:
       encoder: from `load`.
       texts: n texts.
       max_length: number of tokens after which a text is cut; None: the encoder's.
-      batch_size: number of texts in a batch.
+      batch_size: number of texts in each batch. None: as many as have 512 tokens, padding included,
+        on a CPU, whose caches hold what a layer makes of them; 16,384 tokens on an accelerator.
       bar: a progress bar, advanced by the number of texts of each batch.
 
     Returns:
@@ -269,17 +280,21 @@ def encode(
     order = np.argsort([len(i) for i in ids], kind="stable")
     out = np.empty((len(texts), model.words.features), np.float32)
     graph, state = nnx.split(model)
-    # A few texts are encoded in a smaller batch.
-    batch_size = min(batch_size, 1 << (len(texts) - 1).bit_length())
+    batch_tokens = 512 if jax.default_backend() == "cpu" else 16_384
+    stop = len(texts)
     # By default accelerators round the factors of matrix products, each in a different way.
     with jax.default_matmul_precision("float32"):
-        for start in range(0, len(texts), batch_size):
-            rows = order[start : start + batch_size]
-            lengths = np.ones(batch_size, np.int32)
+        while stop:
+            length = min(_padded(max(1, len(ids[order[stop - 1]]))), max_length)
+            # A few texts are encoded in a smaller batch.
+            slots = batch_size or max(1, batch_tokens // length)
+            slots = min(slots, 1 << (len(texts) - 1).bit_length())
+            # Of batches of one size, that of the longest texts is the incomplete one.
+            count = (stop - 1) % slots + 1 if batch_size else min(slots, stop)
+            rows = order[stop - count : stop]
+            lengths = np.ones(slots, np.int32)
             lengths[: len(rows)] = [len(ids[r]) for r in rows]
-            tokens = np.zeros(
-                (batch_size, _padded(int(lengths.max()))), np.uint32
-            )  # as are token ids
+            tokens = np.zeros((slots, length), np.uint32)  # as are token ids
             for slot, row in enumerate(rows):
                 tokens[slot, : len(ids[row])] = ids[row]
             if tokens.max() >= model.words.num_embeddings:  # indexing would give NaN
@@ -287,8 +302,9 @@ def encode(
                     f"tokenizer.json has a token id {tokens.max()}, model.safetensors "
                     f"{model.words.num_embeddings} token vectors: take both from one model."
                 )
-            found = _step(graph, state, tokens.astype(np.int32), lengths, encoder.pooling)
-            out[rows] = found[: len(rows)]
+            vectors = _step(graph, state, tokens.astype(np.int32), lengths, encoder.pooling)
+            out[rows] = np.asarray(vectors)[: len(rows)]
+            stop -= count
             if bar is not None:
                 bar.update(len(rows))
     return out

@@ -2,8 +2,8 @@ r"""Encodes a file of texts, one a line, with a sentence encoder.
 
   python -m common.encoders.encode --model=FOLDER --input=texts.txt --output=texts.npz
 
-The folder has a BERT in Hugging Face's format: config.json, model.safetensors, tokenizer.json. The
-output has the array `vectors` [n, d] and the texts, and is a file that
+The folder has a BERT or an MPNet in Hugging Face's format: config.json, model.safetensors,
+tokenizer.json. The output has the array `vectors` [n, d] and the texts, and is a file that
 common/data/readers/vector_files.py reads. A run that was stopped resumes with the same command.
 """
 
@@ -16,7 +16,9 @@ from common.data.readers.text_files import encode_file
 from common.run import cli
 
 MODEL = flags.DEFINE_string(
-    "model", "minilm", "Folder of a BERT, or 'minilm', which is downloaded."
+    "model",
+    "minilm",
+    "Folder of a BERT or an MPNet, or 'minilm' or 'mpnet', which are downloaded.",
 )
 INPUT = flags.DEFINE_string("input", None, "UTF-8 texts, one a line.", required=True)
 OUTPUT = flags.DEFINE_string("output", None, "The .npz file to write.", required=True)

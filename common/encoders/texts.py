@@ -81,8 +81,11 @@ def encode(
     def encoder():
         return bert.load(read_files(name, cache), name)
 
+    batch_size = minilm.BATCH_SIZE if name == "minilm" else None
+
     def compute(shard, bar):
-        return bert.encode(encoder(), shard, max_length=max_pieces, bar=bar)
+        options = {"max_length": max_pieces, "batch_size": batch_size}
+        return bert.encode(encoder(), shard, bar=bar, **options)
 
     label = f"encoding texts with {stem}"
     sizes = {"shard_size": SHARD_TEXTS, "unit": "text"}

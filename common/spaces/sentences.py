@@ -35,7 +35,7 @@ SPACES = {
     "wordllama_sentences": "wordllama",
 }  # name -> encoder
 DATASETS = (*reviews.SOURCES, "bbc")
-NUM_SENTENCES = 1 << 17  # of 326,000: MiniLM encodes some 100 a second on one core
+NUM_SENTENCES = 1 << 17  # of 326,000: MiniLM encodes 100 a second on one core, MPNet 18
 MIN_WORDS, MAX_WORDS = 4, 40
 MAX_PIECES = 64  # word pieces of a sentence that are encoded, special ones included
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")

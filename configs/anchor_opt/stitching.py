@@ -20,10 +20,10 @@ def get_config() -> ConfigDict:
     for name in retrieval.OF_ONE_PAIR:
         del config[name]
 
-    # SOURCE:TARGET: names of encoders (minilm, minilm_input, glove, word2vec, wordllama), or paths
-    # of .npz files with the arrays train [n, d], test [m, d], train_labels [n] and test_labels [m].
-    # Either row i of both files is the same text, or both files hold parallel anchors [k, d], of
-    # which the first num_pairs are the known pairs.
+    # SOURCE:TARGET: names of encoders (minilm, mpnet, minilm_input, glove, word2vec, wordllama), or
+    # paths of .npz files with the arrays train [n, d], test [m, d], train_labels [n] and
+    # test_labels [m]. Either row i of both files is the same text, or both files hold parallel
+    # anchors [k, d], of which the first num_pairs are the known pairs.
     config.pairs = (
         "wordllama:minilm",
         "word2vec:minilm",
@@ -38,7 +38,9 @@ def get_config() -> ConfigDict:
     config.num_test = 500
     # Texts are cut to this number of word pieces, the limit of MiniLM, which takes minutes at 256.
     config.max_pieces = 256
-    config.smoothing = 1e-3  # a in a / (a + p(word)), Arora et al. 2017; not of minilm, wordllama
+    config.smoothing = (
+        1e-3  # a in a / (a + p(word)), Arora 2017; not of sentence encoders, wordllama
+    )
 
     # Unlabelled texts of each encoder by name, among which anchors are drawn and sought: sentences
     # of movie reviews. 0: the training texts, as for files.

@@ -21,8 +21,8 @@ def get_config() -> ConfigDict:
     # Proxy data: bbc_pairs, synthetic. The paper's: snli, multi_nli, which TFDS has to prepare as
     # array_record. See lpl/nli_data.py.
     config.datasets = ("bbc_pairs", "synthetic")
-    # Frozen; minilm, minilm_input, glove, wordllama, or the path of a folder with config.json,
-    # model.safetensors and tokenizer.json of a BERT. The paper uses BERT.
+    # Frozen; minilm, mpnet, minilm_input, glove, wordllama, or the path of a folder with
+    # config.json, model.safetensors and tokenizer.json of a BERT or an MPNet. The paper uses BERT.
     config.encoder = "minilm"
     config.max_pieces = 64  # word pieces of a text, two special ones included; the rest is cut off
     config.smoothing = 1e-3  # of the weights of words, for minilm_input and glove

@@ -6,12 +6,12 @@ import pytest
 import safetensors.numpy
 
 from common.data.packages import cache_dir
-from common.encoders import bert, minilm
+from common.encoders import bert, minilm, mpnet
 from common.errors import UserError
 
 pytestmark = pytest.mark.network
 
-REFERENCE = Path(__file__).parents[1] / "fixtures" / "minilm_reference.npz"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +19,21 @@ def encoder():
     return minilm.load_encoder(cache_dir())
 
 
-def test_vectors_agree_with_the_stored_reference(encoder):
-    with np.load(REFERENCE) as reference:
-        found = bert.encode(encoder, reference["texts"].tolist())
+def check_reference(encoder, name):
+    with np.load(FIXTURES / name) as reference:
+        found = bert.encode(encoder, reference["texts"].tolist(), batch_size=16)
         np.testing.assert_allclose(found, reference["vectors"], atol=1e-5)
+
+
+def test_vectors_agree_with_the_stored_reference(encoder):
+    check_reference(encoder, "minilm_reference.npz")
+
+
+@pytest.mark.slow
+def test_vectors_of_mpnet_agree_with_the_stored_reference():
+    encoder = bert.load(mpnet.files(cache_dir()), "mpnet")
+    assert encoder[2:] == ("mean", 384)
+    check_reference(encoder, "mpnet_reference.npz")
 
 
 def test_a_vector_does_not_depend_on_the_other_texts(encoder):

@@ -46,7 +46,7 @@ def encode_file(
     a run that was killed resumes.
 
     Args:
-      name: 'minilm', or the path of a folder with a BERT.
+      name: 'minilm', 'mpnet', or the path of a folder with a BERT or an MPNet.
       source: texts, one a line.
       output: gets `vectors` [n, d], unit rows, the texts by `numpy_files.word_arrays`, and
         `recipe`, a hash of all that determines them.

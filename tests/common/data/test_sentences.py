@@ -65,12 +65,13 @@ def test_the_set_is_built_from_the_packages_alone(packages_only):
 @pytest.mark.slow
 def test_spaces_are_of_the_same_sentences_and_independent_encoders(monkeypatch):
     monkeypatch.setattr(text_encoders, "SHARD_TEXTS", 64)
-    pair = paired_spaces.load(*sentences.SPACES, num_words=90, drop_first=10, cache=cache_dir())
+    names = ("minilm_sentences", "wordllama_sentences")
+    pair = paired_spaces.load(*names, num_words=90, drop_first=10, cache=cache_dir())
     texts = sentences.load_texts(cache_dir()).texts
     assert pair.names == texts[10:100]
     assert (pair.source.shape, pair.target.shape) == ((90, 384), (90, 256))
     options = {"num_words": None, "cache": cache_dir(), "max_rows": 64}
-    assert paired_spaces.load(*sentences.SPACES, **options).names == texts[:64]
+    assert paired_spaces.load(*names, **options).names == texts[:64]
     np.testing.assert_allclose(np.linalg.norm(pair.source, axis=1), 1, atol=1e-5)
     for encoder, vectors in (("minilm", pair.source), ("wordllama", pair.target)):
         one = text_encoders.encode(encoder, texts[50:51], cache_dir(), max_pieces=64)
@@ -86,7 +87,7 @@ def test_a_killed_run_resumes_to_the_same_vectors(tmp_path, monkeypatch):
     monkeypatch.setattr(text_encoders, "read_files", lambda name, cache: {})
     encoded = []
 
-    def encode(encoder, shard, *, max_length, bar):
+    def encode(encoder, shard, *, max_length, batch_size, bar):
         if len(encoded) == stop:
             raise KeyboardInterrupt
         encoded.append(shard)
@@ -115,5 +116,5 @@ def test_a_killed_run_resumes_to_the_same_vectors(tmp_path, monkeypatch):
 
 
 def test_an_unknown_name_is_a_user_error():
-    with pytest.raises(UserError, match="'sentences': choose one of minilm_sentences, wordllama_s"):
+    with pytest.raises(UserError, match="'sentences': choose one of minilm_sentences, mpnet_s"):
         sentences.load("sentences", cache_dir())

@@ -12,7 +12,7 @@ from common.encoders import bert, minilm
 from common.encoders import texts as text_encoders
 from common.errors import UserError
 
-REFERENCE = Path(__file__).parents[2] / "fixtures" / "wordllama_reference.npz"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
 
 
@@ -80,7 +80,7 @@ def test_minilm_is_the_sentence_vector(packages_only):
 
 @pytest.mark.network
 def test_wordllama_agrees_with_the_stored_reference(packages_only):
-    with np.load(REFERENCE) as reference:
+    with np.load(FIXTURES / "wordllama_reference.npz") as reference:
         found = text_encoders.encode(
             "wordllama", reference["texts"].tolist(), packages_only, max_pieces=64
         )
@@ -121,12 +121,11 @@ def reconfigure(folder, **values):
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
-def add_settings(folder, modules=(), pooling=None, limits=None):
+def add_settings(folder, modules=(), pooling=None, transformer=None, tokenizer=None):
     """Writes the files that sentence-transformers adds to a model."""
     (folder / "1_Pooling").mkdir(exist_ok=True)
-    for part, value in zip(
-        bert.OPTIONAL_FILES, (modules, pooling or {}, limits or {}), strict=True
-    ):
+    values = modules, pooling or {}, transformer or {}, tokenizer or {}
+    for part, value in zip(bert.OPTIONAL_FILES, values, strict=True):
         (folder / part).write_text(json.dumps(value))
 
 
@@ -154,6 +153,31 @@ def test_a_folder_is_a_sentence_encoder(folder, tmp_path):
     assert not np.allclose(text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS), found)
 
 
+def test_an_mpnet_in_a_folder_agrees_with_the_published_implementation(tmp_path):
+    """Distances up to 299 fall into every bucket; the last text is cut after 300 word pieces."""
+    folder = FIXTURES / "tiny_mpnet"
+    encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "tiny")
+    assert encoder[2:] == ("mean", 300)
+    with np.load(folder / "reference.npz") as reference:
+        texts, expected = reference["texts"].tolist(), reference["vectors"]
+    np.testing.assert_allclose(bert.encode(encoder, texts, batch_size=8), expected, atol=1e-6)
+    with pytest.raises(UserError, match=r"Texts of 301 word pieces: the encoder takes 3 to 300"):
+        bert.encode(encoder, texts, max_length=301)
+
+
+def test_padded_texts_do_not_exceed_the_positions(folder, tmp_path):
+    """The longest text has 17 word pieces, and is not padded to 20."""
+    reconfigure(folder, max_position_embeddings=17)
+    weights = safetensors.numpy.load((folder / "model.safetensors").read_bytes())
+    name = "embeddings.position_embeddings.weight"
+    safetensors.numpy.save_file(weights | {name: weights[name][:17]}, folder / "model.safetensors")
+    encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "it")
+    texts = ["land", "land sea " * 9, "sea"]
+    found = bert.encode(encoder, texts)
+    np.testing.assert_allclose(found[::2], bert.encode(encoder, texts[::2]), atol=1e-6)
+    np.testing.assert_allclose(found[1:2], bert.encode(encoder, texts[1:2]), atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -169,6 +193,8 @@ def test_a_folder_is_a_sentence_encoder(folder, tmp_path):
         (lambda folder: set_token_id(folder, "land", 7), "a token id 7, .* 4 token vectors"),
         (lambda folder: set_token_id(folder, "land", 1 << 31), "a token id 2147483648, "),
         (lambda folder: reconfigure(folder, model_type="roberta"), "only .* are implemented"),
+        (lambda folder: reconfigure(folder, model_type="mpnet"), "encoder.layer.0.attention"),
+        (lambda folder: reconfigure(folder, relative_attention_num_buckets=64), "only .* are impl"),
         (lambda folder: reconfigure(folder, hidden_act="relu"), "only .*'gelu'.* are implemented"),
         (lambda folder: add_settings(folder, pooling={"pooling_mode": "max"}), "only .* mean and"),
         (lambda folder: add_settings(folder, pooling={"pooling_mode": ["cls", "mean"]}), "only"),
@@ -194,7 +220,11 @@ def test_pooling_and_maximum_length_are_those_of_the_folder(folder, tmp_path):
     flags = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
     add_settings(folder, modules, flags, {"max_seq_length": 3})
     assert load()[2:] == ("cls", 3)
-    add_settings(folder, modules, {"pooling_mode": "cls"})
+    add_settings(folder, modules, flags, {"max_seq_length": 3}, {"model_max_length": 5})
+    assert load()[2:] == ("cls", 3)
+    add_settings(folder, modules, flags, {"transformer_task": "any"}, {"model_max_length": 5})
+    assert load()[2:] == ("cls", 5)
+    add_settings(folder, modules, {"pooling_mode": "cls"}, tokenizer={"model_max_length": 10**30})
     encoder = load()
     assert encoder[2:] == ("cls", 20)
     texts = ["land", "bridge land sea sea"]

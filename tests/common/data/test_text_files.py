@@ -63,6 +63,15 @@ def test_the_output_has_texts_and_vectors(place):
     np.testing.assert_allclose(cut, bert.encode(encoder, LINES, max_length=3), atol=1e-6)
 
 
+def test_the_folder_may_hold_an_mpnet(tmp_path):
+    folder, source = ROOT / "tests" / "fixtures" / "tiny_mpnet", tmp_path / "texts.txt"
+    with np.load(folder / "reference.npz") as reference:
+        texts, expected = reference["texts"][1:4].tolist(), reference["vectors"][1:4]
+    source.write_text("\n".join(texts))
+    encode(tmp_path, str(folder), source, tmp_path / "x.npz")
+    np.testing.assert_allclose(vector_files.read(tmp_path / "x.npz").vectors, expected, atol=1e-6)
+
+
 def test_an_interrupted_run_resumes_to_the_same_vectors(place, monkeypatch, caplog):
     encode(place, output=place / "uninterrupted.npz")
     encoded, original = [], bert.encode
