@@ -161,8 +161,10 @@ def check(folder: Path, jobs: int, prefix: str = "") -> dict[str, list[str]]:
     fingerprints.run_all(commands, folder, "quick", jobs)
     differing = {}
     for record in chosen:
-        phrases = [f"config.{value} has changed" for value in render.outdated(record)]
-        if known := kept[record.name]:
+        known = kept[record.name]
+        changed = [] if known and known.stale else render.outdated(record)  # stale is known
+        phrases = [f"config.{value} has changed" for value in changed]
+        if known:
             fresh = fingerprints.rows_of(fingerprints.workdir_of(folder, known.command))
             phrases += fingerprints.differences(known.rows, fresh)
         else:

@@ -131,11 +131,13 @@ def test_a_record_that_no_longer_holds_is_made_again_with_its_figures_and_quotes
     assert keep.check(tmp_path / "third", jobs=1) == {"p/n": []}
 
 
-def test_a_change_of_numbers_that_is_meant_marks_the_record_as_stale(kept, tmp_path):
+def test_a_change_of_numbers_that_is_meant_marks_the_record_as_stale(kept, tmp_path, monkeypatch):
     kept(quick=0.5)
     keep.make_fingerprint(tmp_path / "made", "p/n", None, jobs=1)
     kept(quick=0.6)
+    monkeypatch.setattr(render, "outdated", lambda record: ["rounds"])
     found = keep.check(tmp_path / "quick", jobs=1)
+    assert found["p/n"][0] == "config.rounds has changed"
     keep.accept(found, tmp_path / "quick", "ties count half")
     found = keep.check(tmp_path / "quick", jobs=1)
     assert found == {"p/n": []} and "stale since new: ties count half" in render.runs()

@@ -78,11 +78,11 @@ def test_what_a_store_keeps_is_estimated_from_pairs_alone(num_pairs):
 @pytest.mark.parametrize(
     ("by_map", "by_old", "old_model_runs", "advice"),
     [
-        ((0.95, 1, 1, 1), (0.3, 0.8, 0.9, 1), True, Advice("mapped store")),
-        ((0.3, 0.5, 0.6, 0.7), (0.95, 1, 1, 1), True, Advice("old model")),
-        ((0.3, 0.5, 0.6, 0.7), (0.95, 1, 1, 1), False, Advice("re-embedded")),
-        ((0.3, 0.7, 0.95, 1), (0.3, 0.75, 1, 1), True, Advice("old candidates", 50)),
-        ((0.3, 0.7, 0.95, 1), (0.3, 0.95, 1, 1), False, Advice("mapped candidates", 100)),
+        ((0.96, 1, 1, 1), (0.3, 0.8, 0.9, 1), True, Advice("mapped store")),
+        ((0.3, 0.5, 0.6, 0.7), (0.96, 1, 1, 1), True, Advice("old model")),
+        ((0.3, 0.5, 0.6, 0.7), (0.96, 1, 1, 1), False, Advice("re-embedded")),
+        ((0.3, 0.7, 0.96, 1), (0.3, 0.85, 1, 1), True, Advice("old candidates", 50)),
+        ((0.3, 0.7, 0.96, 1), (0.3, 0.95, 1, 1), False, Advice("mapped candidates", 100)),
         ((0.3, 0.5, 0.6, 0.7), (0.3, 0.5, 0.6, 0.65), True, Advice("re-embedded")),
     ],
 )
