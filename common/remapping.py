@@ -110,30 +110,40 @@ def _all_mapped(held_out, x, y, penalties):
 
 
 def choose(
-    aligner: Aligner,
     source: Float[ArrayLike, "n d_source"],
     target: Float[ArrayLike, "n d_target"],
     settings: Settings = Settings(),
 ) -> Choice:
     """Chooses a map by cross-validation on pairs: the simplest that is as good as the best.
 
-    The kinds are orthogonal, least squares and ridge. Each is fitted to all folds of the pairs but
-    one, whose source rows it maps; then the error is the fraction of the ten target rows nearest to
-    a target row (fewer of few pairs) that are not the nearest mapped rows. A simpler kind is as
-    good if the mean difference is within one standard error of it.
+    The kinds are orthogonal, least squares and ridge, between rows that are centred or not. Each is
+    fitted to all folds of the pairs but one, whose source rows it maps; then the error is the
+    fraction of the ten target rows nearest to a target row (fewer of few pairs) that are not the
+    nearest mapped rows. A simpler kind is as good if the mean difference is within one standard
+    error of it.
 
     Args:
-      aligner: gives the normalisation.
       source: raw rows of the old model.
       target: raw rows of the new model, of the same items.
       settings: of the comparison.
 
     Raises:
-      UserError: fewer than MIN_PAIRS pairs, or rows that `Aligner.apply` refuses.
+      UserError: fewer than MIN_PAIRS pairs, or rows that `alignment.fit` refuses.
     """
+    if len(source) < MIN_PAIRS or len(source) != len(target):
+        counts = f"{len(source)} and {len(target)} rows"
+        raise UserError(f"{counts}: give {MIN_PAIRS} or more pairs to fit a map.")
+    aligners = [
+        alignment.fit("procrustes", source, target, normalise=steps, names=("old", "new"))
+        for steps in (alignment.NORMALISE, ("unit",))
+    ]
+    choices = [_choose(aligner, source, target, settings) for aligner in aligners]
+    return max(choices, key=lambda choice: choice.best.kept)
+
+
+def _choose(aligner: Aligner, source, target, settings: Settings) -> Choice:
+    """`choose` by one normalisation, that of the aligner."""
     x, y = aligner.normalise_source(source), aligner.normalise_target(target)
-    if len(x) < MIN_PAIRS or len(x) != len(y):
-        raise UserError(f"{len(x)} and {len(y)} rows: give {MIN_PAIRS} or more pairs to fit a map.")
     kinds = [("procrustes", None), ("least_squares", None)]
     kinds += [("ridge", penalty) for penalty in settings.penalties]
     size = min(len(x), settings.rows) // settings.folds
@@ -146,7 +156,8 @@ def choose(
     mapped = jnp.concatenate(mapped, axis=1)
     embedded = y[folds.ravel()]
     k = min(NEAREST, 1 + len(embedded) // 10)
-    true = _other_rows(embedded, embedded, k)
+    new = unit(jnp.asarray(target, jnp.float32)[folds.ravel()])
+    true = _other_rows(new, new, k)
     kept = [_overlap(_other_rows(embedded, rows, k), true) for rows in mapped]
     best = 2 + int(np.argmax([one.mean() for one in kept[2:]]))
     numbers = [0, 1, best]

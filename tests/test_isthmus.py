@@ -54,7 +54,7 @@ def test_every_command_runs_its_module(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["alin"], "no command 'alin': choose one of align, apply, encode, run, new."),
+        (["alin"], "no command 'alin': choose one of align, apply, migrate, encode, run, new."),
         (["new"], "'' cannot name a paper"),
         (["new", "My-Paper"], "'My-Paper' cannot name a paper: give a Python name in lower case"),
         (["new", "class"], "'class' cannot name a paper"),

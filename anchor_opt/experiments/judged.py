@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
 from anchor_opt.reports import judged as report
-from common import alignment, remapping, strategies
+from common import remapping, strategies
 from common.linear import unit
 from common.run import results, tasks
 from common.run.results import Row
@@ -124,7 +124,7 @@ def rankings(
 ) -> tuple[list[Ranking], dict[str, remapping.Advice]]:
     """The lists of all strategies, those that are advised among them, and what is advised."""
     pairs = data.old[data.pairs], data.new[data.pairs]
-    choice = remapping.choose(alignment.fit("procrustes", *pairs), *pairs, values)
+    choice = remapping.choose(*pairs, values)
     aligner = choice.aligner
     backwards = remapping.fitted(aligner.inverse(), *pairs[::-1], choice.best)
     common = min(data.old.shape[1], data.new.shape[1])

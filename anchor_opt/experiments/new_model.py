@@ -23,8 +23,7 @@ from ml_collections import ConfigDict
 
 from anchor_opt import align
 from anchor_opt.reports import new_model as report
-from common import alignment, remapping
-from common.alignment import Aligner
+from common import remapping
 from common.arrays import AnyArray
 from common.errors import check_count
 from common.linear import unit
@@ -105,9 +104,8 @@ def _drawn(vectors: tuple[AnyArray, AnyArray], num_rows: int, num_pairs: int):
 
 
 class Known(NamedTuple):
-    """What a map is fitted to: paired rows, with the aligner that normalises them."""
+    """The paired rows to which a map is fitted."""
 
-    aligner: Aligner
     old: Float[AnyArray, "p d_old"]
     new: Float[AnyArray, "p d_new"]
     failed: bool  # whether the search that found the pairs reports a failure
@@ -118,7 +116,7 @@ def known_pairs(store: Store, search_rows: int) -> Known:
     num_pairs = store.num_pairs
     if num_pairs >= remapping.MANY_PAIRS:
         old, new = store.old[:num_pairs], store.new[:num_pairs]
-        return Known(alignment.fit("procrustes", old, new), old, new, failed=False)
+        return Known(old, new, failed=False)
     shuffled = np.random.default_rng(store.random_seed).permutation(search_rows)
     known: Int[np.ndarray, "p 2"] = np.stack(
         [np.arange(num_pairs), np.argsort(shuffled)[:num_pairs]], axis=1
@@ -127,7 +125,7 @@ def known_pairs(store: Store, search_rows: int) -> Known:
     options = {"rows": search_rows, "ordered": False, "random_seed": store.random_seed}
     discovered = align.discover(old, new, known, **options)
     old_rows, new_rows = discovered.anchors.T
-    return Known(discovered.aligner, old[old_rows], new[new_rows], discovered.failed)
+    return Known(old[old_rows], new[new_rows], discovered.failed)
 
 
 def measure_maps(
@@ -136,14 +134,15 @@ def measure_maps(
     """Retrieval by every map, by the chosen one and the old model with their estimates."""
     store = task.case.problem(task.random_seed)
     known = known_pairs(store, search_rows)
-    aligner, pairs = known.aligner, (known.old, known.new)
-    choice = remapping.choose(aligner, *pairs, values)
+    pairs = known.old, known.new
+    choice = remapping.choose(*pairs, values)
+    aligner = choice.aligner
     old, new, old_queries, new_queries = (
         unit(jnp.asarray(x)) for x in (store.old, store.new, store.old_queries, store.new_queries)
     )
     nearest = np.asarray(top_k(new_queries, new, remapping.NEAREST)[1])
     queries = unit(aligner.normalise_target(store.new_queries))
-    centred_old = unit(aligner.normalise_source(store.old))
+    normalised_old = unit(aligner.normalise_source(store.old))
     scores = {}
     for candidate in choice.candidates:
         mapped_store = unit(remapping.fitted(aligner, *pairs, candidate).apply(store.old))
@@ -154,7 +153,7 @@ def measure_maps(
     cut = unit(new_queries[:, :common]), unit(old[:, :common])
     scores |= {
         "chosen": scores[choice.best.method],
-        "mapped queries": remapping.kept(mapped_queries, centred_old, nearest),
+        "mapped queries": remapping.kept(mapped_queries, normalised_old, nearest),
         "old model": remapping.kept(old_queries, old, nearest),
         "first numbers": remapping.kept(*cut, nearest),
     }

@@ -103,12 +103,12 @@ def migrate(
             old, new, known, rows=MATCHED_ROWS, ordered=False, random_seed=random_seed,
             progress=progress, names=("old", "new"),
         )  # fmt: skip
-        aligner, known = matched.aligner, matched.anchors
+        known = matched.anchors
     else:
-        aligner = alignment.fit("procrustes", old, new, pairs=known, names=("old", "new"))
+        alignment.fit("procrustes", old, new, pairs=known, names=("old", "new"))  # checks them all
         known = known[one_to_one(known)]
     paired = np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
-    choice = remapping.choose(aligner, *paired, SETTINGS)
+    choice = remapping.choose(*paired, SETTINGS)
     estimates = remapping.estimates_of(choice, *paired, old, SETTINGS)
     judged = None if queries is None else _judged(queries, known, paired, choice)
     advice = remapping.advise(estimates, old_model_runs, SETTINGS)

@@ -14,9 +14,10 @@ ESTIMATES = ("estimate", "uncertainty", "error")
 NOTES = (
     "Recall@10: the share of the ten vectors nearest to a query in the re-embedded store that are "
     "among the ten nearest of this one; within N: among the N nearest, which the new model may put "
-    "in order. Maps are fitted to centred rows. Pairs: items embedded by both models; with fewer "
-    "than 100, a sample of both models in unknown order is matched first. chosen: the simplest of "
-    "the three maps that is as good as the best on held-out pairs or matches. mapped queries: the "
+    "in order. Rows are centred or not, as held-out pairs decide. Pairs: items embedded by both "
+    "models; with fewer than 100, a sample of both models in unknown order is matched first. "
+    "chosen: the simplest of the three maps that is as good as the best on held-out pairs or "
+    "matches. mapped queries: the "
     "new model's, mapped into the old store. old model: no map; its own queries in its own store. "
     "first numbers: the new model's queries in the old store, the longer vectors cut. Estimate: "
     "from the pairs, without the re-embedded store, and half the width of its interval. Flagged: "

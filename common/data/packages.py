@@ -202,7 +202,7 @@ def cache_dir() -> Path:
     try:
         return Path(local_path(os.environ.get(CACHE_VARIABLE) or "~/.cache/isthmus"))
     except UserError as error:
-        raise UserError(f"The cache folder, {CACHE_VARIABLE}: {error}") from error
+        raise UserError(f"There is no cache folder, set {CACHE_VARIABLE}: {error}") from error
 
 
 def fetch(package: Package, cache: Path) -> Path:

@@ -24,7 +24,7 @@ from common.arrays import AnyArray, RealNumber
 from common.errors import check_choice
 from common.ot.dense import transport
 
-MIN_EPSILON = 1e-6  # in units of the largest cost; plans of a smaller one are rounding errors
+MIN_EPSILON = 1e-7  # in units of the largest cost; plans of a smaller one are rounding errors
 MIN_WEIGHT = 1e-30  # lower limit of a weight or a sum, so that it has a logarithm and an inverse
 # Kernels are used up to this cost in units of epsilon, and down to this weight. Potentials are of
 # the size of the costs, so that all scalings exp(f) stay within e^60, inside the range of float32,
@@ -134,8 +134,8 @@ def solve_batch(
       cost: C of each problem, not negative.
       a: weights of the rows, summing to one; None: uniform.
       b: weights of the columns, summing to one; None: uniform.
-      epsilon: regularisation, in the unit of the cost. A millionth of the largest cost stands for
-        zero and for whatever is smaller: float32 does not resolve the plans of these.
+      epsilon: regularisation, in the unit of the cost. A ten-millionth of the largest cost stands
+        for zero and for whatever is smaller: float32 does not resolve the plans of these.
       iterations: number of iterations; all of them are done.
       value: 'transport_cost', which is <P, C>, or 'entropic_cost', <P, C> + epsilon KL(P | a b'),
         computed from the dual potentials.

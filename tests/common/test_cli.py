@@ -99,7 +99,7 @@ def test_a_user_without_a_home_folder_is_told_to_name_a_cache(monkeypatch, capsy
     with flagsaver.flagsaver(), pytest.raises(SystemExit) as end:
         cli.run(lambda argv: None)
     assert end.value.code == 2
-    assert "no home folder for ~/.cache/isthmus: set ISTHMUS_CACHE" in capsys.readouterr().err
+    assert "no cache folder, set ISTHMUS_CACHE: The home folder in" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from absl.testing import flagsaver
 
 from anchor_opt.align import files
 from common.data import array_cache, builders
+from common.data.readers.vector_files import Block
 from common.errors import UserError
 from common.run import cli, train
 from common.run.workdir import Workdir, read_arrays, replacing, write_arrays, write_json
@@ -151,7 +152,7 @@ def test_cache_and_alignment_files_that_do_not_fit_are_user_errors(tmp_path):
         )
     for name in ("x.npz", "x.npy", "x.vec", "x.parquet"):
         with file_limit(50), pytest.raises(UserError, match=rf"{name} \(File too large\)"):
-            files.write_blocks(tmp_path / name, iter([(["a", "b"], np.ones((2, 50)))]))
+            files.write_blocks(tmp_path / name, iter([Block(["a", "b"], np.ones((2, 50)))]))
     with file_limit(50), pytest.raises(UserError, match=r"x\.tsv \(File too large\)"):
         files.write_table(tmp_path / "x.tsv", {"a": np.array(["b" * 99])})
     with file_limit(100), pytest.raises(UserError, match=r"Cannot build .* \(File too large\)"):

@@ -129,7 +129,7 @@ def test_a_millionth_of_the_costs_stands_for_an_epsilon_that_float32_does_not_re
     def total(cost, epsilon):
         return ot.solve_batch(cost, epsilon=epsilon, iterations=100, value=value).value.sum()
 
-    expected = total(cost, 1e-6 * cost.max())
+    expected = total(cost, batched.MIN_EPSILON * cost.max())
     assert np.isfinite(expected[0]) and np.isfinite(expected[1]).all()
     for epsilon in (0.0, 1e-38, 1e-10):
         for result, wanted in zip(total(cost, epsilon), expected, strict=True):
