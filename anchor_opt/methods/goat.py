@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.optimize import linear_sum_assignment
 
+from common import ot
 from common.arrays import AnyArray
 from common.linear import procrustes
-from common.ot.dense import transport
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def _step(plan, x, y, count, settings):
     gradient = 2 * (linear + quadratic)
     cost = -gradient / jnp.abs(gradient).max()
     epsilon = 1 / settings.inverse_epsilon
-    target = transport(cost, epsilon=epsilon, iterations=settings.iterations).matrix
+    target = ot.transport(cost, epsilon=epsilon, iterations=settings.iterations).matrix
     target *= len(plan)
     # f(P + t D) = f(P) + t (<gradient, D>) + t^2 <A D B, D>, of which the best t is taken.
     change = target - plan

@@ -8,6 +8,8 @@ Three solvers of the entropic problem min_P <P, C> + epsilon KL(P | a b'), P 1 =
 """
 
 # ruff: noqa: F401
+from typing import Any
+
 from common.ot.assignment import assign
 from common.ot.batched import (
     VALUES,
@@ -17,5 +19,13 @@ from common.ot.batched import (
     safe_sqrt,
     solve_batch,
 )
-from common.ot.dense import transport
 from common.ot.streamed import Matching, barycentric, match
+
+
+def __getattr__(name: str) -> Any:
+    """`transport` is imported when it is first used, since ott takes a second to import."""
+    if name != "transport":
+        raise AttributeError(f"module 'common.ot' has no attribute '{name}'")
+    from common.ot.dense import transport
+
+    return transport

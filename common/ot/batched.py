@@ -22,7 +22,6 @@ from jaxtyping import Array, Bool, Float
 
 from common.arrays import AnyArray, RealNumber
 from common.errors import check_choice
-from common.ot.dense import transport
 
 MIN_EPSILON = 1e-7  # in units of the largest cost; plans of a smaller one are rounding errors
 MIN_WEIGHT = 1e-30  # lower limit of a weight or a sum, so that it has a logarithm and an inverse
@@ -245,6 +244,7 @@ def _solution(options, log_domain, start, scaled, a, b) -> BatchSolution:
 
 def _potentials(options, log_domain, scaled, a, b):
     """Those of ott for each problem."""
+    from common.ot.dense import transport  # ott takes a second to import, and few runs need it
 
     def solve(scaled, a, b):
         solved = transport(
