@@ -44,7 +44,7 @@ INTRODUCTION = """# Alignment into the space of {target}
 
 `{target}` ({rows} vectors of {dimensions} dimensions) is only normalised: unit length, centred,
 unit length. `target.vec` and `target.npz` hold the normalised vectors, with which the aligned
-vectors of the sources are compared.
+vectors of the sources, also of unit length, are compared.
 """
 FILES = """
 ## Files

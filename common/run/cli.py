@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -144,10 +145,14 @@ def _command(root: Path, paper: str, config: Path) -> str:
     return shlex.join(["python", "-m", f"{paper}.main", f"--config={file}", *kept])
 
 
-def run(main: Callable[[list[str]], None]) -> None:
+def run(main: Callable[[list[str]], None], *, positional: bool = False) -> None:
     """Calls `absl.app.run`; an error that the user can correct is one sentence and exit code 2.
 
     Paths in the arguments are resolved here, for every flag, before any is parsed.
+
+    Args:
+      main: gets the name of the program and the arguments that are no flags.
+      positional: whether there may be any of these.
     """
 
     def guarded(argv: list[str]) -> None:
@@ -180,7 +185,7 @@ def run(main: Callable[[list[str]], None]) -> None:
         sys.argv[1:] = map(resolved, sys.argv[1:])
     except UserError as error:
         _exit(str(error))
-    app.run(guarded, flags_parser=_parse)
+    app.run(guarded, flags_parser=partial(_parse, positional=positional))
 
 
 def _require_device() -> None:
@@ -235,7 +240,7 @@ def _show_unraisable(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
-def _parse(argv: list[str]) -> list[str]:
+def _parse(argv: list[str], positional: bool) -> list[str]:
     """Parses the flags; the errors of a config file or of an override become one sentence."""
     try:
         rest = app.parse_flags_with_usage(argv)
@@ -245,7 +250,7 @@ def _parse(argv: list[str]) -> list[str]:
         _exit(f"The config has no value '{names[0]}'{hint}")
     except (TypeError, ValueError, SyntaxError) as error:
         _exit(f"{' '.join(str(error).split()).rstrip('.')}; see --help.")
-    if len(rest) > 1:
+    if len(rest) > 1 and not positional:
         _exit(f"'{rest[1]}' is not a flag: values are given as --config.name=value.")
     return rest
 
