@@ -6,6 +6,7 @@ relevant documents are known (`common/strategies.py`), and says what to do. With
 pairs, the rows of both spaces are matched first (`anchor_opt.align.discover`), which takes minutes.
 """
 
+import dataclasses
 from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from anchor_opt import align
-from common import alignment, remapping, strategies
+from common import alignment, likeness, remapping, strategies
 from common.alignment import Aligner
 from common.arrays import AnyArray, Unchecked
 from common.data.sets.dictionary import one_to_one
@@ -81,6 +82,17 @@ def migrate(
 ) -> Migration:
     """Says what to do when the embedding model of a store changes.
 
+    Both spaces are normalised (unit length, centred, unit length), and orthogonal, least-squares
+    and ridge maps are compared on held-out pairs (`remapping.choose`). From the same pairs follows
+    what the lists of the mapped store and of the old model keep of the ten nearest rows that a
+    re-embedded store would have (`remapping.estimated`), and from these shares the cheapest way
+    that keeps enough (`remapping.advise`):
+
+        result = isthmus.migrate(old, new, pairs)
+        result.advice, result.estimates.by_map["within_100"]
+        mapped = result.aligner.apply(old)  # the store, up to length
+        queries = result.aligner.normalise_target(new_queries)
+
     Args:
       old: raw vectors of the whole store by the old model.
       new: raw vectors of some items by the new model.
@@ -106,6 +118,8 @@ def migrate(
         aligner, known = matched.aligner, matched.anchors
     else:
         aligner = alignment.fit("procrustes", old, new, pairs=known, names=("old", "new"))
+        rows = aligner.normalise_source(old[: align.LEARNING_ROWS])
+        aligner = dataclasses.replace(aligner, profile=likeness.profile(rows))
         known = known[one_to_one(known)]
     paired = np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
     choice = remapping.choose(aligner, *paired, SETTINGS)
