@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
 PAGES += [
     ROOT / "docs/own_vectors.md",
+    ROOT / "docs/vector_stores.md",
     ROOT / "docs/scaling.md",
     ROOT / "docs/accelerators.md",
     *sorted(ROOT.glob("docs/results/*.md")),
