@@ -33,7 +33,7 @@ from common.run import cli
 flags.DEFINE_string("map", None, "The map.npz of an alignment or a migration.")
 flags.DEFINE_string("out", None, "New file of vectors, or a folder of several.")
 flags.DEFINE_enum("side", "source", files.SIDES, "What the vectors are, see above.")
-files.define_form_flags()
+cli.define_form_flags()
 FLAGS = flags.FLAGS
 SUFFIXES = {".npy": ".npy", ".npz": ".npz", ".safetensors": ".npy", ".txt": ".txt"}  # in a folder
 SUFFIXES |= dict.fromkeys((".parquet", ".arrow", ".feather", ""), ".parquet")  # "": shards
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> None:
     aligner = alignment.load(FLAGS.map)
     for path, out in outputs.items():
         rows = out.suffix == ".parquet"  # which holds all columns of a table
-        blocks = files.map_blocks(path, aligner, files.form(), side=FLAGS.side, rows=rows)
+        blocks = files.map_blocks(path, aligner, cli.form(), side=FLAGS.side, rows=rows)
         count = files.write_blocks(out, blocks)
         done = DONE[FLAGS.side].format(source=aligner.source, target=aligner.target)
         print(f"{out}: {count} vectors {done}")

@@ -94,7 +94,7 @@ def test_commands_that_are_not_run_have_valid_flags(page):
             source = source / "__main__.py" if source.is_dir() else source.with_suffix(".py")
             text = source.read_text()
             if "define_form_flags()" in text:
-                text += (ROOT / "anchor_opt/align/files.py").read_text()
+                text += (ROOT / "common/run/cli.py").read_text()
             defined = re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", text)
             assert flags.keys() <= set(defined), command
             continue

@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 from absl import flags, logging
-from tqdm import tqdm
 
 from anchor_opt import align
 from anchor_opt.align import files, joined, output, report
@@ -34,6 +33,7 @@ from anchor_opt.align.space import Space, name_spaces
 from common.data.readers import pair_files
 from common.data.readers.vector_files import Form
 from common.errors import UserError
+from common.progress import progress_bar
 from common.run import cli
 from common.run.figures import save_figure
 from common.run.workdir import Workdir, write_atomically
@@ -53,7 +53,7 @@ flags.DEFINE_bool("ordered", True, "Whether the rows of a file are in order of f
 flags.DEFINE_integer("anchors", 300, "Anchors of the relative representations.", lower_bound=1)
 flags.DEFINE_integer("folds", 5, "Folds of the check on held-out pairs; 0: none.", lower_bound=0)
 flags.DEFINE_integer("random_seed", 0, "Random seed of the folds and of random initializations.")
-files.define_form_flags()
+cli.define_form_flags()
 FLAGS = flags.FLAGS
 OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed", *Form._fields)
 
@@ -77,7 +77,7 @@ def _align(out: Path) -> str:
     config = {name: FLAGS[name].value for name in OPTIONS} | {"spaces": fingerprints}
     work = Workdir(out, config, "--out")  # refuses other spaces and options
     if not (out / "report.md").is_file():
-        bar = tqdm(sources, desc="aligning", unit="space")
+        bar = progress_bar(sources, desc="aligning", unit="space")
         aligned = [_align_source(source, target, work, config) for source in bar]
         sections = [source.section for source in aligned]
         if len(sources) > 1:
@@ -106,7 +106,7 @@ def _read() -> tuple[list[Space], Space]:
     paths = [Path(path) for path in (*FLAGS.source, FLAGS.target)]
     spaces: list[Space] = []
     for path, name in zip(paths, name_spaces(paths[:-1], paths[-1]), strict=True):
-        space = files.read_space(path, name, FLAGS.max_rows, files.form())
+        space = files.read_space(path, name, FLAGS.max_rows, cli.form())
         if len(space.words) == FLAGS.max_rows:
             logging.warning("Only the first %d rows of %s are read.", FLAGS.max_rows, path)
         spaces.append(space)

@@ -4,7 +4,6 @@ import csv
 import io
 import itertools
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
@@ -13,10 +12,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from absl import flags, logging
+from absl import logging
 from jaxtyping import Array, Float, Shaped
 from numpy.lib import format as npy_format
-from tqdm import tqdm
 
 from anchor_opt.align.space import Space
 from common.alignment import Aligner
@@ -28,6 +26,7 @@ from common.data.readers.vector_files import STRICT, Block, Form
 from common.data.sets import dictionary
 from common.errors import UserError, writing
 from common.linear import unit
+from common.progress import progress_bar
 from common.run.workdir import replacing, write_atomically
 
 MAX_WORD = MAX_LINE // 2  # bytes of a word in text, so that a line holds its numbers as well
@@ -41,28 +40,6 @@ SIDES: dict[str, Callable[[Aligner, np.ndarray], Array]] = {  # what a map does 
     "target": Aligner.normalise_target,
     "back": Aligner.map_back,
 }
-
-
-def define_form_flags() -> None:
-    """Defines the flags of which `form` is made."""
-    flags.DEFINE_string(
-        "id_column", None, "Of parquet and Arrow, the column whose values identify the rows."
-    )
-    flags.DEFINE_string("vector_column", None, "Of parquet and Arrow, the column of the vectors.")
-    flags.DEFINE_enum(
-        "errors",
-        "strict",
-        ("strict", "replace", "backslashreplace"),
-        "What becomes of bytes of words that are not UTF-8: an error that names the line, a sign "
-        "for them, or their codes (which keeps different words different).",
-    )
-    for name in Form._fields:  # shown by --help, not only by --helpfull
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
-
-
-def form() -> Form:
-    """What the flags say about the files."""
-    return Form(*(flags.FLAGS[name].value for name in Form._fields))
 
 
 def read_space(path: Path, name: str, num_rows: int | None = None, form: Form = STRICT) -> Space:
@@ -190,7 +167,9 @@ def write_blocks(path: Path, blocks: Iterator[Block]) -> int:
 def in_blocks(words: Sequence[str], vectors: Float[AnyArray, "n d"]) -> Iterator[Block]:
     """Words with their vectors, in blocks of rows as `write_blocks` takes them."""
     rows = vector_files.BLOCK_ROWS
-    for start in tqdm(range(0, len(words), rows), desc="writing vectors", unit="block", delay=2):
+    for start in progress_bar(
+        range(0, len(words), rows), desc="writing vectors", unit="block", delay=2
+    ):
         block = slice(start, start + rows)
         yield Block(list(words[block]), np.asarray(vectors[block]))
 

@@ -51,7 +51,7 @@ flags.DEFINE_string("old_queries", None, "File of queries by the old model.")
 flags.DEFINE_string("new_queries", None, "File of the same queries by the new model.")
 flags.DEFINE_string("relevant", None, "File of pairs: ids of a query and of a document it seeks.")
 flags.DEFINE_integer("random_seed", 0, "Random seed of the search for pairs, if they are few.")
-files.define_form_flags()
+cli.define_form_flags()
 FLAGS = flags.FLAGS
 
 
@@ -90,7 +90,7 @@ def _given(name: str) -> str:
 
 
 def _space(name: str) -> Space:
-    return files.read_space(Path(_given(name)), name, form=files.form())
+    return files.read_space(Path(_given(name)), name, form=cli.form())
 
 
 def _pairs(old: Space, new: Space) -> Int[np.ndarray, "p 2"] | None:

@@ -19,6 +19,7 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from common.data.packages import cache_dir
+from common.data.readers.vector_files import Form
 from common.errors import UserError, check_choice, resolved
 from common.parallel import devices
 from common.run import settings
@@ -102,6 +103,28 @@ def define_config_flag(**options: Any) -> flags.FlagHolder:
     register(tuple, settings.TupleParser())
     about = "Every value of the experiment: a config's name, or a file."
     return config_flags.DEFINE_config_file("config", None, about, lock_config=True, **options)
+
+
+def define_form_flags() -> None:
+    """Defines the flags of which `form` is made: what the suffix of a file leaves open."""
+    flags.DEFINE_string(
+        "id_column", None, "Of parquet and Arrow, the column whose values identify the rows."
+    )
+    flags.DEFINE_string("vector_column", None, "Of parquet and Arrow, the column of the vectors.")
+    flags.DEFINE_enum(
+        "errors",
+        "strict",
+        ("strict", "replace", "backslashreplace"),
+        "What becomes of bytes of words that are not UTF-8: an error that names the line, a sign "
+        "for them, or their codes (which keeps different words different).",
+    )
+    for name in Form._fields:  # shown by --help, not only by --helpfull
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+
+
+def form() -> Form:
+    """What these flags say about the files of vectors."""
+    return Form(*(flags.FLAGS[name].value for name in Form._fields))
 
 
 def experiment(package: str, name: str) -> Experiment:
