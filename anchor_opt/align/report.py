@@ -65,11 +65,11 @@ the other space. Confidence of a pair: the smaller of exp(30 cos) divided by its
 rows and divided by its sum over all source rows. It ranks pairs; it is not the probability that a
 pair is right.
 """
-FIGURES = """Self-learning: the mean CSLS (a cosine, corrected for rows that are near to many) of the
-best matches at each step. It may fall after the first step, which is measured in the coordinates of
-the initialization, and where the search leaves fewer matches out at random: values before and after
-are not comparable, and nothing is wrong. A search has failed if its line ends near that of wrong
-pairs. Similarity: mutual pairs should stand apart from random ones."""
+FIGURES = """Self-learning: the mean CSLS (a cosine, corrected for rows that are near to many) of
+the best matches at each step. It may fall after the first step, which is measured in the
+coordinates of the initialization, and where the search leaves fewer similarities out at random:
+values before and after are not comparable, and nothing is wrong. A search has failed if its line
+ends near that of wrong pairs. Similarity: mutual pairs should stand apart from random ones."""
 
 COMMON = """`common/NAME.npz` maps the vectors of every space, the target's too, into common
 coordinates, in which any two spaces are compared by cosines. These maps are fitted together, to the
