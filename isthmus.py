@@ -38,14 +38,14 @@ PAPERS = sorted(
 )
 MODULES = {
     "align": "anchor_opt.align",
-    "apply": "anchor_opt.align",
+    "apply": "anchor_opt.apply",
     "migrate": "anchor_opt.migrate",
     "encode": "common.encoders.encode",
 }
 HELP = f"""Two embedding spaces and a few known pairs of items: how do the spaces correspond?
 
   isthmus align --source=A --target=B --pairs=PAIRS --out=FOLDER    finds the items that correspond
-  isthmus apply NEW --map=FOLDER/A/map.npz --out=FILE               maps new vectors
+  isthmus apply FILES --map=FOLDER/A/map.npz --out=FILE             maps new vectors
   isthmus migrate --old=A --new=B --pairs=PAIRS --out=FOLDER        what to do when a model changes
   isthmus encode --input=TEXTS --output=FILE                        turns texts into vectors
   isthmus run PAPER --config=NAME --workdir=FOLDER                  runs an experiment of a paper
@@ -53,6 +53,20 @@ HELP = f"""Two embedding spaces and a few known pairs of items: how do the space
 
 Papers: {", ".join(PAPERS)}.
 The flags are listed by `isthmus COMMAND --help`, or `isthmus run PAPER --help`."""
+HELPS = {  # of the commands that are not modules of their own
+    "run": f"""Runs an experiment of a paper: {", ".join(PAPERS)}.
+
+  isthmus run PAPER --config=NAME --workdir=FOLDER
+
+NAME is a file of configs/PAPER, or the path of another; any of its values is changed by
+--config.VALUE=..., and --config.quick makes a run of minutes. FOLDER gets the results; the same
+command resumes a run that was stopped. `isthmus run PAPER --help` lists the flags.""",
+    "new": """Makes the files of a new paper in a checkout of isthmus, copies of template/.
+
+  isthmus new NAME
+
+NAME is a Python name in lower case.""",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -97,6 +111,12 @@ def main() -> None:
     if command in ("-h", "--help", "help"):
         print(HELP)
         return
+    if command == "--version":
+        print(importlib.metadata.version("isthmus"))
+        return
+    if command in HELPS and rest[:1] in (["-h"], ["--help"]):
+        print(HELPS[command])
+        return
     # Modules beside this one come before those of the working folder, and a paper may have been
     # added after the packages were installed from this folder.
     sys.path.insert(0, str(ROOT))
@@ -112,11 +132,6 @@ def main() -> None:
         module = f"{paper}.main"
     else:
         module = MODULES[command]
-    if command == "apply" and rest[:1] != ["--help"]:
-        new, *rest = rest or [""]
-        if not new or new.startswith("-"):
-            _refuse("There are no new vectors: give their file after 'apply', before the flags.")
-        rest = [f"--apply={new}", *rest]
     sys.argv[1:] = rest
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

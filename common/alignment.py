@@ -27,6 +27,7 @@ from common.run.workdir import read_arrays, write_arrays
 
 NORMALISE = linear.NORMALISATION
 ARRAYS = ("matrix", "source_means", "target_means")
+VERSION = 1  # of the format of a saved aligner
 MAX_STEPS = 100  # normalisation steps that a file may ask for; each is compiled
 METHODS: dict[str, Callable[..., Float[Array, "d_source d_target"]]] = {
     "procrustes": procrustes,
@@ -84,6 +85,17 @@ class Aligner:
         """Normalises raw target vectors as in `fit`; raises the errors of `apply`."""
         return _prepare(vectors, self.target, self.normalise, self.target_means)[0]
 
+    def map_back(self, vectors: Annotated[Unchecked, "n d_target"]) -> Float[Array, "n d_source"]:
+        """Maps raw target vectors, for instance queries, to where source vectors are searched.
+
+        It is the transposed map: for normalised rows x and y, <x W, y> = <x, y W'>, so that the
+        source is searched as if it were mapped, up to the lengths of its mapped rows. For an
+        orthogonal map this is the inverse. That of a ridge map lengthens the directions that the
+        map has shortened, which are the uncertain ones: between sentence encoders a third of the
+        nearest rows was left of it. Raises the errors of `apply`.
+        """
+        return self.normalise_target(vectors) @ self.matrix.T
+
     def likeness(self, vectors: Annotated[Unchecked, "n d_source"]) -> float | None:
         """How like the source's raw vectors are to new ones, see `common.likeness.likeness`.
 
@@ -110,12 +122,13 @@ class Aligner:
         )
 
     def save(self, path: Path | str) -> None:
-        """Writes the aligner to an .npz file, atomically.
+        """Writes the aligner to an .npz file, atomically; docs/own_vectors.md has its format.
 
         Raises:
           UserError: the file cannot be written.
         """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields["version"] = VERSION
         if profile := fields.pop("profile"):
             fields |= {f"profile_{name}": array for name, array in profile._asdict().items()}
         path = Path(local_path(path))
@@ -127,11 +140,21 @@ def load(path: Path | str) -> Aligner:
     """Reads an aligner that `Aligner.save` has written.
 
     Raises:
-      UserError: the file does not exist or is not an aligner.
+      UserError: the file does not exist, is not an aligner, or is of a later version.
     """
     path = Path(local_path(path))
+    wrong = f"The file {path} is missing or is not an aligner: correct the path or save one there."
     try:
         fields = read_arrays(path)
+        version = int(fields.get("version", 0))  # the first files have none
+    except Exception as error:  # NumPy raises many kinds of error for damaged or foreign files
+        raise UserError(wrong) from error
+    if version > VERSION:
+        raise UserError(
+            f"The file {path} has version {version} of the format, of which this isthmus reads "
+            f"{VERSION}: install the release that wrote it, or a later one."
+        )
+    try:
         arrays = {name: jnp.asarray(fields[name], jnp.float32) for name in ARRAYS}
         normalise = tuple(fields["normalise"].tolist())
         names = {name: str(fields[name]) for name in ("method", "source", "target")}
@@ -142,10 +165,8 @@ def load(path: Path | str) -> Aligner:
         steps = set(normalise) <= set(STEPS) and len(normalise) <= MAX_STEPS
         if not (matrix.size and [x.shape for x in means] == shapes and finite and steps):
             raise ValueError("inconsistent fields")
-    except Exception as error:  # NumPy raises many kinds of error for damaged or foreign files
-        raise UserError(
-            f"The file {path} is missing or is not an aligner: correct the path or save one there."
-        ) from error
+    except Exception as error:
+        raise UserError(wrong) from error
     values: dict[str, Any] = {**arrays, **names}
     return Aligner(normalise=normalise, profile=profile, **values)
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from common.errors import UserError
+from common.progress import progress_bar
 from common.run import records
 from common.run.records import Record
 from common.run.workdir import write_atomically
@@ -133,7 +133,7 @@ def run_all(commands: Iterable[str], folder: Path, variant: str, jobs: int) -> N
 
     left = [x for x in dict.fromkeys(commands) if not (workdir_of(folder, x) / RESULTS).exists()]
     with pool_of(jobs, VARIANTS[variant].cores) as pool:
-        bar = tqdm(pool.map(run, left), total=len(left), desc=f"{variant} runs", unit="run")
+        bar = progress_bar(pool.map(run, left), total=len(left), desc=f"{variant} runs", unit="run")
         failed = [log for log in bar if log]
     if failed:
         last = failed[0].read_text(errors="replace").strip().splitlines()[-1:]

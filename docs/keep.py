@@ -37,9 +37,9 @@ from pathlib import Path
 
 from absl import flags
 from PIL import Image
-from tqdm import tqdm
 
 from common.errors import UserError
+from common.progress import progress_bar
 from common.run import cli, records
 from common.run.records import Record
 from common.run.workdir import COMMAND, write_atomically
@@ -231,7 +231,7 @@ def all_again(folder: Path, cores: int, jobs: int, differing: Mapping[str, Seque
         _again(record, folder, {"commit": _commit(), "cores": cores})
 
     with fingerprints.pool_of(jobs, cores) as pool:
-        list(tqdm(pool.map(again, stale), total=len(stale), desc="records", unit="run"))
+        list(progress_bar(pool.map(again, stale), total=len(stale), desc="records", unit="run"))
 
 
 def _again(record: Record, folder: Path, made: dict) -> None:

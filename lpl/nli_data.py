@@ -20,13 +20,13 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow_datasets as tfds
 from jaxtyping import Float, Int
-from tqdm import tqdm
 
 from common.data.builders import explain_damage, prepare
 from common.data.sets import bbc, reviews
 from common.encoders import texts as text_encoders
 from common.errors import UserError, check_choice
 from common.linear import unit
+from common.progress import progress_bar
 from lpl import synthetic_nli
 from lpl.nli import EncodedPairs
 
@@ -195,7 +195,9 @@ def _read_split(builder: tfds.core.DatasetBuilder, split: str, *counts: int) -> 
         source = builder.as_data_source(split=split)  # pyright: ignore[reportCallIssue]
         order = np.random.default_rng(0).permutation(len(source))
         for rows in np.split(order, np.cumsum(counts))[: len(counts)]:
-            bar = tqdm(rows.tolist(), desc=f"reading {builder.name} {split}", unit="pair", delay=2)
+            bar = progress_bar(
+                rows.tolist(), desc=f"reading {builder.name} {split}", unit="pair", delay=2
+            )
             examples = [source[row] for row in bar]
             known = [
                 (example["premise"].decode(), example["hypothesis"].decode(), int(example["label"]))

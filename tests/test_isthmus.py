@@ -15,6 +15,7 @@ import isthmus
 from anchor_opt import align
 from common import alignment, retrieval
 from common.data.readers import vector_files
+from common.linear import unit
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,13 +43,26 @@ def test_help_lists_the_commands_and_papers_without_importing_jax(arguments):
 def test_every_command_runs_its_module(monkeypatch):
     flags = ["--map=m.npz", "--out=o.npy"]
     assert called(monkeypatch, "align", *flags) == ("anchor_opt.align", flags)
-    given = ["--apply=new.npy", *flags]
-    assert called(monkeypatch, "apply", "new.npy", *flags) == ("anchor_opt.align", given)
-    assert called(monkeypatch, "apply", "--help") == ("anchor_opt.align", ["--help"])
+    given = ["new.npy", *flags]
+    assert called(monkeypatch, "apply", *given) == ("anchor_opt.apply", given)
+    assert called(monkeypatch, "migrate", "--old=a") == ("anchor_opt.migrate", ["--old=a"])
     assert called(monkeypatch, "encode", "--input=t") == ("common.encoders.encode", ["--input=t"])
     assert called(monkeypatch, "run", "lpl", "--help") == ("lpl.main", ["--help"])
     for module in (*isthmus.MODULES.values(), *(f"{paper}.main" for paper in isthmus.PAPERS)):
         assert importlib.util.find_spec(module), module
+
+
+def test_the_version_is_printed(monkeypatch, capsys):
+    assert called(monkeypatch, "--version") == (["--version"],)
+    assert capsys.readouterr().out.strip() == importlib.metadata.version("isthmus")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [*isthmus.MODULES, "run", "new"])
+def test_every_command_has_its_own_help(command):
+    words = [sys.executable, "-m", "isthmus", command, "--help"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert f"  isthmus {command} " in done.stdout and not done.stderr
 
 
 @pytest.mark.parametrize(
@@ -64,8 +78,6 @@ def test_every_command_runs_its_module(monkeypatch):
         (["run"], "no paper ''"),
         (["run", "--config=a"], "no paper '--config=a': give one of anchor_opt"),
         (["run", "numpy"], "no paper 'numpy'"),
-        (["apply"], "no new vectors"),
-        (["apply", "--map=m"], "no new vectors: give their file after 'apply'"),
     ],
 )
 def test_a_wrong_command_is_refused_in_one_sentence(monkeypatch, capsys, arguments, message):
@@ -122,4 +134,4 @@ def test_a_map_is_applied_by_the_command(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "5 vectors" in done.stdout, done.stderr
     found = vector_files.read(tmp_path / "out.npy").vectors
-    np.testing.assert_allclose(found, aligner.apply(x[:5]), atol=1e-6)
+    np.testing.assert_allclose(found, unit(np.asarray(aligner.apply(x[:5]))), atol=1e-6)

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
 PAGES += [
     ROOT / "docs/own_vectors.md",
+    ROOT / "docs/vector_stores.md",
     ROOT / "docs/scaling.md",
     ROOT / "docs/accelerators.md",
     *sorted(ROOT.glob("docs/results/*.md")),
@@ -82,17 +83,19 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_that_are_not_run_have_valid_flags(page):
     text = "\n".join(text for mark, _, kind, text in blocks(page) if kind == "sh" and mark != "CI")
-    text = re.sub(r"^isthmus apply (\S+)", r"isthmus align --apply=\1", text, flags=re.M)
     text = re.sub(
         r"^isthmus (\w+)", lambda m: f"python -m {isthmus.MODULES[m[1]]}", text, flags=re.M
     )
     for command in re.findall(r"python -m (.*)", text.replace("\\\n", " ")):
         module, *words = shlex.split(command.split("#")[0])
-        flags = dict(word.removeprefix("--").partition("=")[::2] for word in words)
+        flags = dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))
         if "config" not in flags:
             source = ROOT / module.replace(".", "/")
             source = source / "__main__.py" if source.is_dir() else source.with_suffix(".py")
-            defined = re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", source.read_text())
+            text = source.read_text()
+            if "define_form_flags()" in text:
+                text += (ROOT / "common/run/cli.py").read_text()
+            defined = re.findall(r"DEFINE_\w+\(\s*\"(\w+)\"", text)
             assert flags.keys() <= set(defined), command
             continue
         config = runpy.run_path(str(ROOT / flags.pop("config")))["get_config"]()

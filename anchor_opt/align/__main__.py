@@ -1,6 +1,6 @@
 r"""Aligns files of vectors: from a few known pairs, or none, to all corresponding rows.
 
-  python -m anchor_opt.align --source=a.vec --target=b.npz --pairs=pairs.txt --out=DIR
+  isthmus align --source=a.vec --target=b.npz --pairs=pairs.txt --out=DIR
 
 Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz (`vectors`, and `words` if there are
 any), .npy, .safetensors, .parquet, .arrow, .feather, or a folder of shards of these three. The
@@ -14,13 +14,7 @@ are mapped into common coordinates (common/NAME.npz), in which any two of them a
 
 DIR gets report.html, with figures, and report.md, which describe the other files. report.md is
 written last; until then the same command resumes a run that was killed.
-
-  python -m anchor_opt.align --apply=new.vec --map=DIR/a/map.npz --out=new_aligned.npz
-
-maps new vectors of the source, with the same centring and scaling. --out may be .vec, .npz,
-.parquet (with the other columns of a table), or .npy (vectors alone, in the order of the file). But
-for .npz, blocks of rows are read, mapped and written in turn, so that the file may be larger than
-memory.
+`isthmus apply` maps new vectors by the map.npz of a source.
 """
 
 import hashlib
@@ -32,15 +26,14 @@ from typing import NamedTuple
 
 import numpy as np
 from absl import flags, logging
-from tqdm import tqdm
 
 from anchor_opt import align
 from anchor_opt.align import files, joined, output, report
 from anchor_opt.align.space import Space, name_spaces
-from common import alignment
 from common.data.readers import pair_files
 from common.data.readers.vector_files import Form
 from common.errors import UserError
+from common.progress import progress_bar
 from common.run import cli
 from common.run.figures import save_figure
 from common.run.workdir import Workdir, write_atomically
@@ -51,60 +44,26 @@ flags.DEFINE_multi_string(
     "pairs", [], "File of known pairs, .csv, .tsv or text: one for all sources, or one for each."
 )
 flags.DEFINE_bool("pair_rows", False, "Whether pairs are row numbers if a file doesn't say it.")
-flags.DEFINE_string(
-    "out", None, "Folder of the results, new or empty; with --apply a new file of vectors."
-)
+flags.DEFINE_string("out", None, "Folder of the results, new or empty.")
 flags.DEFINE_integer("max_rows", 200_000, "Rows read of a file, from its top.", lower_bound=1)
 flags.DEFINE_integer(
     "rows", align.LEARNING_ROWS, "Rows that the maps are learned on.", lower_bound=1
-)
-flags.DEFINE_string(
-    "id_column", None, "Of parquet and Arrow, the column whose values identify the rows."
-)
-flags.DEFINE_string("vector_column", None, "Of parquet and Arrow, the column of the vectors.")
-flags.DEFINE_enum(
-    "errors",
-    "strict",
-    ("strict", "replace", "backslashreplace"),
-    "What becomes of bytes of words that are not UTF-8: an error that names the line, a sign for "
-    "them, or their codes (which keeps different words different).",
 )
 flags.DEFINE_bool("ordered", True, "Whether the rows of a file are in order of frequency.")
 flags.DEFINE_integer("anchors", 300, "Anchors of the relative representations.", lower_bound=1)
 flags.DEFINE_integer("folds", 5, "Folds of the check on held-out pairs; 0: none.", lower_bound=0)
 flags.DEFINE_integer("random_seed", 0, "Random seed of the folds and of random initializations.")
-flags.DEFINE_string("apply", None, "File of new vectors, all of which --map maps into --out.")
-flags.DEFINE_string("map", None, "The map.npz of an earlier run, for --apply.")
+cli.define_form_flags()
 FLAGS = flags.FLAGS
 OPTIONS = ("max_rows", "rows", "anchors", "ordered", "folds", "random_seed", *Form._fields)
 
 
 def main(argv: list[str]) -> None:
-    """Aligns files, or applies a saved map."""
+    """Aligns files and prints the report."""
     del argv
-    if bool(FLAGS.apply) != bool(FLAGS.map):
-        raise UserError("--apply and --map belong together: give both, or --source and --target.")
     if not FLAGS.out:
         raise UserError("There is no --out: say where the results are to be written.")
-    print(_apply(Path(FLAGS.out)) if FLAGS.apply else _align(Path(FLAGS.out)))
-
-
-def _apply(out: Path) -> str:
-    """Maps new vectors by a saved map, and returns a sentence about it."""
-    if out.exists():
-        raise UserError(f"The output {out} exists already: choose another --out or delete it.")
-    aligner = alignment.load(FLAGS.map)
-    rows = out.suffix == ".parquet"  # which holds all columns of a table
-    blocks = files.map_blocks(Path(FLAGS.apply), aligner, _form(), rows=rows)
-    count = files.write_blocks(out, blocks)
-    return (
-        f"{out}: {count} vectors of '{aligner.source}' mapped onto '{aligner.target}'. Compare "
-        f"them with normalised vectors of '{aligner.target}', or with others that are mapped there."
-    )
-
-
-def _form() -> Form:
-    return Form(FLAGS.id_column, FLAGS.vector_column, FLAGS.errors)
+    print(_align(Path(FLAGS.out)))
 
 
 def _align(out: Path) -> str:
@@ -118,7 +77,7 @@ def _align(out: Path) -> str:
     config = {name: FLAGS[name].value for name in OPTIONS} | {"spaces": fingerprints}
     work = Workdir(out, config, "--out")  # refuses other spaces and options
     if not (out / "report.md").is_file():
-        bar = tqdm(sources, desc="aligning", unit="space")
+        bar = progress_bar(sources, desc="aligning", unit="space")
         aligned = [_align_source(source, target, work, config) for source in bar]
         sections = [source.section for source in aligned]
         if len(sources) > 1:
@@ -140,14 +99,14 @@ def _read() -> tuple[list[Space], Space]:
       UserError: a file that can't be read, pairs or vectors that don't fit.
     """
     if not FLAGS.source or not FLAGS.target:
-        raise UserError("Give --source and --target, files of vectors, or --apply and --map.")
+        raise UserError("Give --source and --target, files of vectors.")
     count = len(FLAGS.source)
     if len(FLAGS.pairs) not in (0, 1, count):
         raise UserError(f"There are {len(FLAGS.pairs)} --pairs for {count} --source: give as many.")
     paths = [Path(path) for path in (*FLAGS.source, FLAGS.target)]
     spaces: list[Space] = []
     for path, name in zip(paths, name_spaces(paths[:-1], paths[-1]), strict=True):
-        space = files.read_space(path, name, FLAGS.max_rows, _form())
+        space = files.read_space(path, name, FLAGS.max_rows, cli.form())
         if len(space.words) == FLAGS.max_rows:
             logging.warning("Only the first %d rows of %s are read.", FLAGS.max_rows, path)
         spaces.append(space)

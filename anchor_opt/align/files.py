@@ -1,4 +1,4 @@
-"""Files of `python -m anchor_opt.align`: the spaces and pairs it reads, the results it writes."""
+"""Files of vectors and pairs of `isthmus align`, `apply` and `migrate`: read, mapped, written."""
 
 import csv
 import io
@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from absl import logging
-from jaxtyping import Float, Shaped
+from jaxtyping import Array, Float, Shaped
 from numpy.lib import format as npy_format
-from tqdm import tqdm
 
 from anchor_opt.align.space import Space
 from common.alignment import Aligner
@@ -26,6 +25,8 @@ from common.data.readers.pair_files import Pairs
 from common.data.readers.vector_files import STRICT, Block, Form
 from common.data.sets import dictionary
 from common.errors import UserError, writing
+from common.linear import unit
+from common.progress import progress_bar
 from common.run.workdir import replacing, write_atomically
 
 MAX_WORD = MAX_LINE // 2  # bytes of a word in text, so that a line holds its numbers as well
@@ -34,6 +35,11 @@ MAX_WORD = MAX_LINE // 2  # bytes of a word in text, so that a line holds its nu
 # MiniLM's sentences among its words .64, another space of the same width at most .31.
 MIN_LIKENESS = 0.4
 MIN_COMPARED = 50  # rows
+SIDES: dict[str, Callable[[Aligner, np.ndarray], Array]] = {  # what a map does with vectors
+    "source": Aligner.apply,
+    "target": Aligner.normalise_target,
+    "back": Aligner.map_back,
+}
 
 
 def read_space(path: Path, name: str, num_rows: int | None = None, form: Form = STRICT) -> Space:
@@ -45,16 +51,17 @@ def read_space(path: Path, name: str, num_rows: int | None = None, form: Form = 
 
 
 def map_blocks(
-    path: Path, aligner: Aligner, form: Form = STRICT, *, rows: bool = False
+    path: Path, aligner: Aligner, form: Form = STRICT, *, side: str = "source", rows: bool = False
 ) -> Iterator[Block]:
-    """Maps the vectors of a file a block of rows at a time.
+    """Maps the vectors of a file a block of rows at a time, to unit length.
 
-    It warns if the first block is not like the vectors of the aligner's source.
+    It warns if vectors that are to be of the aligner's source are, in the first block, not like it.
 
     Args:
       path: the file.
       aligner: the map.
       form: see `vector_files.Form`.
+      side: key of `SIDES`.
       rows: whether all columns of a table are passed on, see `vector_files.stream`.
 
     Raises:
@@ -64,8 +71,8 @@ def map_blocks(
     blocks = vector_files.stream(path, form=form, distinct=False, rows=rows, progress=True)
     for block in blocks:
         try:
-            mapped_vectors = np.asarray(aligner.apply(block.vectors))
-            if not start and len(block.words) >= MIN_COMPARED:
+            mapped_vectors = unit(np.asarray(SIDES[side](aligner, block.vectors)))
+            if side == "source" and not start and len(block.words) >= MIN_COMPARED:
                 _warn_of_another_space(path, aligner, block.vectors)
         except UserError as error:
             raise UserError(f"{path}, with rows counted from its row {start}: {error}") from error
@@ -160,7 +167,9 @@ def write_blocks(path: Path, blocks: Iterator[Block]) -> int:
 def in_blocks(words: Sequence[str], vectors: Float[AnyArray, "n d"]) -> Iterator[Block]:
     """Words with their vectors, in blocks of rows as `write_blocks` takes them."""
     rows = vector_files.BLOCK_ROWS
-    for start in tqdm(range(0, len(words), rows), desc="writing vectors", unit="block", delay=2):
+    for start in progress_bar(
+        range(0, len(words), rows), desc="writing vectors", unit="block", delay=2
+    ):
         block = slice(start, start + rows)
         yield Block(list(words[block]), np.asarray(vectors[block]))
 

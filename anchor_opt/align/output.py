@@ -9,6 +9,7 @@ from anchor_opt.align.files import fits_text, in_blocks, write_blocks, write_tab
 from anchor_opt.align.space import Space
 from common.csls import Dictionary
 from common.errors import writing
+from common.linear import unit
 from common.run.workdir import write_arrays
 
 
@@ -36,7 +37,7 @@ def write_alignment(
     }
     ordered = {name: column[order] for name, column in translations.items()}
     write_table(folder / "dictionary.tsv", ordered)
-    mapped_source = alignment.aligner.apply(source.vectors)
+    mapped_source = unit(alignment.aligner.apply(source.vectors))
     normalised_target = alignment.aligner.normalise_target(target.vectors)
     written = (folder / "aligned", source.words, mapped_source)
     for path, names, vectors in (

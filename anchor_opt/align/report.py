@@ -44,7 +44,7 @@ INTRODUCTION = """# Alignment into the space of {target}
 
 `{target}` ({rows} vectors of {dimensions} dimensions) is only normalised: unit length, centred,
 unit length. `target.vec` and `target.npz` hold the normalised vectors, with which the aligned
-vectors of the sources are compared.
+vectors of the sources, also of unit length, are compared.
 """
 FILES = """
 ## Files
@@ -65,6 +65,11 @@ the other space. Confidence of a pair: the smaller of exp(30 cos) divided by its
 rows and divided by its sum over all source rows. It ranks pairs; it is not the probability that a
 pair is right.
 """
+FIGURES = """Self-learning: the mean CSLS (a cosine, corrected for rows that are near to many) of
+the best matches at each step. It may fall after the first step, which is measured in the
+coordinates of the initialization, and where the search leaves fewer similarities out at random:
+values before and after are not comparable, and nothing is wrong. A search has failed if its line
+ends near that of wrong pairs. Similarity: mutual pairs should stand apart from random ones."""
 
 COMMON = """`common/NAME.npz` maps the vectors of every space, the target's too, into common
 coordinates, in which any two spaces are compared by cosines. These maps are fitted together, to the
@@ -122,14 +127,17 @@ def section(
         ("vectors", f"{len(source.words)} of {source.vectors.shape[1]} dimensions"),
         ("known pairs", f"{num_pairs}"),
         ("initialization", result.initialization),
-        ("agreement", f"{result.agreement:.3f}, from wrong pairs {result.chance_agreement:.3f}"),
         (
-            "chance-corrected agreement",
+            "agreement (matches that maps fitted to other matches find again)",
+            f"{result.agreement:.3f}, of a search from wrong pairs {result.chance_agreement:.3f}",
+        ),
+        (
+            "agreement beyond chance",
             f"{result.corrected_agreement:.3f} (0: as from wrong pairs; 1: full agreement)",
         ),
         ("probability of success", f"{result.probability:.2f}"),
         ("failed", "YES" if result.failed else "no"),
-        ("mutual pairs", f"{len(result.anchors)}"),
+        ("mutual pairs (rows that are each other's best match)", f"{len(result.anchors)}"),
         ("their median confidence", f"{np.median(result.confidence):.2f}"),
     ]
     if held_out is not None:
@@ -157,6 +165,7 @@ def section(
         *(f"**Warning.** {sentence}" for sentence in warnings(source, result, held_out)),
         results.markdown((source.name, f"mapped onto {target.name}"), facts),
         "\n".join(f"![{name}](<{source.name}/{name}.png>)" for name in names),
+        FIGURES,
         "Some pairs, from the highest confidence to the median:",
         results.markdown(("source", "target", "confidence"), pairs),
         f"The neighbours of these rows by cosine: before, in {source.name}, and after the map, in "

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from flax.traverse_util import flatten_dict
 from ml_collections import ConfigDict
-from tqdm import tqdm
 
 from anchor_opt import runner, two_spaces
 from anchor_opt.methods import METHODS
 from anchor_opt.reports import ablation as report
 from common.errors import UserError
 from common.linear import preprocess, unit
+from common.progress import progress_bar
 from common.run import results
 from common.run.results import Row
 from common.run.settings import with_value
@@ -29,7 +29,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     for text in config.pairs:
         names = space_pairs.names(text)
         load = lru_cache(maxsize=1)(partial(_load, names, cache))
-        for point in tqdm(points, desc=text, unit="value"):
+        for point in progress_bar(points, desc=text, unit="value"):
             given = point.config
             data = load(given.drop_first, given.min_letters, given.max_rows)
             if given.num_words > len(data.names):

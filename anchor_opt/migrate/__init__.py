@@ -6,6 +6,7 @@ relevant documents are known (`common/strategies.py`), and says what to do. With
 pairs, the rows of both spaces are matched first (`anchor_opt.align.discover`), which takes minutes.
 """
 
+import dataclasses
 from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
@@ -13,17 +14,16 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from anchor_opt import align
-from common import alignment, remapping, strategies
-from common.alignment import Aligner
+from anchor_opt.migrate.result import SETTINGS, Migration
+from common import alignment, likeness, remapping, strategies
 from common.arrays import AnyArray, Unchecked
 from common.data.sets.dictionary import one_to_one
 from common.errors import UserError
 from common.linear import unit
-from common.remapping import Advice, Choice, Estimates
+from common.remapping import Advice, Choice
 from common.strategies import Judgement, Searched
 
 MATCHED_ROWS = 10_000  # of each space among which matches are sought if there are few pairs
-SETTINGS = remapping.Settings()
 
 
 class Queries(NamedTuple):
@@ -40,35 +40,6 @@ class Queries(NamedTuple):
     relevant: Int[np.ndarray, "r 2"]
 
 
-class Migration(NamedTuple):
-    """What to do, and why.
-
-    Attributes:
-      advice: the strategy, see `common/strategies.py`, and its number of candidates.
-      aligner: maps raw old vectors into the new model's space, and normalises new ones.
-      choice: the comparison of maps by which it was chosen.
-      estimates: the shares of the ten nearest rows that are kept.
-      pairs: (old row, new row) to which the map is fitted.
-      matched: the result of the search that has found the pairs; None if they were given.
-      judged: the quality of the strategies among the paired documents; None without queries.
-    """
-
-    advice: Advice
-    aligner: Aligner
-    choice: Choice
-    estimates: Estimates
-    pairs: Int[np.ndarray, "p 2"]
-    matched: align.Alignment | None
-    judged: list[Judgement] | None
-
-    @property
-    def certain(self) -> bool:
-        """Whether the pairs say enough: no failed search, and shares within the tolerance."""
-        shares = self.estimates.by_map["recall_10"], self.estimates.by_old["recall_10"]
-        failed = self.matched is not None and self.matched.failed
-        return not failed and all(one.uncertainty <= SETTINGS.tolerance for one in shares)
-
-
 def migrate(
     old: Float[AnyArray, "n d_old"],
     new: Float[AnyArray, "m d_new"],
@@ -80,6 +51,17 @@ def migrate(
     progress: bool = False,
 ) -> Migration:
     """Says what to do when the embedding model of a store changes.
+
+    Both spaces are normalised (unit length, centred, unit length), and orthogonal, least-squares
+    and ridge maps are compared on held-out pairs (`remapping.choose`). From the same pairs follows
+    what the lists of the mapped store and of the old model keep of the ten nearest rows that a
+    re-embedded store would have (`remapping.estimated`), and from these shares the cheapest way
+    that keeps enough (`remapping.advise`):
+
+        result = isthmus.migrate(old, new, pairs)
+        result.advice, result.estimates.by_map["within_100"]
+        mapped = result.aligner.apply(old)  # the store, up to length
+        queries = result.aligner.normalise_target(new_queries)
 
     Args:
       old: raw vectors of the whole store by the old model.
@@ -97,24 +79,26 @@ def migrate(
         the paired ones, or too few pairs.
     """
     known = np.zeros((0, 2), int) if pairs is None else np.asarray(pairs)
-    matched = None
+    probability = None
     if len(known) < remapping.MANY_PAIRS:
         matched = align.discover(
             old, new, known, rows=MATCHED_ROWS, ordered=False, random_seed=random_seed,
             progress=progress, names=("old", "new"),
         )  # fmt: skip
-        known = matched.anchors
+        known, probability = matched.anchors, matched.probability
     else:
         alignment.fit("procrustes", old, new, pairs=known, names=("old", "new"))  # checks them all
         known = known[one_to_one(known)]
     paired = np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
     choice = remapping.choose(*paired, SETTINGS)
+    rows = choice.aligner.normalise_source(old[: align.LEARNING_ROWS])
+    aligner = dataclasses.replace(choice.aligner, profile=likeness.profile(rows))
     estimates = remapping.estimates_of(choice, *paired, old, SETTINGS)
     judged = None if queries is None else _judged(queries, known, paired, choice)
     advice = remapping.advise(estimates, old_model_runs, SETTINGS)
     if judged and _by_strategy(judged, "re-embedded").gain_high <= 0 and old_model_runs:
         advice = Advice("old model")  # the new model is no better
-    return Migration(advice, choice.aligner, choice, estimates, known, matched, judged)
+    return Migration(advice, aligner, choice, estimates, known, probability, judged)
 
 
 def _by_strategy(judged: list[Judgement], strategy: str) -> Judgement:

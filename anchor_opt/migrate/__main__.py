@@ -14,6 +14,9 @@ the pairs. With fewer than 100 the rows of both files are matched first, which t
 With --old_queries, --new_queries and --relevant (lines: id of a query, id of a document), the ways
 are also judged by the documents that are known to be relevant.
 
+The files are those of `isthmus align`: .npy, .npz, .parquet, .arrow, .feather, .safetensors, .vec,
+.txt, .bin, or a folder of shards; in tables --id_column has the ids.
+
 DIR gets report.html and report.md, results.json, and map.npz, which `isthmus apply` reads.
 """
 
@@ -30,7 +33,9 @@ from anchor_opt.align import files
 from anchor_opt.align.report import page
 from anchor_opt.align.space import Space
 from anchor_opt.migrate import Queries, report
+from anchor_opt.migrate.result import Migration
 from common.data.readers import pair_files
+from common.data.readers.pair_files import Pairs
 from common.errors import UserError
 from common.run import cli
 from common.run.workdir import write_atomically
@@ -47,6 +52,7 @@ flags.DEFINE_string("old_queries", None, "File of queries by the old model.")
 flags.DEFINE_string("new_queries", None, "File of the same queries by the new model.")
 flags.DEFINE_string("relevant", None, "File of pairs: ids of a query and of a document it seeks.")
 flags.DEFINE_integer("random_seed", 0, "Random seed of the search for pairs, if they are few.")
+cli.define_form_flags()
 FLAGS = flags.FLAGS
 
 
@@ -70,12 +76,11 @@ def main(argv: list[str]) -> None:
     )
     out.mkdir(parents=True, exist_ok=True)
     result.aligner.save(out / "map.npz")
-    text = report.text(result, len(old.words), time.perf_counter() - began)
+    text = report.text(result, time.perf_counter() - began, Path(FLAGS.old), out)
     write_atomically(out / "results.json", json.dumps(_results(result), indent=1).encode())
-    title = "What to do with the old vectors"
-    write_atomically(out / "report.html", page(text, title, out).encode())
+    write_atomically(out / "report.html", page(text, report.verdict(result), out).encode())
     write_atomically(out / "report.md", text.encode())
-    print(f"{report.verdict(result)}\n\n{text}")
+    print(text.removeprefix("# "))
 
 
 def _given(name: str) -> str:
@@ -86,7 +91,7 @@ def _given(name: str) -> str:
 
 
 def _space(name: str) -> Space:
-    return files.read_space(Path(_given(name)), name)
+    return files.read_space(Path(_given(name)), name, form=cli.form())
 
 
 def _pairs(old: Space, new: Space) -> Int[np.ndarray, "p 2"] | None:
@@ -96,9 +101,11 @@ def _pairs(old: Space, new: Space) -> Int[np.ndarray, "p 2"] | None:
         return files.with_pairs(old, new, pair_files.read(path), FLAGS.pair_rows, path).pairs
     if old.words[:2] == ["0", "1"] == new.words[:2]:  # row numbers, which are no ids
         return None
-    row_of = {word: row for row, word in enumerate(old.words)}
-    pairs = [(row_of[word], row) for row, word in enumerate(new.words) if word in row_of]
-    return np.array(pairs) if pairs else None
+    equal = set(old.words).intersection(new.words)
+    if not equal:
+        return None
+    entries = [(word, word) for word in new.words if word in equal]
+    return files.with_pairs(old, new, Pairs(entries, False), False, Path(FLAGS.new)).pairs
 
 
 def _queries(old: Space) -> Queries | None:
@@ -117,7 +124,7 @@ def _queries(old: Space) -> Queries | None:
     return Queries(by_old.vectors, by_new.vectors, np.asarray(relevant))
 
 
-def _results(result: migrate.Migration) -> dict:
+def _results(result: Migration) -> dict:
     """What programs read: the advice, the shares that are kept, and the judgement."""
     judged = [
         {"strategy": one.ranking.strategy, "candidates": one.ranking.candidates}

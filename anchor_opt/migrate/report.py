@@ -1,111 +1,156 @@
 """The report of `isthmus migrate`, the verdict first."""
 
-from anchor_opt.migrate import Migration
+from pathlib import Path
+
+from anchor_opt.migrate.result import Migration
 from common.remapping import LENGTHS
 from common.run.results import markdown, plus_minus
+from common.strategies import Judgement
 
-NAMES = {"recall_10": "the ten nearest"} | {
-    name: f"the ten within {length}" for length, name in LENGTHS.items() if name != "recall_10"
-}
-WORDS = """## What the words mean
-
-- **kept**: the share of the ten documents nearest to a query in a store that is embedded again by
-  the new model which are also among the first 10, 50, 100 or 200 of this list, ± about two standard
-  errors. It is estimated from the pairs, for queries that are like the stored documents.
-- **candidates in the new model's order**: the first documents of a list are embedded by the new
-  model when they are asked for, and sorted by its similarity. What the new model has embedded is
-  kept, so that the store is embedded little by little (lazy migration).
-- **mapped store**: old vectors, multiplied by a matrix that was fitted to the pairs.
-- **nDCG@10**: 1 if the relevant documents come first, less the lower they stand, 0 if none is among
-  the first ten.
-"""
+METHODS = {"procrustes": "orthogonal", "least_squares": "least squares", "ridge": "ridge"}
+KEPT = """Each number is a share of the ten documents that the new model would find first if
+everything were embedded again: the share that is also among the first 10, 50, 100 or 200 results of
+another search, ± about two standard errors. It is estimated from {basis}, for queries that are like
+the stored documents. If the new model puts these results in order, those of the ten that are among
+them come first."""
+JUDGED = """Searched are the {count} paired documents, each mapped by a map that was not fitted to
+it. nDCG@10 is 1 if the relevant documents come first, less the lower they stand, and 0 if none is
+among the first ten. Recall is the share of the relevant documents that are among the first 10 or
+100. The difference is that of nDCG@10 to the old model, with a 95% interval (bootstrap over
+queries)."""
+LAZY = """The new model embeds candidates when they are asked for. Keep what it has embedded, so
+that the store is embedded little by little, what is asked for most first."""
 
 
 def verdict(migration: Migration) -> str:
-    """What to do, in two or three sentences."""
+    """What to do, in a sentence without its full stop."""
     strategy, count = migration.advice
-    by_map, by_old = migration.estimates
-    ways = {
+    return {
         "old model": "Stay with the old model",
-        "mapped store": "Map the store, and search it with normalised queries of the new model",
-        "old candidates": f"Keep the old vectors: let the old model find {count} candidates for "
-        "each query, and the new model put them in order",
-        "mapped candidates": f"Map the store: let it give {count} candidates for each query, and "
-        "the new model put them in order",
+        "mapped store": "Map the store, and search it with the new model's queries",
+        "old candidates": f"Let the old model find {count} candidates for each query, and the new "
+        "model put them in order",
+        "mapped candidates": f"Map the store, let it give {count} candidates for each query, and "
+        "let the new model put them in order",
         "re-embedded": "Embed everything again",
-    }
-    by_list = by_old if strategy.startswith("old") else by_map
-    length = count or (200 if strategy == "re-embedded" else 10)
-    kept = by_list.get(LENGTHS[length]) or list(by_list.values())[-1]
-    share = f"{plus_minus(*kept)} of the ten documents that the new model would find"
-    why = {
-        "old model": f"its own lists of ten have {share}, were everything embedded again",
-        "re-embedded": f"even 200 candidates of the mapped store hold only {share}",
-    }.get(strategy, f"this keeps {share}, were everything embedded again")
-    if strategy == "old model" and migration.judged:
-        again = _gain(migration, "re-embedded")
-        why = f"embedding everything again changes nDCG@10 by {again}"
-    sentences = [f"{ways[strategy]}: {why}."]
-    if strategy not in ("old model", "mapped store"):
-        sentences.append(
-            f"The old model alone keeps {plus_minus(*by_old['recall_10'])} of them, the mapped "
-            f"store alone {plus_minus(*by_map['recall_10'])}."
-        )
-    if migration.matched is not None and migration.matched.failed:
+    }[strategy]
+
+
+def reasons(migration: Migration) -> str:
+    """Why, and how sure that is."""
+    strategy, count = migration.advice
+    by_map, by_old = (
+        {length: plus_minus(*kept[name]) for length, name in LENGTHS.items() if name in kept}
+        for kept in migration.estimates
+    )
+    sentences = [
+        "Of the ten documents that the new model would find if everything were embedded again, the "
+        f"first ten of the old model hold {by_old[10]}, and those of the mapped store {by_map[10]}."
+    ]
+    by_list, search = (
+        (by_old, "the old model") if strategy == "old candidates" else (by_map, "the mapped store")
+    )
+    if strategy == "re-embedded":
+        longest = max(by_map)
+        sentences.append(f"Even the first {longest} of the mapped store hold {by_map[longest]}.")
+    elif count and count > 10:
+        sentences.append(f"The first {count} of {search} hold {by_list[count]}.")
+    if migration.judged:
+        sentences.append(_quality(migration.judged, strategy, count, len(migration.choice.rows)))
+    if migration.failed:
         sentences.append("The search for pairs has failed: do not use this, give more pairs.")
     elif not migration.certain:
-        sentences.append("These shares are uncertain: more pairs would say more.")
+        sentences.append("These shares are uncertain: give more pairs to know more.")
     return " ".join(sentences)
 
 
-def _gain(migration: Migration, strategy: str) -> str:
-    one = next(x for x in migration.judged or [] if x.ranking.strategy == strategy)
-    return f"{one.gain:+.3f} (95% interval {one.gain_low:+.3f} to {one.gain_high:+.3f})"
+def _quality(judged: list[Judgement], strategy: str, count: int | None, documents: int) -> str:
+    """The nDCG@10 of what is advised, beside the old model and the re-embedded store."""
+    of = {(one.ranking.strategy, one.ranking.candidates): one for one in judged}
+    again = of["re-embedded", None]
+    sentence = (
+        f"Judged by the given queries among {documents:,} documents, the old model has nDCG@10 "
+        f"{plus_minus(of['old model', None].ndcg_10, None)}, and everything embedded again "
+        f"{plus_minus(again.ndcg_10, None)} ({_difference(again)})"
+    )
+    if strategy in ("old model", "re-embedded"):
+        return f"{sentence}."
+    advised = of[strategy, count]
+    return f"{sentence}; this has {plus_minus(advised.ndcg_10, None)} ({_difference(advised)})."
 
 
-def text(migration: Migration, num_old: int, seconds: float) -> str:
-    """The report in Markdown."""
+def _difference(one: Judgement) -> str:
+    return f"{one.gain:+.3f}, 95% interval {one.gain_low:+.3f} to {one.gain_high:+.3f}"
+
+
+def text(migration: Migration, seconds: float, old: Path, folder: Path) -> str:
+    """The report in Markdown.
+
+    Args:
+      migration: what it is about.
+      seconds: that all of it took.
+      old: the file of the store.
+      folder: the folder of the results.
+    """
     lists = {
-        "the old model, its queries in its store": migration.estimates.by_old,
-        "the mapped store, queries of the new model": migration.estimates.by_map,
+        "the old model's queries in the old store": migration.estimates.by_old,
+        "the new model's queries in the mapped store": migration.estimates.by_map,
     }
-    kept = [[name, *(plus_minus(*e) for e in of.values())] for name, of in lists.items()]
-    header = ["List", *(NAMES[name] for name in migration.estimates.by_map)]
-    if migration.matched is None:
-        basis = f"{len(migration.pairs):,} pairs of items that both models have embedded"
-    else:
-        basis = (
-            f"{len(migration.pairs):,} matches that were sought, right with probability "
-            f"{migration.matched.probability:.2f}"
-        )
-    maps = ", ".join(f"{one.method} {one.kept:.3f}" for one in migration.choice.candidates)
+    kept = [[name, *(plus_minus(*share) for share in of.values())] for name, of in lists.items()]
+    lengths = {name: f"first {length}" for length, name in LENGTHS.items()}
+    header = ["Search", *(lengths[name] for name in migration.estimates.by_map)]
+    basis = f"{len(migration.pairs):,} pairs of items that both models have embedded"
+    if (probability := migration.probability) is not None:
+        basis = f"{len(migration.pairs):,} matches (probability {probability:.2f} that the search "
+        basis += "for them has succeeded)"
     parts = [
-        f"# What to do with {num_old:,} old vectors\n\n**{verdict(migration)}**",
-        f"## What is kept\n\nFrom {basis}, in {seconds:.0f} s.\n\n{markdown(header, kept)}",
+        f"# {verdict(migration)}",
+        reasons(migration),
+        f"## What is kept\n\n{KEPT.format(basis=basis)}\n\n{markdown(header, kept)}",
     ]
     if migration.judged:
-        parts.append(f"## Judged by the given queries\n\n{judged(migration)}")
-    parts.append(
-        "## The map\n\n"
-        f"`map.npz` is the {migration.choice.best.method} map, which keeps the nearest documents "
-        f"of pairs that it was not fitted to best, or as well and is simpler ({maps}).\n\n"
-        "    isthmus apply old.npy --map=map.npz --out=mapped.npy          # the store\n"
-        "    isthmus apply queries.npy --map=map.npz --side=target --out=q.npy  # to search it with"
+        note = JUDGED.format(count=f"{len(migration.choice.rows):,}")
+        parts.append(f"## Judged by the given queries\n\n{note}\n\n{_judged(migration.judged)}")
+    parts.append(f"## How to do it\n\n{_steps(migration.advice.strategy, old, folder)}")
+    tried = ", ".join(
+        f"{METHODS[one.method]} {plus_minus(one.kept, None)}" for one in migration.choice.candidates
     )
-    return "\n\n".join([*parts, WORDS])
+    parts.append(
+        f"## The map\n\n`map.npz` is {METHODS[migration.choice.best.method]}, the simplest kind "
+        "that is as good as the best. Share of the nearest documents that each kind keeps among "
+        f"pairs that it was not fitted to: {tried}. In {seconds:.0f} s."
+    )
+    return "\n\n".join(parts) + "\n"
 
 
-def judged(migration: Migration) -> str:
-    """The table of all strategies, among the paired documents."""
+def _judged(judged: list[Judgement]) -> str:
+    """The table of all strategies."""
     rows = []
-    for one in migration.judged or []:
-        ranking = one.ranking
-        name = ranking.strategy
-        if ranking.candidates:
-            name = f"{ranking.candidates} {name} in the new model's order"
-        interval = f"{one.gain_low:+.3f} to {one.gain_high:+.3f}"
+    for one in judged:
+        name = {"re-embedded": "everything embedded again"}.get(
+            one.ranking.strategy, one.ranking.strategy
+        )
+        if one.ranking.candidates:
+            name = f"{one.ranking.candidates} {name} in the new model's order"
         scores = (one.ndcg_10, one.recall_10, one.recall_100)
-        rows.append([name, *(plus_minus(x, None) for x in scores), f"{one.gain:+.3f}", interval])
-    note = "Documents are the pairs that the map was not fitted to."
-    header = ("Strategy", "nDCG@10", "Recall@10", "Recall@100", "Gain", "95% interval")
-    return f"{note}\n\n{markdown(header, rows)}"
+        difference = "" if name == "old model" else _difference(one).replace("95% interval ", "")
+        rows.append([name, *(plus_minus(x, None) for x in scores), difference])
+    return markdown(("Search", "nDCG@10", "Recall@10", "Recall@100", "Difference"), rows)
+
+
+def _steps(strategy: str, old: Path, folder: Path) -> str:
+    """What to do now, with the commands."""
+    commands = (
+        "The first command maps the store. The second normalises the new model's queries, without "
+        "which the mapped store does not find what it holds:\n\n"
+        f"    isthmus apply {old} --map={folder / 'map.npz'} --out=mapped{old.suffix}\n"
+        f"    isthmus apply queries.npy --map={folder / 'map.npz'} --side=target --out=asked.npy"
+    )
+    return {
+        "old model": "There is nothing to do.",
+        "mapped store": commands,
+        "old candidates": f"Search as you do today, for more results. {LAZY} No map is needed.",
+        "mapped candidates": f"{commands}\n\n{LAZY}",
+        "re-embedded": "Embed the texts of all documents by the new model. Until that is done, "
+        "search as you do today.",
+    }[strategy]

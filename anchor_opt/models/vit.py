@@ -10,11 +10,11 @@ import numpy as np
 import optax
 from flax import nnx
 from jaxtyping import Array, Float, Int, UInt8
-from tqdm import tqdm
 
 from common.arrays import AnyArray, WholeNumber
 from common.linear import unit
 from common.parallel import all_parts, value_and_gradient
+from common.progress import progress_bar
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -225,6 +225,8 @@ def encode(
     # By default accelerators round the factors of a matrix product, which would give other features
     # on each kind of device.
     with jax.default_matmul_precision("float32"):
-        for start in tqdm(range(0, len(images), batch), desc=progress, unit="batch", delay=2):
+        for start in progress_bar(
+            range(0, len(images), batch), desc=progress, unit="batch", delay=2
+        ):
             out.append(np.asarray(run(parameters, images[start : start + batch])))
     return np.concatenate(out)

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from common.data.packages import CACHE_VARIABLE
 from common.errors import UserError
+from common.progress import progress_bar
 from common.run.workdir import read_arrays, write_arrays
 
 Arrays = dict[str, np.ndarray]
@@ -74,7 +75,7 @@ def load_or_compute_shards(
     """
     vectors = []
     shown = {"desc": progress, "unit": unit, "delay": 2, "disable": progress is None}
-    with tqdm(total=len(items), **shown) as bar:
+    with progress_bar(total=len(items), **shown) as bar:
         for start in range(0, max(1, len(items)), shard_size):  # no items are one empty shard
             shard = items[start : start + shard_size]
             content = digest(shard) if isinstance(shard, np.ndarray) else list(shard)

@@ -1,6 +1,6 @@
 r"""Encodes a file of texts, one a line, with a sentence encoder.
 
-  python -m common.encoders.encode --model=FOLDER --input=texts.txt --output=texts.npz
+  isthmus encode --model=FOLDER --input=texts.txt --output=texts.npz
 
 The folder has a BERT or an MPNet in Hugging Face's format: config.json, model.safetensors,
 tokenizer.json. The output has the array `vectors` [n, d] and the texts, and is a file that

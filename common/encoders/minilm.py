@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow_datasets as tfds
-from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_folder
@@ -19,6 +18,7 @@ from common.data.sets import word_frequency
 from common.data.sets.word_frequency import is_word
 from common.data.space import Space
 from common.encoders import bert
+from common.progress import progress_bar
 
 NUM_WORDS = 20_000
 NAMES = ("minilm", "minilm_input")  # of the spaces
@@ -42,12 +42,14 @@ class MinilmWords(PackageBuilder):
         words = [word for word in frequent if is_word(word)][:NUM_WORDS]
         encoder = load_encoder(self._cache)
         if self._config_name == "minilm":
-            with tqdm(total=len(words), desc="encoding words with MiniLM", unit="word") as bar:
+            with progress_bar(
+                total=len(words), desc="encoding words with MiniLM", unit="word"
+            ) as bar:
                 vectors = bert.encode(encoder, words, batch_size=BATCH_SIZE, bar=bar)
         else:
             table = np.asarray(encoder.network.words.embedding[...])
             pieces = encoder.tokenizer.encode_batch(words, add_special_tokens=False)
-            bar = tqdm(pieces, desc="averaging word pieces", unit="word")
+            bar = progress_bar(pieces, desc="averaging word pieces", unit="word")
             vectors = np.stack([table[piece.ids].mean(0) for piece in bar])
         return {"word": words, "vector": vectors}
 

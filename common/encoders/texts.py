@@ -22,13 +22,13 @@ import numpy as np
 import safetensors.numpy
 import tokenizers
 from jaxtyping import Float
-from tqdm import tqdm
 
 from common.data.array_cache import load_or_compute, load_or_compute_shards
 from common.data.packages import PACKAGES, read_member
 from common.data.sets import word_vectors
 from common.encoders import bert, minilm, mpnet
 from common.errors import UserError
+from common.progress import progress_bar
 
 WORDLLAMA_VECTORS = "wordllama/weights/l2_supercat_256.safetensors"
 WORDLLAMA_TOKENIZER = "wordllama/tokenizers/l2_supercat_tokenizer_config.json"
@@ -183,7 +183,7 @@ def _averages(
 ) -> Float[np.ndarray, "n d"]:
     """The weighted mean of each text's rows of the table; the table's mean for a text without."""
     vectors = np.tile(table.mean(axis=0), (len(rows), 1)).astype(np.float32)
-    bar = tqdm(rows, desc="averaging word vectors", unit="text", disable=len(rows) < 500)
+    bar = progress_bar(rows, desc="averaging word vectors", unit="text", disable=len(rows) < 500)
     for indices, vector in zip(bar, vectors, strict=True):
         if indices:
             vector[:] = weight[indices] @ table[indices] / len(indices)

@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ from absl import app, flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from common.data.packages import cache_dir
+from common.data.readers.vector_files import Form
 from common.errors import UserError, check_choice, resolved
 from common.parallel import devices
 from common.run import settings
@@ -103,6 +105,28 @@ def define_config_flag(**options: Any) -> flags.FlagHolder:
     return config_flags.DEFINE_config_file("config", None, about, lock_config=True, **options)
 
 
+def define_form_flags() -> None:
+    """Defines the flags of which `form` is made: what the suffix of a file leaves open."""
+    flags.DEFINE_string(
+        "id_column", None, "Of parquet and Arrow, the column whose values identify the rows."
+    )
+    flags.DEFINE_string("vector_column", None, "Of parquet and Arrow, the column of the vectors.")
+    flags.DEFINE_enum(
+        "errors",
+        "strict",
+        ("strict", "replace", "backslashreplace"),
+        "What becomes of bytes of words that are not UTF-8: an error that names the line, a sign "
+        "for them, or their codes (which keeps different words different).",
+    )
+    for name in Form._fields:  # shown by --help, not only by --helpfull
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+
+
+def form() -> Form:
+    """What these flags say about the files of vectors."""
+    return Form(*(flags.FLAGS[name].value for name in Form._fields))
+
+
 def experiment(package: str, name: str) -> Experiment:
     """The function `run` of the module of a package of experiments.
 
@@ -144,10 +168,14 @@ def _command(root: Path, paper: str, config: Path) -> str:
     return shlex.join(["python", "-m", f"{paper}.main", f"--config={file}", *kept])
 
 
-def run(main: Callable[[list[str]], None]) -> None:
+def run(main: Callable[[list[str]], None], *, positional: bool = False) -> None:
     """Calls `absl.app.run`; an error that the user can correct is one sentence and exit code 2.
 
     Paths in the arguments are resolved here, for every flag, before any is parsed.
+
+    Args:
+      main: gets the name of the program and the arguments that are no flags.
+      positional: whether there may be any of these.
     """
 
     def guarded(argv: list[str]) -> None:
@@ -180,7 +208,7 @@ def run(main: Callable[[list[str]], None]) -> None:
         sys.argv[1:] = map(resolved, sys.argv[1:])
     except UserError as error:
         _exit(str(error))
-    app.run(guarded, flags_parser=_parse)
+    app.run(guarded, flags_parser=partial(_parse, positional=positional))
 
 
 def _require_device() -> None:
@@ -235,7 +263,7 @@ def _show_unraisable(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
-def _parse(argv: list[str]) -> list[str]:
+def _parse(argv: list[str], positional: bool) -> list[str]:
     """Parses the flags; the errors of a config file or of an override become one sentence."""
     try:
         rest = app.parse_flags_with_usage(argv)
@@ -245,7 +273,7 @@ def _parse(argv: list[str]) -> list[str]:
         _exit(f"The config has no value '{names[0]}'{hint}")
     except (TypeError, ValueError, SyntaxError) as error:
         _exit(f"{' '.join(str(error).split()).rstrip('.')}; see --help.")
-    if len(rest) > 1:
+    if len(rest) > 1 and not positional:
         _exit(f"'{rest[1]}' is not a flag: values are given as --config.name=value.")
     return rest
 

@@ -10,9 +10,8 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, SupportsFloat
 
-from tqdm import tqdm
-
 from common.errors import check_count
+from common.progress import progress_bar
 from common.run import results, train
 from common.run.results import Row
 from common.run.workdir import Workdir
@@ -126,7 +125,7 @@ def run(
     """
     rows: list[Row] = []
     notes: dict[str, dict[str, Any]] = {}
-    bar = tqdm(list(tasks), desc=title, unit="task")
+    bar = progress_bar(list(tasks), desc=title, unit="task")
     for task in bar:
         bar.set_postfix_str(task.name)
 

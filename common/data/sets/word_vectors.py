@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow.parquet
 import tensorflow_datasets as tfds
 from jaxtyping import Float
-from tqdm import tqdm
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_member
 from common.data.readers.word2vec_files import binary_rows
 from common.data.sets.word_frequency import is_word
 from common.data.space import Space
+from common.progress import progress_bar
 
 DIMENSIONS = {"glove": 50, "glove100": 100, "word2vec": 300}  # by the name of the space
 NUM_WORDS = {"glove": 20_000, "glove100": 50_000}
@@ -85,7 +85,7 @@ def _glove100(cache):
     """
     content = read_member(PACKAGES["glove100"], cache, GLOVE100_FILE)
     rows = itertools.islice(GLOVE100_ROW.finditer(content), NUM_WORDS["glove100"])
-    bar = tqdm(rows, desc="reading glove100", unit="word", total=NUM_WORDS["glove100"])
+    bar = progress_bar(rows, desc="reading glove100", unit="word", total=NUM_WORDS["glove100"])
     return {row[1].decode(): np.array(row[2].split(b",")[:100], np.float32) for row in bar}
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tqdm import tqdm
 
 from common.data import array_cache
 from common.data.readers import text_files, vector_files
 from common.encoders import bert
 from common.encoders import texts as text_encoders
 from common.errors import UserError
+from common.progress import progress_bar
 
 ROOT = Path(__file__).parents[3]
 # Few different lengths, because each is compiled.
@@ -43,8 +43,8 @@ def files(place):
 @pytest.mark.parametrize("progress", [False, True])
 def test_progress_bars_are_shown_on_request_alone(place, monkeypatch, capfd, progress):
     for module in (array_cache, vector_files):  # bars appear after two seconds
-        at_once = lambda **options: tqdm(**options | {"delay": 0})  # noqa: E731
-        monkeypatch.setattr(module, "tqdm", at_once)
+        at_once = lambda **options: progress_bar(**options | {"delay": 0})  # noqa: E731
+        monkeypatch.setattr(module, "progress_bar", at_once)
     encode(place, progress=progress)
     vector_files.read(place / "out" / "x.npz", progress=progress)
     shown = capfd.readouterr().err

@@ -1,0 +1,46 @@
+"""What `migrate` returns."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from common import remapping
+from common.alignment import Aligner
+from common.remapping import Advice, Choice, Estimates
+from common.strategies import Judgement
+
+SETTINGS = remapping.Settings()
+
+
+class Migration(NamedTuple):
+    """What to do, and why.
+
+    Attributes:
+      advice: the strategy, see `common/strategies.py`, and its number of candidates.
+      aligner: maps raw old vectors into the new model's space, and normalises new ones.
+      choice: the comparison of maps by which it was chosen.
+      estimates: the shares of the ten nearest rows that are kept.
+      pairs: (old row, new row) to which the map is fitted.
+      probability: that the search which has found the pairs has succeeded; None if they were given.
+      judged: the quality of the strategies among the paired documents; None without queries.
+    """
+
+    advice: Advice
+    aligner: Aligner
+    choice: Choice
+    estimates: Estimates
+    pairs: Int[np.ndarray, "p 2"]
+    probability: float | None
+    judged: list[Judgement] | None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a search for pairs has probably failed; then nothing here is to be used."""
+        return self.probability is not None and self.probability < 0.5
+
+    @property
+    def certain(self) -> bool:
+        """Whether the pairs say enough: no failed search, and shares within the tolerance."""
+        shares = self.estimates.by_map["recall_10"], self.estimates.by_old["recall_10"]
+        return not self.failed and all(one.uncertainty <= SETTINGS.tolerance for one in shares)

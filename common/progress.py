@@ -1,0 +1,41 @@
+"""Progress bars: redrawn in a terminal or a notebook, a line now and then in a log."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from tqdm import tqdm
+
+LOG_SECONDS = 30  # between two lines
+LOG_FORMAT = "{desc}: {n_fmt} of {total_fmt} ({elapsed}, {remaining} left)"
+LOG_FORMAT_WITHOUT_TOTAL = "{desc}: {n_fmt} ({elapsed})"
+
+
+def progress_bar(items: Iterable | None = None, **options: Any) -> tqdm:
+    """The bar of tqdm, for standard error.
+
+    Args:
+      items: what is iterated over; None: `update` is called.
+      **options: of `tqdm`.
+    """
+    if sys.stderr.isatty():
+        return tqdm(items, **options)
+    has_total = options.get("total") is not None or hasattr(items, "__len__")
+    log = {
+        "file": _Lines(),
+        "mininterval": LOG_SECONDS,
+        "maxinterval": LOG_SECONDS,
+        "bar_format": LOG_FORMAT if has_total else LOG_FORMAT_WITHOUT_TOTAL,
+    }
+    return tqdm(items, **log | options)
+
+
+class _Lines:
+    """A file for tqdm that writes each state as a line, without the codes that move the cursor."""
+
+    def write(self, text: str) -> None:
+        if line := text.replace("\x1b[A", "").strip():
+            sys.stderr.write(f"{line}\n")
+
+    def flush(self) -> None:
+        sys.stderr.flush()

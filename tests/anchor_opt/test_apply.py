@@ -1,0 +1,275 @@
+"""The command isthmus apply: what it writes, of which files, and invalid input."""
+
+import io
+import json
+import re
+import tracemalloc
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from anchor_opt.align import files as align_files
+from common import alignment
+from common.data.readers import vector_files
+from common.linear import unit
+from common.retrieval import top_k
+from tests import commands
+
+
+def run(monkeypatch, *arguments):
+    return commands.run(monkeypatch, "anchor_opt.apply", *arguments)
+
+
+def rows(count, dimension, seed=0):
+    return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def saved_map(tmp_path_factory):
+    """A map of three numbers into two."""
+    path = tmp_path_factory.mktemp("map") / "map.npz"
+    names = ("old", "new")
+    alignment.fit("least_squares", rows(9, 3), rows(9, 2, 1), names=names).save(path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
+def test_a_saved_map_is_applied_to_new_vectors(saved_map, tmp_path, monkeypatch, capsys, suffix):
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
+    x, words = rows(50, 3), [f"new{i}" for i in range(50)]
+    lines = [f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, x, strict=True)]
+    (tmp_path / "new.vec").write_text("".join(lines))
+    given = tmp_path / "new.vec", f"--map={saved_map}"
+    assert not run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}")
+    assert "50 vectors of 'old' mapped onto 'new'" in capsys.readouterr().out
+    found = vector_files.read(tmp_path / f"mapped.{suffix}")
+    assert found.words == (words if suffix != "npy" else [str(i) for i in range(50)])
+    mapped = unit(np.asarray(alignment.load(saved_map).apply(x)))
+    np.testing.assert_allclose(found.vectors, mapped, atol=1e-5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"mapped.{suffix}", "new.vec"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "word", "scale", "message"),
+    [("vec", "new\t3", 1, "tab or line end: choose an --out that ends with .parquet or .npz")]
+    + [
+        (suffix, "else", scale, message)
+        for suffix in ("npz", "vec", "npy", "parquet")
+        for scale, message in (
+            (0, "vector of 'else' .* only zeros"),
+            (1e30, "new.npz, with rows counted from its row 40: The rows 5 of 'old' cannot"),
+        )
+    ],
+)
+def test_nothing_is_written_if_a_later_block_is_wrong(
+    saved_map, tmp_path, monkeypatch, capsys, suffix, word, scale, message
+):
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
+    x = rows(50, 3)
+    x[45] *= scale
+    words = np.array([f"new {i}" for i in range(45)] + [word] + [f"new {i}" for i in range(46, 50)])
+    np.savez(tmp_path / "new.npz", words=words, vectors=x)
+    given = tmp_path / "new.npz", f"--map={saved_map}"
+    assert run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}") == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["new.npz"]
+
+
+def test_many_rows_are_mapped_in_constant_memory(tmp_path, monkeypatch):
+    x = rows(100_000, 12)  # 5 MB
+    np.save(tmp_path / "new.npy", x)
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 2000)
+    aligner = alignment.fit("procrustes", x[:100], x[:100])
+    tracemalloc.start()
+    try:
+        blocks = align_files.map_blocks(tmp_path / "new.npy", aligner)
+        assert align_files.write_blocks(tmp_path / "out.npy", blocks) == 100_000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3e6
+    found = np.load(tmp_path / "out.npy", mmap_mode="r")
+    expected = unit(np.asarray(aligner.apply(x[[0, 5000, -1]])))
+    np.testing.assert_allclose(found[[0, 5000, -1]], expected, atol=1e-5)
+
+
+def stored(kind):
+    """Two vectors in a column of a type of Arrow."""
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return pa.ExtensionArray.from_storage(kind, stored(kind.storage_type))
+    return pa.array([[1, 2, 3], [4, 5, -6]], kind)
+
+
+@pytest.mark.parametrize("name", ["new.parquet", "new.arrow", "shards", "saved"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.int8()),
+        pa.list_(pa.float64()),
+        pa.list_(pa.float16(), 3),
+        pa.large_list(pa.float32()),
+        pa.fixed_shape_tensor(pa.float32(), [3]),
+    ],
+    ids=str,
+)
+def test_apply_keeps_all_other_columns_of_a_table(tmp_path, saved_map, monkeypatch, name, kind):
+    table = pa.table(
+        {
+            "id": pa.array([7, 8], pa.uint16()),
+            "embedding": stored(kind),
+            "text": ["a\nlong\ttext", "a\nlong\ttext"],  # repeated
+            "title": pa.array(["x", None]).dictionary_encode(),
+            "tokens": pa.array([[1], [2, 3]], pa.list_(pa.int32())),
+        }
+    ).replace_schema_metadata({"of": "the table"})
+    path = tmp_path / name
+    if name in ("shards", "saved"):
+        write_shards(path, table)
+    elif name.endswith(".parquet"):
+        pa.parquet.write_table(table, path)
+    else:
+        path.write_bytes(arrow_stream(table))
+    given = [path, f"--map={saved_map}", f"--out={tmp_path / 'out.parquet'}"]
+    if pa.types.is_list(kind) and kind.value_type == pa.int8():  # as are the tokens
+        assert run(monkeypatch, *given) == 2
+        given.append("--vector_column=embedding")
+    assert not run(monkeypatch, *given)
+    found = pa.parquet.read_table(tmp_path / "out.parquet")
+    others = table.drop("embedding")
+    assert found.drop("embedding").schema.equals(others.schema)
+    assert found.schema.metadata == table.schema.metadata
+    assert found.drop("embedding").to_pylist() == others.to_pylist()
+    assert found.schema.names == table.schema.names
+    mapped = alignment.load(saved_map).apply(np.array([[1, 2, 3], [4, 5, -6]], np.float32))
+    mapped = unit(np.asarray(mapped))
+    np.testing.assert_allclose(found["embedding"].to_pylist(), mapped, atol=1e-6)
+
+
+def arrow_stream(table):
+    content = io.BytesIO()
+    with pa.ipc.new_stream(content, table.schema) as writer:
+        writer.write_table(table)
+    return content.getvalue()
+
+
+def write_shards(folder, table):
+    """Shards of a row: `datasets` saves streams, and leaves intermediate results beside them."""
+    folder.mkdir()
+    if folder.name == "shards":
+        for place, row in ((10, 1), (9, 0)):
+            pa.parquet.write_table(table.slice(row, 1), folder / f"part-{place}.parquet")
+        return
+    names = [f"data-{row:05d}-of-00002.arrow" for row in range(2)]
+    for row, name in enumerate(names):
+        (folder / name).write_bytes(arrow_stream(table.slice(row, 1)))
+    (folder / "cache-0.arrow").write_bytes(arrow_stream(pa.table({"indices": [1]})))
+    state = {"_data_files": [{"filename": name} for name in names]}
+    (folder / "state.json").write_text(json.dumps(state))
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".vec"])
+def test_the_column_of_ids_names_the_rows_of_other_formats(
+    tmp_path, saved_map, monkeypatch, capsys, suffix
+):
+    columns = {"id": [7, 8], "a": ["x", "y"], "b": ["x", "x"]}
+    table = pa.table(columns | {"v": stored(pa.list_(pa.float32()))})
+    pa.parquet.write_table(table, tmp_path / "new.parquet")
+    out = tmp_path / f"out{suffix}"
+    given = [tmp_path / "new.parquet", f"--map={saved_map}", f"--out={out}"]
+    for more, message in (
+        ([], "several columns of words .'a', 'b'.: .* choose one by --id_column"),
+        (["--id_column=no"], "has not one column 'no' but id, a, b, v"),
+        (["--vector_column=id"], "no column of lists of numbers .* or --vector_column is another"),
+    ):
+        assert run(monkeypatch, *given, *more) == 2
+        assert re.search(message, capsys.readouterr().err)
+    assert not run(monkeypatch, *given, "--id_column=id")
+    assert vector_files.read(out).words == ["7", "8"]
+
+
+def test_bytes_that_are_not_utf8_are_replaced_on_request(tmp_path, saved_map, monkeypatch, capsys):
+    (tmp_path / "new.vec").write_bytes(b"a 1 2 3\ncaf\xc3 4 5 6\n")
+    given = [tmp_path / "new.vec", f"--map={saved_map}"]
+    assert run(monkeypatch, *given, f"--out={tmp_path / 'no.vec'}") == 2
+    assert re.search("new.vec, line 2 is not .* --errors=replace", capsys.readouterr().err)
+    for errors, word in (("replace", "caf\ufffd"), ("backslashreplace", "caf\\xc3")):
+        out = tmp_path / f"{errors}.npz"
+        assert not run(monkeypatch, *given, f"--out={out}", f"--errors={errors}")
+        assert vector_files.read(out).words == ["a", word]
+
+
+@pytest.mark.parametrize("side", align_files.SIDES)
+def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
+    """Old vectors that are a rotation of new ones, off centre and of any length."""
+    new = rows(300, 8, 2) + 0.3
+    old = 3 * new @ np.linalg.qr(rows(8, 8, 3))[0] + 0.5
+    aligner = alignment.fit("ridge", old[:200], new[:200], penalty=20.0)
+    aligner.save(tmp_path / "map.npz")
+    for name, vectors in (("old", old), ("new", new)):
+        np.save(tmp_path / f"{name}.npy", vectors)
+
+    def applied(name, side):
+        out = tmp_path / f"{name}-{side}.npy"
+        given = f"--map={tmp_path}/map.npz", f"--side={side}", f"--out={out}"
+        assert not run(monkeypatch, tmp_path / f"{name}.npy", *given)
+        found = np.load(out)
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+        return found
+
+    if side == "back":
+        queries, store = applied("new", "back"), unit(old)
+    else:
+        queries, store = applied("new", "target"), applied("old", "source")
+    nearest = np.asarray(top_k(queries, store, 1).index)[:, 0]
+    assert np.mean(nearest == np.arange(300)) > 0.95
+
+
+def test_files_and_globs_are_mapped_into_a_folder(saved_map, tmp_path, monkeypatch, capsys):
+    vectors = rows(4, 3)
+    for name in ("part-0.npy", "part-1.npy"):
+        np.save(tmp_path / name, vectors)
+    np.savez(tmp_path / "more.npz", vectors=vectors)
+    table = pa.table({"id": [1, 2, 3, 4], "v": pa.array(vectors.tolist())})
+    (tmp_path / "table.arrow").write_bytes(arrow_stream(table))
+    out = tmp_path / "out"
+    names = [tmp_path / "part-*.npy", tmp_path / "more.npz", tmp_path / "table.arrow"]
+    given = [*names, f"--map={saved_map}", f"--out={out}"]
+    assert not run(monkeypatch, *given)
+    assert capsys.readouterr().out.count("4 vectors of 'old'") == 4
+    written = {path.name for path in out.iterdir()}
+    assert written == {"part-0.npy", "part-1.npy", "more.npz", "table.parquet"}
+    expected = np.load(out / "part-0.npy")
+    np.testing.assert_allclose(vector_files.read(out / "more.npz").vectors, expected, rtol=1e-6)
+    assert pa.parquet.read_table(out / "table.parquet")["id"].to_pylist() == [1, 2, 3, 4]
+    assert run(monkeypatch, *given) == 2
+    assert "part-0.npy exists already" in capsys.readouterr().err
+
+
+# Arguments, of which {a} is a good file of vectors and {m} a good map -> pattern of the message.
+INVALID = {
+    "no files": (("--map={m}", "--out={out}.npy"), "no vectors: give their files after 'apply'"),
+    "no map": (("{a}", "--out={out}.npy"), "no --map"),
+    "no output": (("{a}", "--map={m}"), "no --out"),
+    "not a map": (("{a}", "--map={a}", "--out={out}.npy"), "not an aligner"),
+    "missing file": (("none.npy", "--map={m}", "--out={out}.npy"), "Cannot read none.npy"),
+    "no match": (("none*.npy", "--map={m}", "--out={out}.npy"), "Cannot read none"),
+    "dimension": (("{a}", "--map={m}", "--side=target", "--out={out}.npy"), "give rows .n, 2."),
+    "no format": (("{a}", "--map={m}", "--out={out}.bin"), "ends with .npy, .npz, .pa"),
+    "exists": (("{a}", "--map={m}", "--out={m}"), "exists already"),
+    "same names": (("{a}", "{a}.gz", "--map={m}", "--out={out}"), "2 of the files would be"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), INVALID.values(), ids=list(INVALID))
+def test_invalid_input_is_refused_in_one_sentence(
+    arguments, message, saved_map, tmp_path, monkeypatch, capfd
+):
+    np.save(tmp_path / "a.npy", rows(4, 3))
+    places = {"a": tmp_path / "a.npy", "m": saved_map, "out": tmp_path / "out"}
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, *(argument.format(**places) for argument in arguments)) == 2
+    error = capfd.readouterr().err.splitlines()
+    assert len(error) == 1 and re.search(message, error[0]), error
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]

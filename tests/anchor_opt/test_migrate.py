@@ -1,0 +1,250 @@
+"""isthmus migrate: from the first command to a searched store, and invalid input."""
+
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import isthmus
+from anchor_opt import migrate
+from anchor_opt.migrate import Queries, report
+from common import alignment, remapping
+from common.errors import UserError
+from common.linear import unit
+from common.remapping import Estimate, Estimates
+from common.retrieval import top_k
+from tests import commands
+
+NUM_OLD, NUM_PAIRS, NUM_QUERIES = 1_000, 300, 40
+
+
+def models(noise, count=NUM_OLD + NUM_QUERIES, seed=0):
+    """Vectors of the same items by two models, of 24 and 32 numbers, which agree up to noise."""
+    rng = np.random.default_rng(seed)
+    items = rng.normal(size=(count, 16)) * np.linspace(2, 0.5, 16)
+    spaces = [items @ rng.normal(size=(16, d)) for d in (24, 32)]
+    return [
+        (x + noise * x.std() * rng.normal(size=x.shape) + 0.3).astype(np.float32) for x in spaces
+    ]
+
+
+def run(monkeypatch, *arguments):
+    return commands.run(monkeypatch, "anchor_opt.migrate", *arguments)
+
+
+def save(path, ids, vectors):
+    if path.suffix == ".npy":
+        np.save(path, vectors)
+    else:
+        columns = {"key": ids, "text": ["t"] * len(ids), "v": pa.array(vectors.tolist())}
+        pa.parquet.write_table(pa.table(columns), path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The store by the old model, some of its items by the new one, and queries by both."""
+    folder = tmp_path_factory.mktemp("files")
+    old, new = models(0.5)
+    ids = [f"d{i}" for i in range(NUM_OLD)]
+    paired = np.random.default_rng(1).permutation(NUM_OLD)[:NUM_PAIRS]
+    parts = {
+        "old": (ids, old[:NUM_OLD]),
+        "new": ([ids[i] for i in paired], new[paired]),
+        "old_queries": ([f"q{i}" for i in range(NUM_QUERIES)], old[NUM_OLD:]),
+        "new_queries": ([f"q{i}" for i in range(NUM_QUERIES)], new[NUM_OLD:]),
+    }
+    for name, (keys, vectors) in parts.items():
+        save(folder / f"{name}.parquet", keys, vectors)
+        save(folder / f"{name}.npy", keys, vectors)
+    pairs = list(enumerate(paired.tolist()))
+    (folder / "ids.txt").write_text("".join(f"d{o} d{o}\n" for _, o in pairs))
+    (folder / "rows.txt").write_text("".join(f"{o} {n}\n" for n, o in pairs))
+    table = "".join(f"{o},{n}\n" for n, o in pairs)
+    (folder / "rows.csv").write_text("source_row,target_row\n" + table)
+    nearest = np.asarray(top_k(unit(new[NUM_OLD:]), unit(new[paired]), 2).index)
+    relevant = [f"q{q} d{paired[row]}\n" for q, rows in enumerate(nearest) for row in rows]
+    (folder / "relevant.txt").write_text("".join(relevant))
+    return folder
+
+
+IDS = ("--id_column=key",)
+
+
+def store(files, suffix="parquet"):
+    return f"--old={files}/old.{suffix}", f"--new={files}/new.{suffix}"
+
+
+@pytest.mark.slow
+def test_the_journey_from_the_first_command_to_a_searched_store(
+    files, tmp_path, monkeypatch, capsys
+):
+    out = tmp_path / "out"
+    assert not run(monkeypatch, *store(files), *IDS, f"--out={out}")
+    first, _, reasons = capsys.readouterr().out.splitlines()[:3]
+    page = (out / "report.html").read_text()
+    assert f"<title>{first}</title>" in page and page.index("<h1>") < page.index(first, 200)
+    assert (out / "report.md").read_text().startswith(f"# {first}\n\n{reasons}\n")
+    results = json.loads((out / "results.json").read_text())
+    assert results["num_pairs"] == NUM_PAIRS
+
+    # The commands that the report names for a mapped store.
+    given = f"--map={out}/map.npz", *IDS
+    mapped, asked = tmp_path / "mapped.parquet", tmp_path / "asked.npy"
+    apply = "anchor_opt.apply"
+    assert not commands.run(monkeypatch, apply, files / "old.parquet", *given, f"--out={mapped}")
+    queries = files / "new_queries.parquet"
+    given = *given, "--side=target", f"--out={asked}"
+    assert not commands.run(monkeypatch, apply, queries, *given)
+    table = pa.parquet.read_table(mapped)
+    assert table["key"].to_pylist() == [f"d{i}" for i in range(NUM_OLD)]
+    mapped_store = np.array(table["v"].to_pylist(), np.float32)
+    new = models(0.5)[1]
+    true = np.asarray(top_k(unit(new[NUM_OLD:]), unit(new[:NUM_OLD]), 10).index)
+    kept = remapping.kept(np.load(asked), mapped_store, true)
+    for name, (value, uncertainty) in results["kept"]["by_map"].items():
+        assert abs(kept[name] - value) < uncertainty + 0.08, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("suffix", "more"),
+    [
+        ("parquet", [*IDS, "--vector_column=v"]),
+        ("parquet", [*IDS, "--pairs={files}/ids.txt"]),
+        ("npy", ["--pairs={files}/rows.txt", "--pair_rows"]),
+        ("npy", ["--pairs={files}/rows.csv"]),
+    ],
+)
+def test_pairs_are_equal_ids_or_those_of_a_file(files, tmp_path, monkeypatch, suffix, more):
+    more = [flag.format(files=files) for flag in more]
+    assert not run(monkeypatch, *store(files, suffix), *more, f"--out={tmp_path / 'out'}")
+    found = alignment.load(tmp_path / "out" / "map.npz")
+    old = np.load(files / "old.npy")
+    new = np.load(files / "new.npy")
+    pairs = np.loadtxt(files / "rows.txt", dtype=int)
+    expected = isthmus.migrate(old, new, pairs).aligner
+    np.testing.assert_allclose(found.apply(old), expected.apply(old), atol=1e-4)
+    assert found.likeness(old) == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.slow
+def test_queries_with_known_documents_judge_every_way(files, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "out"
+    names = ("old_queries", "new_queries")
+    judged = [f"--{name}={files}/{name}.parquet" for name in names]
+    judged.append(f"--relevant={files}/relevant.txt")
+    assert not run(monkeypatch, *store(files), *IDS, *judged, f"--out={out}")
+    printed = capsys.readouterr().out
+    assert "Judged by the given queries among 300 documents, the old model has nDCG@10" in printed
+    rows = json.loads((out / "results.json").read_text())["judged"]
+    by_name = {(row["strategy"], row["candidates"]): row["ndcg_10"] for row in rows}
+    assert by_name["re-embedded", None] > 0.9  # relevant are those that the new model finds
+    assert by_name["mapped candidates", 200] > by_name["mapped store", None]
+
+
+@pytest.mark.slow
+def test_few_pairs_are_matched_first(tmp_path):
+    old, new = models(0.02, 240)
+    new = new[np.random.default_rng(2).permutation(240)]
+    order = np.random.default_rng(2).permutation(240)
+    pairs = np.stack([order[:30], np.arange(30)], axis=1)
+    result = isthmus.migrate(old, new, pairs)
+    assert result.probability is not None and not result.failed
+    assert np.mean(order[result.pairs[:, 1]] == result.pairs[:, 0]) > 0.95
+    assert "matches (probability" in report.text(result, 1, tmp_path / "old.npy", tmp_path)
+
+
+@pytest.mark.slow
+def test_a_new_model_that_is_no_better_is_not_worth_it():
+    old, new = models(0.5, NUM_OLD)
+    pairs = np.stack([np.arange(NUM_PAIRS)] * 2, axis=1)
+    relevant = np.stack([np.arange(20), np.arange(20)], axis=1)
+    other = np.random.default_rng(3).normal(size=(20, 32)).astype(np.float32)
+    result = isthmus.migrate(old, new, pairs, queries=Queries(old[:20], other, relevant))
+    assert result.advice.strategy == "old model"
+    assert report.verdict(result) == "Stay with the old model"
+
+
+SURE = {"recall_10": 0.95, "within_50": 0.96, "within_100": 0.97, "within_200": 0.98}
+LOW = {"recall_10": 0.2, "within_50": 0.3, "within_100": 0.4, "within_200": 0.5}
+CANDIDATES = {"recall_10": 0.4, "within_50": 0.8, "within_100": 0.92, "within_200": 0.95}
+
+
+@pytest.mark.parametrize(
+    ("by_old", "by_map", "runs", "verdict", "reason", "step"),
+    [
+        (SURE, LOW, True, "Stay with the old model", "old model hold .950", "nothing to do"),
+        (LOW, SURE, True, "Map the store, and", "mapped store .950", "--side=target"),
+        (CANDIDATES, LOW, True, "Let the old model find 50", "first 50 of the old", "No map is"),
+        (CANDIDATES, CANDIDATES, False, "Map the store, let it give 100", "100 of the m", "--map="),
+        (LOW, LOW, True, "Embed everything again", "200 of the mapped store hold .5", "texts of"),
+    ],
+)
+def test_the_verdict_says_what_to_do_why_and_how(
+    tmp_path, by_old, by_map, runs, verdict, reason, step
+):
+    estimates = Estimates(
+        *(
+            {name: Estimate(share, 0.01) for name, share in kept.items()}
+            for kept in (by_map, by_old)
+        )
+    )
+    x = models(0.1, 40)
+    aligner = alignment.fit("procrustes", *x)
+    result = migrate.Migration(
+        advice=remapping.advise(estimates, runs),
+        aligner=aligner,
+        choice=remapping.choose(aligner, *x),
+        estimates=estimates,
+        pairs=np.zeros((40, 2), int),
+        probability=None,
+        judged=None,
+    )
+    text = report.text(result, 1.0, tmp_path / "old.npy", tmp_path)
+    assert text.startswith(f"# {verdict}") and reason in text
+    assert step in text.partition("## How to do it")[2].partition("## The map")[0]
+    assert "uncertain" not in text
+
+
+# What is given besides the store, and the pattern of the message.
+INVALID = {
+    "no output": (["--out="], "no --out"),
+    "no old vectors": (["--old="], "no --old"),
+    "out exists": (["--out={files}"], "exists and is not an empty folder"),
+    "no such column": (["--id_column=no"], "has not one column 'no' but key, text, v"),
+    "no pair": (["--pairs={files}/relevant.txt"], "None of the 80 pairs"),
+    "rows as ids": (["--pairs={files}/rows.txt"], "Give --pair_rows if"),
+    "half a judgement": (["--old_queries={files}/old_queries.parquet"], "no --new_queries"),
+    "other queries": (
+        ["--old_queries={files}/old_queries.parquet", "--new_queries={files}/new.parquet"],
+        "other ids or another order",
+    ),
+    "an id of two rows": (["--old={files}/twice.parquet"], "the word of several rows of 'old'"),
+}
+
+
+@pytest.mark.parametrize(("more", "message"), INVALID.values(), ids=list(INVALID))
+def test_invalid_input_is_refused_in_one_sentence(
+    files, tmp_path, monkeypatch, capfd, more, message
+):
+    rows = np.ones((NUM_OLD, 24), np.float32) + np.eye(NUM_OLD, 24, dtype=np.float32)
+    save(files / "twice.parquet", [f"d{i // 2}" for i in range(NUM_OLD)], rows)
+    if not any(flag.startswith("--id_column") for flag in more):
+        more = [*IDS, *more]
+    given = [*store(files), f"--out={tmp_path / 'out'}", *more]
+    assert run(monkeypatch, *(flag.format(files=files) for flag in given)) == 2
+    error = [s for s in capfd.readouterr().err.splitlines() if s and not re.match(r"I\d{4} ", s)]
+    assert len(error) == 1 and re.search(message, error[0]), error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_relevant_documents_have_to_be_paired():
+    old, new = models(0.5, 200)
+    pairs = np.stack([np.arange(100)] * 2, axis=1)
+    queries = Queries(old[:5], new[:5], np.array([[0, 150]]))
+    with pytest.raises(UserError, match=r"No relevant document .* is among the paired"):
+        isthmus.migrate(old, new, pairs, queries=queries)

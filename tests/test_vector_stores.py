@@ -1,0 +1,159 @@
+"""The recipes of docs/vector_stores.md, each on files that `isthmus apply` writes."""
+
+import contextlib
+import json
+import re
+import types
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from safetensors.numpy import load_file
+
+from common import alignment
+from tests import commands
+
+PAGE = Path(__file__).parents[1] / "docs/vector_stores.md"
+RECIPES = dict(re.findall(r"^## (.*?)\n.*?```python\n(.*?)```", PAGE.read_text(), re.M | re.S))
+NUM_ROWS, NUM_QUERIES = 60, 5
+
+
+def rows(count, dimension, seed):
+    return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """Old and new vectors; their files, as the page has them, are in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    old, new = rows(NUM_ROWS, 6, 0) + 0.5, rows(NUM_QUERIES, 4, 1)
+    aligner = alignment.fit("ridge", old, old @ rows(6, 4, 2), penalty=1.0)
+    aligner.save("map.npz")
+    ids = np.arange(NUM_ROWS) + 1000
+    table = {"id": ids, "embedding": pa.array(old.tolist()), "text": [f"text {i}" for i in ids]}
+    pa.parquet.write_table(pa.table(table), "old.parquet")
+    np.save("queries.npy", new)
+    for path, side, out in (
+        ("old.parquet", "source", "mapped.parquet"),
+        ("queries.npy", "target", "asked.npy"),
+        ("queries.npy", "back", "back.npy"),
+    ):
+        given = path, "--map=map.npz", f"--side={side}", f"--out={out}"
+        assert not commands.run(monkeypatch, "anchor_opt.apply", *given)
+    table = pa.parquet.read_table("mapped.parquet")
+    mapped = np.array(table["embedding"].to_pylist(), np.float32)
+    return {"np": np, "old": old, "new": new, "written": mapped}
+
+
+def nearest_ids(names):
+    return 1000 + np.argsort(-np.load("asked.npy") @ names["written"].T, axis=1)[:, :10]
+
+
+def test_a_map_is_five_lines_of_numpy(names):
+    exec(RECIPES["The file of a map"], names)
+    assert len(RECIPES["The file of a map"].splitlines()) == 5 and int(names["m"]["version"]) == 1
+    for name, expected in (
+        ("mapped", names["written"]),
+        ("asked", np.load("asked.npy")),
+        ("back", np.load("back.npy")),
+    ):
+        np.testing.assert_allclose(names[name], expected, atol=1e-5)
+
+
+def test_all_keys_of_a_map_are_described(names):
+    described = PAGE.read_text().partition("## FAISS")[0]
+    with np.load("map.npz") as file:
+        assert all(f"`{name}`" in described for name in file if not name.startswith("profile_"))
+
+
+def test_mapped_tables_have_vectors_of_one_length(names):
+    """The schema that LanceDB, Qdrant and pgvector take."""
+    schema = pa.parquet.read_schema("mapped.parquet")
+    expected = {"id": pa.int64(), "embedding": pa.list_(pa.float32(), 4), "text": pa.string()}
+    assert dict(zip(schema.names, schema.types, strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("heading", "package"),
+    [("FAISS", "faiss"), ("LanceDB", "lancedb"), ("Qdrant", "qdrant_client")],
+)
+def test_stores_find_the_nearest_ids(names, heading, package):
+    pytest.importorskip(package, reason=f"{package} is not installed, isthmus does not need it")
+    exec(RECIPES[heading], names)
+    np.testing.assert_array_equal(names["ids"], nearest_ids(names))
+
+
+def test_postgres_gets_ids_and_vectors_as_text(names):
+    statements, sent = [], []
+    copy = types.SimpleNamespace(write_row=sent.append)
+    cursor = types.SimpleNamespace(execute=statements.append)
+    cursor.copy = lambda sql: (statements.append(sql), contextlib.nullcontext(copy))[1]
+    names["connection"] = types.SimpleNamespace(cursor=lambda: contextlib.nullcontext(cursor))
+    exec(RECIPES["PostgreSQL with pgvector"], names)
+    assert "vector(4)" in statements[0] and statements[1].startswith("COPY mapped (id, embedding)")
+    assert [row[0] for row in sent] == list(range(1000, 1000 + NUM_ROWS))
+    vectors = [json.loads(row[1]) for row in sent]  # '[1.0, 2.0]', as pgvector reads it
+    np.testing.assert_allclose(vectors, names["written"], rtol=1e-6)
+
+
+def test_a_model_of_sentence_transformers_ends_with_the_map(names):
+    """The files are those that sentence-transformers 6.2 reads, see below."""
+    Path("model").mkdir()
+    first = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
+    Path("model/modules.json").write_text(json.dumps([first]))
+    exec(RECIPES["The map as a layer of a sentence-transformers model"], names)
+    modules = json.loads(Path("model/modules.json").read_text())
+    kinds = [module["type"].rpartition(".")[2] for module in modules]
+    assert kinds == ["Transformer", "Normalize", "Dense", "Normalize"]
+    assert [module["idx"] for module in modules] == [0, 1, 2, 3]
+    config = json.loads(Path("model/2_Dense/config.json").read_text())
+    assert (config["in_features"], config["out_features"]) == (6, 4)
+    linear = load_file("model/2_Dense/model.safetensors")
+    unit_old = names["old"] / np.linalg.norm(names["old"], axis=1, keepdims=True)
+    mapped = unit_old @ linear["linear.weight"].T + linear["linear.bias"]
+    mapped /= np.linalg.norm(mapped, axis=1, keepdims=True)
+    np.testing.assert_allclose(mapped, names["written"], atol=1e-5)
+
+
+def test_sentence_transformers_reads_the_modules(names):
+    reason = "sentence_transformers is not installed, isthmus does not need it"
+    package = pytest.importorskip("sentence_transformers", reason=reason)
+    torch = pytest.importorskip("torch", reason=reason)
+    Path("model").mkdir()
+    Path("model/modules.json").write_text("[]")
+    exec(RECIPES["The map as a layer of a sentence-transformers model"], names)
+    features = {"sentence_embedding": torch.tensor(names["old"])}
+    for module in package.SentenceTransformer("model", device="cpu"):
+        features = module(features)
+    found = features["sentence_embedding"].detach().numpy()
+    np.testing.assert_allclose(found, names["written"], atol=1e-5)
+
+
+def test_the_map_is_a_model_of_onnx(names):
+    pytest.importorskip("onnx", reason="onnx is not installed, isthmus does not need it")
+    exec(RECIPES["ONNX"], names)
+    from onnx.reference import ReferenceEvaluator
+
+    (mapped,) = ReferenceEvaluator("map.onnx").run(None, {"vectors": names["old"]})
+    np.testing.assert_allclose(mapped, names["written"], atol=1e-5)
+
+
+def test_the_store_remembers_what_the_new_model_has_embedded(names):
+    asked = []
+    new = np.linalg.qr(rows(NUM_ROWS, NUM_ROWS, 5))[0]  # unit rows
+    texts = [f"text {i}" for i in range(NUM_ROWS)]
+
+    def embed(wanted):
+        asked.extend(wanted)
+        return new[[texts.index(text) for text in wanted]]
+
+    noisy = new + 0.02 * rows(NUM_ROWS, NUM_ROWS, 6)
+    names |= {"embed": embed, "texts": texts, "mapped": noisy, "mean": np.zeros(NUM_ROWS)}
+    exec(RECIPES["Embed little by little"], names)
+    for _ in range(2):
+        assert names["search"]("text 7", count=3, candidates=20)[0] == 7
+    names["embedded"].close()
+    documents = [text for text in asked if text != "text 7"]
+    assert len(documents) == len({*documents}) == 19 and asked.count("text 7") == 3
