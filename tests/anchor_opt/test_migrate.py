@@ -197,7 +197,7 @@ def test_the_verdict_says_what_to_do_why_and_how(
     result = migrate.Migration(
         advice=remapping.advise(estimates, runs),
         aligner=aligner,
-        choice=remapping.choose(aligner, *x),
+        choice=remapping.choose(*x),
         estimates=estimates,
         pairs=np.zeros((40, 2), int),
         probability=None,
