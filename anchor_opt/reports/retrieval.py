@@ -196,7 +196,7 @@ def figures(
     if lines := _mrr_lines(drawn, work):
         given = source if drawn.sought == target else target
         levels = {
-            row.method: row.mean
+            METHOD_TITLES[row.method]: row.mean
             for row in select(
                 rows,
                 metric="mrr",
@@ -207,7 +207,8 @@ def figures(
             )
             if row.method in ("gt", "seed", "lstsq_truth") and row.anchors != "discrete"
         }
-        figures["mrr"] = curves(lines, levels, "step", f"MRR (K = {drawn.k})", title)
+        known = METHOD_TITLES.values()
+        figures["mrr"] = curves(lines, levels, "step", f"MRR (K = {drawn.k})", title, known)
     return figures
 
 
@@ -217,7 +218,7 @@ def _relative_panels(
     """Relative rows of both spaces over the anchors of each method's first random run."""
     panels = {}
     source, target = np.asarray(drawn.source), np.asarray(drawn.target)
-    for method, title in METHOD_TITLES.items():
+    for method in ("gt", "seed", *PUBLISHED_METHOD):
         if method in drawn.tasks:
             arrays = read_arrays(work.path / f"anchors/{drawn.tasks[method][0]}.npz")
             vectors, rows = arrays["target_vectors"], arrays["source_rows"]
@@ -225,7 +226,7 @@ def _relative_panels(
                 anchors = source[rows], vectors
             else:
                 anchors = vectors, target[rows]
-            panels[title] = unit(source @ anchors[0].T), unit(target @ anchors[1].T)
+            panels[METHOD_TITLES[method]] = unit(source @ anchors[0].T), unit(target @ anchors[1].T)
     return panels
 
 

@@ -131,7 +131,7 @@ def figures(rows: Sequence[Row]) -> dict[str, Figure]:
                 panel.setdefault(NAMES[row.method], []).append((row.num_pairs, value, 0.0))
         file = f"{of_part[0].dataset}_{of_part[0].get('test')}".lower().replace(" ", "_")
         title = f"{name}: {of_part[0].num_runs} random runs"
-        by_file[file] = error_bars(panels, "training pairs", title)
+        by_file[file] = error_bars(panels, "training pairs", title, NAMES.values())
     return by_file
 
 

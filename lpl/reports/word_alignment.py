@@ -34,6 +34,7 @@ TABLE_1A = {
 LINES = {"method": "Method", "retrieval": "Retrieval"}
 CUTS = {"p_at_1", "p_at_5", "p_at_10"}
 COMPARED = {"mse_sgd": "MSE", "lpa_mse": "MSE + LPL"}
+RETRIEVALS = {"nn": "nearest neighbour", "csls": "CSLS", "inverted_softmax": "inverted softmax"}
 
 
 def with_published(rows: Iterable[Row], data: BilingualData) -> list[Row]:
@@ -153,13 +154,14 @@ def figures(rows: Sequence[Row]) -> dict[str, Figure]:
     None if the run has neither of the two methods.
     """
     panels: dict[str, dict[str, list]] = {}
-    for metric, title in (("p_at_1", "P@1, {}"), ("gain", "P@1 with LPL minus P@1 without")):
+    for metric, title in (("p_at_1", "P@1\n{}"), ("gain", "gain in P@1 by LPL\n{}")):
         for row in select(rows, metric=metric):
             if row.method in COMPARED:
-                name = COMPARED[row.method] if metric == "p_at_1" else row.dataset
+                compared = "difference" if metric == "gain" else COMPARED[row.method]
                 lines = panels.setdefault(title.format(row.dataset), {})
                 point = row.num_pairs, row.mean, row.std
-                lines.setdefault(f"{name}, {row.get('retrieval')}", []).append(point)
+                retrieval = RETRIEVALS[row.get("retrieval")]
+                lines.setdefault(f"{compared}, {retrieval}", []).append(point)
     if not panels:
         return {}
     return {

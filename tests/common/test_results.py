@@ -167,11 +167,41 @@ def test_characters_that_no_font_has_are_named_once(tmp_path, caplog):
 
 def test_error_bars_have_ticks_at_the_values_of_all_methods():
     points = {"none": [], "some": [(0, 0.1, 0), (300, 0.2, 0)], "few": [(15, 0.1, 0.0)]}
-    (axis,) = figures.error_bars({"MRR": points}, "num_pairs", "title").axes
+    figure = figures.error_bars({"MRR": points}, "num_pairs", "title")
+    (axis,) = figure.axes
     assert {label.get_text() for label in axis.get_xticklabels()} == {"0", "15", "300"}
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["some", "few"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["some", "few"]
     names = {"one": [("first", 0.1, 0), ("second", 0.2, 0)]}
     assert figures.error_bars({"MRR": names}, "start", "title").axes[0].get_xticklabels()
+
+
+def test_a_method_looks_the_same_in_all_figures_and_not_by_colour_alone():
+    known = [f"method {i}" for i in range(10)]
+    looks = figures.styles(known)
+    assert len({look.marker for look in looks.values()}) == len(known)
+    assert len({(look.colour, look.dashes) for look in looks.values()}) == len(known)
+    chosen = figures.styles(["new", *known[3:5]], known)
+    assert all(chosen[name] == looks[name] for name in known)
+    assert chosen["new"].marker not in {look.marker for look in looks.values()}
+    points = [(0, 0.1, 0.0), (1, 0.2, 0.0)]
+    figure = figures.error_bars({"MRR": {known[4]: points}}, "pairs", "title", known)
+    (line,) = (line for line in figure.axes[0].lines if line.get_marker() == looks[known[4]].marker)
+    assert line.get_color() == looks[known[4]].colour
+
+
+def test_error_bars_are_within_their_panels_and_compared_panels_share_an_axis():
+    panels = {"a": {"m": [(1, 0.9, 0.4)]}, "b": {"m": [(1, 0.1, 0.3)]}}
+    figure = figures.small_multiples(panels, {}, "MRR", "title")
+    low, high = figure.axes[0].get_ylim()
+    assert low < -0.2 and high > 1.3
+    left, right = figures.error_bars(panels, "pairs", "title", sharey=True).axes
+    assert left.get_ylim() == right.get_ylim()
+
+
+def test_curves_do_not_connect_what_was_measured():
+    lines = {"m": [(np.array([0, 25]), np.array([0.1, 0.9]))]}
+    points, level = figures.curves(lines, {"GT": 1.0}, "x", "y", "t").axes[0].lines
+    assert points.get_linestyle() == "None" and level.get_linestyle() != "None"
 
 
 def test_small_multiples_have_a_panel_for_each_value_and_mark_the_one_in_use():
