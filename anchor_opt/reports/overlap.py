@@ -25,9 +25,9 @@ COUNTED: dict[str, Any] = {"color": "black", "marker": "o", "capsize": 4}  # its
 SWEEP_TITLES = {"shared": "shared fraction"}  # of what is varied, below the panels
 NOTES = (
     "MRR of the shared items, whose partners are sought among all rows of the target. Least "
-    "squares on the truth: anchors fitted to the true pairs. A search has succeeded in truth if by its own map it finds "
-    "at least half as many of the shared items (P@1 by CSLS) as the orthogonal map of all true "
-    "pairs does. False success: a search that has not succeeded and does not say so. False "
+    "squares on the truth: anchors fitted to the true pairs. A search has succeeded in truth if "
+    "by its own map it finds at least half as many of the shared items (P@1 by CSLS) as the "
+    "orthogonal map of all true pairs does. False success: a search that has not succeeded and does not say so. False "
     "failure: one that has succeeded and is reported as failed."
 )
 

@@ -43,8 +43,8 @@ NOTES = (
     "relative spaces. Head published: that of the paper's code, which normalises features over the "
     "whole test set; inductive: with a LayerNorm instead, so that each text is classified "
     "independently. absolute: without anchors, only between spaces of one dimension. Least squares "
-    "on the truth: anchors fitted to the true pairs. discrete: each anchor replaced by the nearest of the texts "
-    "among which it was sought (Algorithm 1, line 10). Algorithm 1 is the published method with a "
+    "on the truth: anchors fitted to the true pairs. discrete: each anchor replaced by the "
+    "nearest of the texts among which it was sought (Algorithm 1, line 10). Algorithm 1 is the published method with a "
     "small start; the bootstrap is ours."
 )
 
