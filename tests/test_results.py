@@ -214,6 +214,7 @@ A, B = row(method="a", mean=0.25), row(method="b", mean=0.5)
         ([A | {"mean": 0.251}, B], "a mrr (d): mean 0.25 -> 0.251"),
         ([A | {"num_runs": 2}, B], "new: a mrr (d)"),
         ([B, A], None),
+        ([A | {"quick": True}, B | {"paper_value": 0.9}], None),  # not what was measured
         ([A | {"mean": 0.2501}, B | {"mean": 0.53}], None),
     ],
 )

@@ -27,8 +27,8 @@ NOTES = (
     "MRR of the shared items, whose partners are sought among all rows of the target. Least "
     "squares on the truth: anchors fitted to the true pairs. A search has succeeded in truth if "
     "by its own map it finds at least half as many of the shared items (P@1 by CSLS) as the "
-    "orthogonal map of all true pairs does. False success: a search that has not succeeded and does not say so. False "
-    "failure: one that has succeeded and is reported as failed."
+    "orthogonal map of all true pairs does. False success: a search that has not succeeded and "
+    "does not say so. False failure: one that has succeeded and is reported as failed."
 )
 
 

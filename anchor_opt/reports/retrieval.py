@@ -158,7 +158,8 @@ def caption(row: Row, num_anchors: int) -> str:
     proxy = f", proxies for {paper.proxy_for}" if row.proxy else ""
     sizes = f"{row.num_items:,} items, {row.num_pairs} known pairs, {num_anchors} anchors"
     runs = f"mean ± std over {row.num_runs} random runs" if row.num_runs > 1 else "one random run"
-    return f"{row.dataset}{layers}{proxy}; {sizes}; {runs}. Paper: {paper.dataset}."
+    beside = "" if row.quick else f" Paper: {paper.dataset}."
+    return f"{row.dataset}{layers}{proxy}; {sizes}; {runs}.{beside}"
 
 
 class Drawn(NamedTuple):

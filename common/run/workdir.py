@@ -133,6 +133,7 @@ class Workdir:
 
     def __init__(self, path: Path | str, config: dict, flag: str = "--workdir"):
         self.path = Path(path)
+        self.quick = bool(config.get("quick"))  # small sizes, whose results stand beside no other
         self._log_path = self.path / "metrics.jsonl"
         self._writers: dict[str, EventsWriter] = {}
         try:

@@ -15,6 +15,7 @@ from common.run.results import Row, pivot, select
 from embed_match.compare import Transport
 from embed_match.reports.pairs import METRICS, PAIR, TITLES, bars
 
+POSTER = "5,000 words"
 # The poster's Table 1, at a vocabulary of 5,000: pairs of embeddings after the optimal rotation.
 TABLE_1 = {
     ("C1", "C2"): (0.309, 1.0, 1.0, 1.0),
@@ -38,7 +39,11 @@ def tables(rows: Sequence[Row], text: str, transport: Transport) -> dict[str, st
     """Tables of the experiment by title; `text` is the sentence of `texts.trained_on`."""
     lines = PAIR | ({"ranks": "Ranks"} if rows[0].get("ranks") else {}) | {"num_items": "Words"}
     runs = f" Mean ± std over {rows[0].num_runs} trainings." if rows[0].num_runs > 1 else ""
-    table_1 = [row for row in rows if row.metric in METRICS]
+    table_1 = [
+        dataclasses.replace(row, paper_dataset=None if row.paper_value is None else POSTER)
+        for row in rows
+        if row.metric in METRICS
+    ]
     of_transport = [row for row in rows if row.metric.startswith("ot")]
     return {
         "Pairs of embeddings after the optimal rotation (Table 1)": (
@@ -75,8 +80,8 @@ def _table_1_figure(rows: Sequence[Row]) -> Figure:
             (results.TITLES | TITLES)[metric]: select(rows, metric=metric) for metric in METRICS[1:]
         },
     }
-    title = "Pairs after the optimal rotation: C is CBOW, G is GloVe; black marks: the poster"
-    return bars(panels, title)
+    beside = "; black marks: the poster" if any(row.paper_value for row in rows) else ""
+    return bars(panels, f"Pairs after the optimal rotation: C is CBOW, G is GloVe{beside}")
 
 
 def _curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
@@ -104,13 +109,14 @@ def _curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
             ]
             marks = {"color": look.colour, "marker": look.marker}
             axis.scatter(*np.reshape(points, (-1, 2)).T, s=36, label=kind, **marks)
-            for pair, published in TABLE_1.items():
+            for pair, published in ({} if rows[0].quick else TABLE_1).items():
                 if set(pair) <= set(kinds) and label(*pair) == kind:
                     x, y = published[0], published[METRICS.index(metric)]
                     axis.scatter(x, y, s=130, **marks, edgecolors="black", linewidths=1.8)
         axis.set(xlabel="mean l2 distance after rotation", ylabel=(results.TITLES | TITLES)[metric])
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].scatter([], [], s=130, c="white", edgecolors="black", lw=1.8, label="the poster's")
+    if not rows[0].quick:
+        axes[0].scatter([], [], s=130, c="white", edgecolors="black", lw=1.8, label="the poster's")
     legend_below(figure, 6)
     figure.suptitle("Distance and matching accuracy of pairs of embeddings")
     return figure

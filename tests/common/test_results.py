@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import statistics
 
@@ -71,6 +72,29 @@ def test_finish_writes_rows_table_and_figures(tmp_path):
     assert Row(**found) == row(labels={"size": 4})
     assert (tmp_path / "table.md").read_text() == "| a |\n"
     assert Image.open(tmp_path / "bars.png").size[0] > 300
+
+
+def test_a_quick_run_says_so_everywhere_and_shows_no_published_number(tmp_path):
+    published = row(paper_value=0.99, paper_std=0.01, paper_dataset="words, 20,000 words")
+    quick = [dataclasses.replace(published, quick=True)]
+    figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
+    table = results.pivot(quick, lines={"method": "Method"}, paper=True)
+    shown = results.finish(Workdir(tmp_path, {"quick": True}), quick, table, {"bars": figure})
+    assert "QUICK" in shown and ".99" not in shown and "Paper" not in shown
+    assert "QUICK" in (tmp_path / "table.md").read_text()
+    assert figure.get_suptitle() == "QUICK: title"
+    (found,) = json.loads((tmp_path / "results.json").read_text())
+    assert found["quick"] and found["paper_value"] is None and found["paper_dataset"] is None
+    with_number = dataclasses.replace(quick[0], paper_value=0.99)
+    assert with_number.paper_value is None
+
+
+def test_headers_say_on_how_many_items_the_paper_and_we_measured():
+    rows = [row(paper_value=0.99, paper_dataset="FastText, 20,000 words", num_items=1_000)]
+    rows += [row(metric="jaccard", num_items=1_000)]
+    header = results.pivot(rows, lines={"method": "Method"}, paper=True).splitlines()[0]
+    cells = [cell.strip() for cell in header.strip("|").split("|")]
+    assert cells == ["Method", "MRR (1,000 items)", "Jaccard", "Paper (20,000 words): MRR"]
 
 
 def test_pivot_has_a_line_for_each_method_and_a_column_for_each_metric():
