@@ -10,7 +10,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from common.run.figures import save_figure
+from common.run import settings
+from common.run.figures import png
 from common.run.workdir import Workdir, write_atomically, write_json
 
 TITLES = {  # headers of the metrics in tables
@@ -161,7 +162,8 @@ def finish(
 ) -> str:
     """Writes results.json, table.md and the figures of a run, and returns the table.
 
-    Those of a quick run say so.
+    Figures and the values of the config are TensorBoard events too. What a quick run writes says
+    that it is one.
 
     Args:
       work: the run's folder.
@@ -172,10 +174,13 @@ def finish(
     write_json(work.path / "results.json", [dataclasses.asdict(row) for row in rows])
     table = marked(work, table)
     write_atomically(work.path / "table.md", (table.strip() + "\n").encode())
+    images = {}
     for name, figure in (figures or {}).items():
         if work.quick:
             figure.suptitle(f"QUICK: {figure.get_suptitle()}")
-        save_figure(figure, work.path / f"{name}.png")
+        images[name] = png(figure)
+        write_atomically(work.path / f"{name}.png", images[name])
+    work.show(images, settings.flat(work.config))
     return table
 
 

@@ -74,6 +74,18 @@ def test_finish_writes_rows_table_and_figures(tmp_path):
     assert Image.open(tmp_path / "bars.png").size[0] > 300
 
 
+def test_figures_and_hyper_parameters_are_tensorboard_events(tmp_path):
+    config = {"rate": 0.5, "sizes": [1, 2], "inner": {"steps": 3}}
+    work = Workdir(tmp_path, config)
+    for _ in range(2):  # a resumed run writes them anew
+        figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
+        results.finish(work, [row()], "| a |", {"bars": figure})
+    (events,) = (tmp_path / "tensorboard/run").iterdir()
+    content = events.read_bytes()
+    assert content.count((tmp_path / "bars.png").read_bytes()) == 1
+    assert all(name in content for name in (b"rate", b"sizes", b"[1, 2]", b"inner.steps"))
+
+
 def test_a_quick_run_says_so_everywhere_and_shows_no_published_number(tmp_path):
     published = row(paper_value=0.99, paper_std=0.01, paper_dataset="words, 20,000 words")
     quick = [dataclasses.replace(published, quick=True)]
