@@ -209,7 +209,9 @@ def figures(
             if row.method in ("gt", "seed", "lstsq_truth") and row.anchors != "discrete"
         }
         known = METHOD_TITLES.values()
-        figures["mrr"] = curves(lines, levels, "step", f"MRR (K = {drawn.k})", title, known)
+        figures["mrr"] = curves(
+            lines, levels, "step", f"MRR (K = {drawn.k})", f"By step: {title}", known
+        )
     return figures
 
 

@@ -179,7 +179,12 @@ def curves(
     looks = styles([*lines, *levels], known)
     for label, runs in lines.items():
         for i, (x, y) in enumerate(runs):
-            marks = {"color": looks[label].colour, "marker": looks[label].marker, "ls": ""}
+            marks = {
+                "color": looks[label].colour,
+                "marker": looks[label].marker,
+                "ls": "",
+                "clip_on": False,
+            }
             axis.plot(x, y, **marks, ms=5, alpha=0.8, label=None if i else label)
     for label, height in levels.items():
         axis.axhline(height, color=looks[label].colour, ls=looks[label].dashes, lw=1, label=label)
