@@ -2,8 +2,19 @@
 
 import importlib
 
+from matplotlib.figure import Figure
+
 from anchor_opt.experiments.halves import TRUTH
-from anchor_opt.reports import new_model, retrieval, spaces, stitching
+from anchor_opt.reports import (
+    ablation,
+    judged,
+    new_model,
+    overlap,
+    phase,
+    retrieval,
+    spaces,
+    stitching,
+)
 from common.run.records import Headline, Record
 
 
@@ -95,6 +106,29 @@ HEADLINES = (
     ),
     _headline("MRR across two image encoders", "vision_small", "mrr", "vit_wide", "vit_narrow"),
 )
+
+
+def figures(record: Record) -> dict[str, Figure]:
+    """Name -> figure, of those that the rows of a recorded result suffice for.
+
+    The figures of retrieval need the vectors and the anchors, and the steps that were logged.
+    """
+    rows, values = record.rows, record.config
+    match values["experiment"]:
+        case "ablation":
+            return {"ablation": ablation.figure(rows)}
+        case "judged":
+            return judged.figures(rows)
+        case "overlap":
+            min_gain = values["bootstrap"]["min_gain"]
+            return overlap.figures(rows, record.failed, values["k"], min_gain)
+        case "phase":
+            return {"phase": phase.figure(rows)}
+        case "spaces":
+            return {"cka": spaces.figure(rows)}
+        case "stitching":
+            return stitching.figures(rows)
+    return {}
 
 
 def tables(record: Record) -> dict[str, str]:

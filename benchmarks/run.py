@@ -19,7 +19,7 @@ from benchmarks import harness
 from benchmarks.harness import BENCHMARKS, Benchmark, Case
 from common.errors import check_choice
 from common.run import cli
-from common.run.figures import COLOURS, save_figure
+from common.run.figures import DASHES, save_figure, styles
 from common.run.results import markdown
 from common.run.workdir import write_atomically, write_json
 
@@ -63,11 +63,12 @@ def growth_figure(benchmark: Benchmark, rows: list[dict]) -> Figure:
         lines.setdefault((row["side"], row["family"]), []).append((row["n"], row["seconds"]))
     names, families = (list(dict.fromkeys(values)) for values in zip(*lines, strict=True))
     for (name, family), points in lines.items():
-        style = ("-", "--", ":", "-.")[families.index(family) % 4]
+        look = styles(names)[name]
         label = ", ".join(filter(None, (name, family)))
-        colour = COLOURS[names.index(name) % len(COLOURS)]
+        style = {"ls": DASHES[families.index(family) % len(DASHES)]}
+        style |= {"color": look.colour, "marker": look.marker}
         points = zip(*sorted(points), strict=True)
-        axis.loglog(*points, style, marker="o", color=colour, label=label)
+        axis.loglog(*points, **style, label=label)
     ticks = sorted({row["n"] for row in rows})
     axis.set_xticks(ticks, [f"{n:,}" for n in ticks])
     axis.minorticks_off()

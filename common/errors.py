@@ -1,6 +1,7 @@
 """The exception for mistakes that the user can correct, and paths and files that lead to it."""
 
 import contextlib
+import difflib
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -40,6 +41,15 @@ def check_choice(what: str, name: object, choices: Collection[str]) -> None:
     """
     if name not in choices:
         raise UserError(f"There is no {what} '{name}': choose one of {', '.join(choices)}.")
+
+
+def nearest(name: str, names: Collection[str]) -> str | None:
+    """The name that is most likely meant by a misspelt one, or by its last part; None: none is."""
+    written = {full.rpartition(".")[2]: full for full in names} | {full: full for full in names}
+    close = difflib.get_close_matches(name, written, 1) or difflib.get_close_matches(
+        name.rpartition(".")[2], written, 1
+    )
+    return written[close[0]] if close else None
 
 
 def check_count(

@@ -27,6 +27,7 @@ from common.errors import UserError
 from common.progress import progress_bar
 from common.run import records
 from common.run.records import Record
+from common.run.results import PUBLISHED
 from common.run.workdir import write_atomically
 from isthmus import PAPERS
 from tests import xla_flags
@@ -54,7 +55,8 @@ VARIANTS = {
 }
 MARGIN = 3.0  # tolerance / largest measured deviation
 MIN_TOLERANCE = 1e-4
-MEASURED = ("mean", "std", "tolerance")  # of a row; its other fields say what was measured
+# Fields of a row that do not say what was measured: the values, and what stands beside them.
+BESIDE = ("mean", "std", "tolerance", "quick", *PUBLISHED)
 
 
 class Fingerprint(NamedTuple):
@@ -222,8 +224,8 @@ def differences(kept: Sequence[dict], fresh: Sequence[dict]) -> list[str]:
 
 
 def identity(row: Mapping) -> str:
-    """What a row is about: its fields but for the measured values and those that are None."""
-    said = {k: v for k, v in row.items() if k not in MEASURED and v is not None}
+    """What a row is about: its fields but for `BESIDE` and those that are None."""
+    said = {k: v for k, v in row.items() if k not in BESIDE and v is not None}
     return json.dumps(said, sort_keys=True)
 
 

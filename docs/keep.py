@@ -34,6 +34,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from absl import flags
 from PIL import Image
@@ -280,10 +281,10 @@ def failed(run: Path) -> list[str]:
     return [name for name, note in notes.items() if note.get("failed")]
 
 
-def compressed(path: Path) -> bytes:
+def compressed(image: Path | IO[bytes]) -> bytes:
     """A figure as PNG of 256 colours: a third of its size without a visible difference."""
     buffer = io.BytesIO()
-    Image.open(path).convert("RGB").quantize(256, dither=0).save(buffer, "PNG", optimize=True)
+    Image.open(image).convert("RGB").quantize(256, dither=0).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 

@@ -32,7 +32,14 @@ from common.errors import UserError
 from common.run import records
 from common.run.cli import define_config_flag
 from common.run.records import Headline, Record
-from common.run.results import Row, markdown, mean_and_deviation, plus_minus, select
+from common.run.results import (
+    Row,
+    markdown,
+    mean_and_deviation,
+    plus_minus,
+    published_on,
+    select,
+)
 from common.run.settings import apply_quick
 from docs import fingerprints
 from isthmus import PAPERS
@@ -114,7 +121,9 @@ def headlines(paper: str = "") -> str:
                 reference = mean_and_deviation(_row(headline, headline.reference))
             proxy = " (proxy)" if row.proxy else ""
             published = plus_minus(row.paper_value, row.paper_std)
-            cells = [published, mean_and_deviation(row), reference, row.dataset + proxy]
+            published += f" ({published_on(row)})" if row.paper_dataset else ""
+            size = f", {row.num_items:,} items" if row.num_items else ""
+            cells = [published, mean_and_deviation(row), reference, row.dataset + size + proxy]
             lines.append([f"`{name}`", headline.measure, *cells])
     header = ("Package", "Measure", "Paper", "Ours", "From the truth", "Our data")
     return markdown(header, lines)

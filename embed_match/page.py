@@ -1,5 +1,7 @@
 """What the documentation shows of this paper's kept runs (`python -m docs.render`)."""
 
+from matplotlib.figure import Figure
+
 from common.run.records import Headline, Record
 from embed_match.compare import Transport
 from embed_match.reports import correlate, ensemble, match, sentences, texts
@@ -17,6 +19,20 @@ HEADLINES = (
         {"source": "LSTM", "target": "C1", "metric": "p_at_1"},
     ),
 )
+
+
+def figures(record: Record) -> dict[str, Figure]:
+    """Name -> figure, of those that the rows of a recorded result suffice for."""
+    config, rows = record.config, record.rows
+    models = config.get("models", {})
+    match config["experiment"]:
+        case "correlate":
+            return correlate.figures(rows, list(models))
+        case "ensemble":
+            return ensemble.figures(rows)
+        case "match":
+            return match.figures(rows, {name: model["kind"] for name, model in models.items()})
+    return {}
 
 
 def tables(record: Record) -> dict[str, str]:

@@ -1,9 +1,12 @@
 """What the documentation shows of this paper's kept runs (`python -m docs.render`)."""
 
+from matplotlib.figure import Figure
+
 from common.run.records import Headline, Record
 from lpl.reports import nli, word_alignment
 
 TABLES = {"word_alignment": word_alignment.tables, "nli": nli.tables}
+FIGURES = {"word_alignment": word_alignment.figures, "nli": nli.figures}
 FINNISH = {"target": "finnish", "num_pairs": 2_500, "retrieval": "csls"}
 INFERENCE = {"metric": "neighbour_agreement", "test": "mismatched", "num_pairs": 2_000}
 HEADLINES = (
@@ -28,6 +31,11 @@ HEADLINES = (
         INFERENCE | {"method": "mse_lpl"},
     ),
 )
+
+
+def figures(record: Record) -> dict[str, Figure]:
+    """Name -> figure, of those that the rows of a recorded result suffice for: all."""
+    return FIGURES[record.config["experiment"]](record.rows)
 
 
 def tables(record: Record) -> dict[str, str]:

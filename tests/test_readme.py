@@ -24,6 +24,7 @@ PAGES += [
     ROOT / "docs/vector_stores.md",
     ROOT / "docs/scaling.md",
     ROOT / "docs/accelerators.md",
+    ROOT / "docs/plotting.md",
     *sorted(ROOT.glob("docs/results/*.md")),
 ]
 BLOCK = re.compile(r"(?:<!-- (CI|not run): (.+?) -->\n)?```(\w+)\n(.*?)```", flags=re.S)
@@ -62,10 +63,13 @@ def test_python_examples_run(page, tmp_path, monkeypatch):
     names = {"source": source, "target": target, "pairs": np.stack([np.arange(12)] * 2, axis=1)}
     names["new_source_vectors"] = source[:3] + 0.01
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
     for mark, _, language, text in blocks(page):
         if language == "python" and not mark:
             exec(text, names)
-            assert names["mapped"].shape == (3, 16)
+            assert "mapped" not in text or names["mapped"].shape == (3, 16)
+            assert all(Path(path).exists() for path in re.findall(r'savefig\("(.+?)"\)', text))
 
 
 @pytest.mark.network

@@ -16,7 +16,7 @@ from common.errors import UserError
 from common.run import records
 from common.run.records import Headline
 from common.run.results import Row
-from docs import fingerprints, keep, render
+from docs import fingerprints, keep, plots, render
 
 SHARED = {"experiment": "e", "dataset": "d", "metric": "mrr", "std": 0.0, "num_runs": 1}
 
@@ -33,6 +33,20 @@ def test_a_kept_run_is_rows_of_the_schema_on_its_papers_page(name):
 def test_pages_are_what_the_kept_runs_say():
     wrong = [path.name for path, text in render.pages().items() if path.read_text() != text]
     assert not wrong, "run python -m docs.render"
+
+
+def test_figures_are_drawn_from_the_rows_wherever_these_suffice():
+    """Others show vectors or steps: of retrieval, and of training on images and words."""
+    for name in render.names():
+        without = {figure for figure, content in plots.drawn(name).items() if content is None}
+        kind = records.read(render.RESULTS, name).config["experiment"]
+        assert not without or kind in ("retrieval", "vision", "images", "words"), (name, without)
+
+
+def test_the_table_of_all_rows_is_that_of_the_records():
+    table = render.RESULTS / "rows.csv"
+    wanted = records.frame(render.RESULTS).to_csv(index=False)
+    assert table.read_text() == wanted, "run python -m docs.plots"
 
 
 def row(**fields):
@@ -202,6 +216,7 @@ A, B = row(method="a", mean=0.25), row(method="b", mean=0.5)
         ([A | {"mean": 0.251}, B], "a mrr (d): mean 0.25 -> 0.251"),
         ([A | {"num_runs": 2}, B], "new: a mrr (d)"),
         ([B, A], None),
+        ([A | {"quick": True}, B | {"paper_value": 0.9}], None),  # not what was measured
         ([A | {"mean": 0.2501}, B | {"mean": 0.53}], None),
     ],
 )

@@ -1,5 +1,7 @@
 """What the documentation shows of the recorded results (`python -m docs.render`)."""
 
+from matplotlib.figure import Figure
+
 from common.run.records import Headline, Record
 from wasserstein_embed.reports import graphs, images, words
 
@@ -31,6 +33,16 @@ HEADLINES = (
         {"method": "euclidean_20", "set": "men"},
     ),
 )
+
+
+def figures(record: Record) -> dict[str, Figure]:
+    """Name -> figure, of those that the rows of a recorded result suffice for.
+
+    Those of images need the clouds and the steps that were logged, as those of words do.
+    """
+    if record.rows[0].experiment == "graphs":
+        return {"distortion": graphs.figure(record.rows)}
+    return {"sweep": images.sweep_figure(record.rows)} if record.rows[0].sweep_over else {}
 
 
 def tables(record: Record) -> dict[str, str]:

@@ -32,7 +32,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     measure = partial(evaluate, k=grid.settings.k)
     measured = runner.run(cases, grid, measure, work, hide_truth=True)
     rows = results.averaged(measured.rows)
-    figures = report.figures(rows, measured.rows, config.k, config.bootstrap.min_gain)
+    figures = report.figures(rows, measured.failed, config.k, config.bootstrap.min_gain)
     text = results.joined(report.tables(rows, measured.failed))
     return results.finish(work, rows, f"{text}\n\n{report.NOTES}", figures)
 

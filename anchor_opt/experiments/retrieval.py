@@ -28,4 +28,4 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     across = report.tables(rows, num_anchors=grid.num_anchors, failed=measured.failed)
     everything = results.joined(across | report.tables_within(rows))
     results.finish(work, rows, f"{everything}\n\n{report.NOTES}", figures)
-    return f"{results.joined(across)}\n\n{report.NOTES}"
+    return results.marked(work, f"{results.joined(across)}\n\n{report.NOTES}")

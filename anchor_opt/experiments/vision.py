@@ -41,4 +41,4 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     end = " ".join([report.NOTES, *notes])
     everything = results.joined(across | report.tables_within(rows))
     results.finish(work, rows, f"{everything}\n\n{end}", figures)
-    return f"{results.joined(across)}\n\n{end}"
+    return results.marked(work, f"{results.joined(across)}\n\n{end}")

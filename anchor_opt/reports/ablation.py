@@ -8,9 +8,27 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from anchor_opt.reports.searches import failures
+from anchor_opt.reports.searches import METHOD_TITLES, failures
 from common.run.figures import small_multiples
 from common.run.results import Row, pivot, select
+
+SWEEP_TITLES = {  # of what is varied, below the panels
+    "algorithm1.init_norm": "norm of the random anchors",
+    "algorithm1.sphere_from": "step from which norms are 1",
+    "algorithm1.tied_steps": "steps with tied anchors",
+    "algorithm1.learning_rate": "learning rate",
+    "algorithm1.steps": "steps",
+    "algorithm1.sinkhorn_epsilon": "epsilon of Sinkhorn",
+    "algorithm1.sinkhorn_iterations": "iterations of Sinkhorn",
+    "algorithm1.permute": "which space is permuted",
+    "algorithm1.plan": "transport plan",
+    "algorithm1.freeze_pairs": "known anchors are kept",
+    "num_pairs": "known pairs",
+    "num_words": "words",
+    "num_anchors": "anchors",
+    "wrong_pair_fraction": "fraction of wrong pairs",
+    "centre": "vectors are centred",
+}
 
 
 def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
@@ -63,8 +81,10 @@ def figure(rows: Sequence[Row]) -> Figure:
     method = "algorithm1" if "algorithm1" in methods else methods[0]
     panels, base = {}, {}
     for row in select(shown, method=method):
-        line = panels.setdefault(row.sweep_over, {}).setdefault(row.dataset, [])
+        panel = SWEEP_TITLES.get(row.sweep_over, row.sweep_over)
+        line = panels.setdefault(panel, {}).setdefault(row.dataset, [])
         line.append((row.sweep_value, row.mean, row.std))
         if row.get("base"):
-            base[row.sweep_over] = row.sweep_value
-    return small_multiples(panels, base, "MRR (K = 10)", f"{method}, one value varied at a time")
+            base[panel] = row.sweep_value
+    title = f"{METHOD_TITLES[method]}: one value varied at a time; vertical line: the value in use"
+    return small_multiples(panels, base, "MRR (K = 10)", title)

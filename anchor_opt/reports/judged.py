@@ -77,5 +77,7 @@ def figures(rows: Sequence[Row]) -> dict[str, Figure]:
         for (dataset, method), value in whole.items():
             counts = [x for points in panels[dataset].values() for x, *_ in points]
             panels[dataset][method] = [(x, value, 0.0) for x in (min(counts), max(counts))]
-        figures[collection] = small_multiples(panels, {}, "nDCG@10", "candidates")
+        changes = {f"candidates\n{dataset}": lines for dataset, lines in panels.items()}
+        title = f"{collection}: candidates in the new model's order".capitalize()
+        figures[collection] = small_multiples(changes, {}, "nDCG@10", title)
     return figures

@@ -7,26 +7,28 @@ noisy copy of one space.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.figure import Figure
-from sklearn.metrics import roc_auc_score, roc_curve
+from scipy.stats import binomtest
 
-from anchor_opt.evaluation import SUCCESS
+from anchor_opt.evaluation import REPORTS, SUCCESS
 from anchor_opt.methods import METHODS
 from anchor_opt.methods.agreement import success_probability
 from anchor_opt.reports.searches import METHOD_TITLES, failures, rates
-from common.run.figures import COLOURS, small_multiples
+from common.run.figures import legend_below, small_multiples, styles
 from common.run.results import Row, pivot, select
 
 METRICS = ("gain", "relative_p_at_1")  # of the detector's figure
+COUNTED: dict[str, Any] = {"color": "black", "marker": "o", "capsize": 4}  # its intervals
+SWEEP_TITLES = {"shared": "shared fraction"}  # of what is varied, below the panels
 NOTES = (
-    "MRR of the shared items, whose partners are sought among all rows of the target. lstsq_truth: "
-    "least squares on the true pairs. A search has succeeded in truth if by its own map it finds "
-    "at least half as many of the shared items (P@1 by CSLS) as the orthogonal map of all true "
-    "pairs does. False success: a search that has not succeeded and does not say so. False "
-    "failure: one that has succeeded and is reported as failed."
+    "MRR of the shared items, whose partners are sought among all rows of the target. Least "
+    "squares on the truth: anchors fitted to the true pairs. A search has succeeded in truth if "
+    "by its own map it finds at least half as many of the shared items (P@1 by CSLS) as the "
+    "orthogonal map of all true pairs does. False success: a search that has not succeeded and "
+    "does not say so. False failure: one that has succeeded and is reported as failed."
 )
 
 
@@ -44,19 +46,19 @@ def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
 
 
 def figures(
-    rows: Sequence[Row], searches: Sequence[Row], k: int, min_gain: float
+    rows: Sequence[Row], failed: Sequence[str], k: int, min_gain: float
 ) -> dict[str, Figure]:
     """`mrr`, and `detector` if a search has reported about itself.
 
     Args:
       rows: averages over random runs.
-      searches: the rows of each random run.
+      failed: names of the searches that report a failure.
       k: length of the lists of the MRR.
       min_gain: threshold of the search.
     """
     figures = {"mrr": curve_figure(rows, k)}
-    if select(searches, metric="gain"):
-        figures["detector"] = detector_figure(searches, min_gain)
+    if select(rows, metric="gain"):
+        figures["detector"] = detector_figure(rows, len(failed), min_gain)
     return figures
 
 
@@ -64,53 +66,58 @@ def curve_figure(rows: Sequence[Row], k: int) -> Figure:
     """MRR of each method over the shared fraction or the noise, with a panel for each pair."""
     panels: dict[str, dict[str, list]] = {}
     for row in select(rows, metric="mrr"):
-        panel = panels.setdefault(f"{row.sweep_over}\n{row.dataset}", {})
+        varied = SWEEP_TITLES.get(row.sweep_over, row.sweep_over)
+        panel = panels.setdefault(f"{varied}\n{row.dataset}", {})
         points = panel.setdefault(METHOD_TITLES.get(row.method, row.method), [])
         points.append((row.sweep_value, row.mean, row.std))
-    return small_multiples(panels, {}, f"MRR (K = {k})", "")
+    title = f"Items in unknown order, {rows[0].num_items:,} of each space"
+    return small_multiples(panels, {}, f"MRR (K = {k})", title, METHOD_TITLES.values())
 
 
-def detector_figure(searches: Sequence[Row], min_gain: float) -> Figure:
-    """Each search: what it finds, relative to the truth, over its gain; and the ROC of the gain.
+def detector_figure(rows: Sequence[Row], num_failed: int, min_gain: float) -> Figure:
+    """What searches find, relative to the truth, over their gain; and how many report wrongly.
 
     Args:
-      searches: rows of `gain` and `relative_p_at_1`, each of one search.
+      rows: of `gain`, `relative_p_at_1` and what searches report, averaged over random runs.
+      num_failed: number of searches that report a failure.
       min_gain: threshold of the search.
     """
-    figure = Figure(figsize=(12, 4.4), layout="constrained")
-    axis, roc = figure.subplots(1, 2, width_ratios=(3, 2))
-    for colour, dataset in zip(
-        COLOURS, dict.fromkeys(row.dataset for row in searches), strict=False
-    ):
-        gain, reached = (_values(select(searches, dataset=dataset), metric) for metric in METRICS)
-        axis.scatter(gain, reached, s=18, color=colour, label=dataset, alpha=0.8, linewidths=0)
+    figure = Figure(figsize=(11, 4.8), layout="constrained")
+    axis, wrong = figure.subplots(1, 2, width_ratios=(3, 2))
+    looks = styles(dict.fromkeys(row.dataset for row in rows))
+    for dataset, look in looks.items():
+        gains, reached = (select(rows, dataset=dataset, metric=metric) for metric in METRICS)
+        if gains:
+            (x, x_std), (y, y_std) = (
+                zip(*((row.mean, row.std) for row in points), strict=True)
+                for points in (gains, reached)
+            )
+            marks = {"color": look.colour, "marker": look.marker, "ms": 6, "lw": 0.7}
+            axis.errorbar(x, y, y_std, x_std, ls="", label=dataset, **marks)
     axis.axvline(min_gain, color="0.4", ls="--", lw=1, label="threshold of the search")
     x = np.linspace(0, 1, 200)
-    axis.plot(x, success_probability(x, min_gain), color="0.7", lw=1, label="its probability")
+    axis.plot(x, success_probability(x, min_gain), color="0.6", lw=1, label="its probability")
     axis.axhline(SUCCESS, color="0.4", ls=":", lw=1, label="success in truth")
+    runs = select(rows, metric="gain")[0].num_runs
     axis.set(
-        xlabel="gain: from wrong pairs (0) to full agreement (1)",
+        xlabel=f"gain: from wrong pairs (0) to full agreement (1); {runs} searches a point",
         ylabel="P@1, relative to the true orthogonal map",
     )
-    gains, reached = (_values(searches, metric) for metric in METRICS)
-    succeeded = reached >= SUCCESS
-    title = f"{succeeded.sum()} of {len(succeeded)} searches succeed"
-    if 0 < succeeded.sum() < len(succeeded):
-        false, true, _ = roc_curve(succeeded, gains)
-        roc.plot(false, true, color=COLOURS[0], drawstyle="steps-post")
-        title += f"\narea under the curve {roc_auc_score(succeeded, gains):.3f}"
-    roc.set(
-        xlabel="failed searches with a higher gain",
-        ylabel="successful searches",
-        title=title,
-        xlim=(-0.02, 1.02),
-        ylim=(-0.02, 1.02),
-    )
-    for panel in (axis, roc):
+    searches = sum(row.num_runs for row in select(rows, metric="gain"))
+    reported = {"a success": searches - num_failed, "a failure": num_failed}
+    for place, (total, metric) in enumerate(zip(reported.values(), REPORTS, strict=True)):
+        count = round(sum(row.mean * row.num_runs for row in select(rows, metric=metric)))
+        if total:
+            low, high = binomtest(count, total).proportion_ci(method="wilson")
+            share = count / total
+            wrong.errorbar(share, place, xerr=[[share - low], [high - share]], **COUNTED)
+            text = f"{count} of {total}: {low:.1%} to {high:.1%}"
+            wrong.annotate(text, (0.02, place + 0.16), xycoords=("axes fraction", "data"))
+    wrong.set_yticks(range(2), [f"report {name}" for name in reported])
+    wrong.set(xlabel="fraction that is wrong, 95% interval (Wilson)", xlim=(-0.02, 1.02))
+    wrong.set_ylim(1.5, -0.5)
+    for panel in (axis, wrong):
         panel.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+    figure.suptitle(f"What {searches} searches report of themselves, and what is true")
+    legend_below(figure, 4)
     return figure
-
-
-def _values(rows: Sequence[Row], metric: str) -> Float[np.ndarray, " n"]:
-    return np.array([row.mean for row in select(rows, metric=metric)])

@@ -12,17 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from sklearn.isotonic import isotonic_regression
 
-from anchor_opt.reports.searches import failures
-from common.run.figures import COLOURS
+from anchor_opt.reports.searches import METHOD_TITLES, failures
+from common.run.figures import styles
 from common.run.results import Row, markdown, mean_and_deviation, select
 
-LEGEND = {
-    "seed": "known pairs alone (seed)",
-    "gt": "300 true anchors (gt)",
-    "algorithm1_printed": "Algorithm 1 as printed",
+LEGEND = METHOD_TITLES | {
+    "seed": "Seed: known pairs alone",
+    "gt": "GT: 300 true anchors",
     "algorithm1": "Algorithm 1, small start",
-    "bootstrap": "bootstrap (ours)",
-    "lstsq_truth": "least squares on the truth",
+    "bootstrap": "Bootstrap (ours)",
 }
 FIRST_MATCH = {  # (method, metric) -> title of the column
     ("algorithm1", "first_match_known"): "Known anchors alone",
@@ -96,24 +94,28 @@ def figure(rows: Sequence[Row]) -> Figure:
     pairs = _by_pair(rows)
     cka = [select(of_pair, metric="linear_cka")[0].mean for of_pair in pairs]
     methods = dict.fromkeys(row.method for row in select(rows, metric="mrr"))
-    for colour, method in zip(COLOURS, methods, strict=False):
-        line, points, label = [], [], LEGEND.get(method, method)
+    looks = styles(methods, METHOD_TITLES)
+    for method in methods:
+        line, points, label, look = [], [], LEGEND.get(method, method), looks[method]
         for x, of_pair in zip(cka, pairs, strict=True):
             for row in select(of_pair, method=method, metric="mrr"):
                 (points if row.get("pair") else line).append((x, row.mean))
         if line:
-            axis.plot(*zip(*sorted(line), strict=True), color=colour, marker=".", label=label)
+            style = {"color": look.colour, "marker": look.marker, "ls": look.dashes, "ms": 4}
+            axis.plot(*zip(*sorted(line), strict=True), **style, label=label)
         if points:
-            style = {"color": colour, "edgecolors": "white", "linewidths": 0.7, "zorder": 3}
-            axis.scatter(*zip(*points, strict=True), s=42, **style, label=None if line else label)
+            style = {"color": look.colour, "marker": look.marker, "zorder": 3}
+            style |= {"edgecolors": "white", "linewidths": 0.7}
+            axis.scatter(*zip(*points, strict=True), s=52, **style, label=None if line else label)
     names = _number(axis, {row.mean: row for row in select(rows, metric="linear_cka")})
     axis.set(xlabel="linear CKA of the true pairs", ylabel="MRR (K = 10)", ylim=(-0.02, 1.14))
     axis.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])
     axis.spines[["top", "right"]].set_visible(False)
     handles, _ = axis.get_legend_handles_labels()
     blank = [Line2D([], [], ls="", label=name) for name in names]
-    legend = {"loc": "outside right center", "frameon": False, "fontsize": 9, "handlelength": 1.2}
+    legend = {"loc": "outside right center", "frameon": False, "fontsize": 9, "handlelength": 2.6}
     figure.legend(handles=[*handles, Line2D([], [], ls=""), *blank], **legend)
+    figure.suptitle("Which methods find the pairs, over how alike the spaces are")
     return figure
 
 

@@ -158,7 +158,8 @@ def caption(row: Row, num_anchors: int) -> str:
     proxy = f", proxies for {paper.proxy_for}" if row.proxy else ""
     sizes = f"{row.num_items:,} items, {row.num_pairs} known pairs, {num_anchors} anchors"
     runs = f"mean ± std over {row.num_runs} random runs" if row.num_runs > 1 else "one random run"
-    return f"{row.dataset}{layers}{proxy}; {sizes}; {runs}. Paper: {paper.dataset}."
+    beside = "" if row.quick else f" Paper: {paper.dataset}."
+    return f"{row.dataset}{layers}{proxy}; {sizes}; {runs}.{beside}"
 
 
 class Drawn(NamedTuple):
@@ -196,7 +197,7 @@ def figures(
     if lines := _mrr_lines(drawn, work):
         given = source if drawn.sought == target else target
         levels = {
-            row.method: row.mean
+            METHOD_TITLES[row.method]: row.mean
             for row in select(
                 rows,
                 metric="mrr",
@@ -207,7 +208,10 @@ def figures(
             )
             if row.method in ("gt", "seed", "lstsq_truth") and row.anchors != "discrete"
         }
-        figures["mrr"] = curves(lines, levels, "step", f"MRR (K = {drawn.k})", title)
+        known = METHOD_TITLES.values()
+        figures["mrr"] = curves(
+            lines, levels, "step", f"MRR (K = {drawn.k})", f"By step: {title}", known
+        )
     return figures
 
 
@@ -217,7 +221,7 @@ def _relative_panels(
     """Relative rows of both spaces over the anchors of each method's first random run."""
     panels = {}
     source, target = np.asarray(drawn.source), np.asarray(drawn.target)
-    for method, title in METHOD_TITLES.items():
+    for method in ("gt", "seed", *PUBLISHED_METHOD):
         if method in drawn.tasks:
             arrays = read_arrays(work.path / f"anchors/{drawn.tasks[method][0]}.npz")
             vectors, rows = arrays["target_vectors"], arrays["source_rows"]
@@ -225,7 +229,7 @@ def _relative_panels(
                 anchors = source[rows], vectors
             else:
                 anchors = vectors, target[rows]
-            panels[title] = unit(source @ anchors[0].T), unit(target @ anchors[1].T)
+            panels[METHOD_TITLES[method]] = unit(source @ anchors[0].T), unit(target @ anchors[1].T)
     return panels
 
 

@@ -7,12 +7,20 @@ from collections.abc import Sequence
 from anchor_opt.evaluation import REPORTS
 from common.run.results import Row, markdown, select
 
+# In the order of their styles (`common.run.figures.styles`), which all experiments share.
 METHOD_TITLES = {
     "gt": "GT",
     "seed": "Seed",
     "algorithm1_printed": "Algorithm 1 as printed",
     "algorithm1": "Algorithm 1",
     "bootstrap": "Bootstrap",
+    "lstsq_truth": "Least squares on the truth",
+    "mini_vec2vec": "mini-vec2vec",
+    "rosetta": "Unpaired Rosetta",
+    "disjoint": "Disjoint samples",
+    "goat": "GOAT (graph matching by transport)",
+    "orthogonal": "Orthogonal map",
+    "least_squares": "Least-squares map",
 }
 # The methods beside which the paper's row of its method stands.
 PUBLISHED_METHOD = ("algorithm1_printed", "algorithm1", "bootstrap")

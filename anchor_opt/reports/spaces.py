@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from common.run.figures import COLOURS
+from anchor_opt.reports.searches import METHOD_TITLES
+from common.run.figures import BELOW, styles
 from common.run.results import Row, markdown, mean_and_deviation, select
 
 COLUMNS = {  # (method, metric) -> title of the column
@@ -48,7 +49,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def figure(rows: Sequence[Row]) -> Figure:
     """MRR of the linear maps and of true anchors over the CKA of each pair."""
-    figure = Figure(figsize=(9, 4.8), layout="constrained")
+    figure = Figure(figsize=(9, 5.4), layout="constrained")
     axis = figure.subplots()
     cka = {row.get("pair"): row for row in select(rows, metric="linear_cka")}
     methods = {
@@ -56,13 +57,14 @@ def figure(rows: Sequence[Row]) -> Figure:
         "orthogonal": "orthogonal map",
         "least_squares": "least-squares map",
     }
-    for (method, label), colour, marker in zip(methods.items(), COLOURS, "os^", strict=False):
+    looks = styles(METHOD_TITLES)
+    for method, label in methods.items():
         points = select(rows, method=method, metric="mrr")
         x = [cka[row.get("pair")].mean for row in points]
         y, error = [row.mean for row in points], [row.std for row in points]
-        style = {"color": colour, "marker": marker, "ms": 5, "ls": "", "label": label}
-        axis.errorbar(x, y, error, **style)
-    axis.legend(loc="lower right", frameon=False)
+        style = {"color": looks[method].colour, "marker": looks[method].marker, "ms": 6}
+        axis.errorbar(x, y, error, ls="", label=label, **style)
+    figure.legend(ncols=3, **BELOW)
     names = []
     for number, row in cka.items():
         height = max(row.mean for row in select(rows, pair=number, metric="mrr"))
@@ -71,6 +73,6 @@ def figure(rows: Sequence[Row]) -> Figure:
         names += axis.plot([], [], " ", label=f"{number}  {row.source} -> {row.target}")
     axis.set(xlabel="linear CKA of the true pairs", ylabel="MRR", ylim=(0, 1.08))
     axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(handles=names, loc="outside right upper", frameon=False, fontsize=8)
-    axis.set_title("How well items find each other, given the truth", loc="left")
+    figure.legend(handles=names, loc="outside right center", frameon=False, fontsize=8)
+    figure.suptitle("How well items find each other, given the truth")
     return figure

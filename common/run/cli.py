@@ -20,7 +20,7 @@ from ml_collections import ConfigDict, config_flags
 
 from common.data.packages import cache_dir
 from common.data.readers.vector_files import Form
-from common.errors import UserError, check_choice, resolved
+from common.errors import UserError, check_choice, nearest, resolved
 from common.parallel import devices
 from common.run import settings
 from common.run.workdir import COMMAND, Workdir, write_atomically
@@ -48,9 +48,13 @@ def launch(experiments: str) -> None:
     root = Path(import_module(experiments).__path__[0]).parents[1]
     config_flag = define_config_flag()
     parse = flags.FLAGS["config"].parser.parse
-    flags.FLAGS["config"].parser.parse = lambda argument: parse(
-        str(_config_file(root, paper, argument))
-    )
+
+    def read(argument: str) -> ConfigDict:
+        config = parse(str(_config_file(root, paper, argument)))
+        _check_names(config)
+        return config
+
+    flags.FLAGS["config"].parser.parse = read
     flags.mark_flag_as_required("config")
     workdir = flags.DEFINE_string(
         "workdir", None, "Folder of the run, made if it is missing.", required=True
@@ -153,6 +157,17 @@ def _config_file(root: Path, paper: str, config: str) -> Path:
     files = [file for file in sorted(folder.glob("*.py")) if "def get_config" in file.read_text()]
     names = ", ".join(file.stem for file in files)
     _exit(f"There is no config '{config}': give the path of a file, or one of {names}.")
+
+
+def _check_names(config: ConfigDict) -> None:
+    """Ends the process if the command line sets a value that the config does not have."""
+    names = settings.flat(config.to_dict())
+    for word in sys.argv[1:]:
+        given = re.match(r"--?(?:no)?config\.([\w.]+)", word)
+        if given and given[1] not in names:
+            meant = nearest(given[1], names)
+            hint = f": did you mean '{meant}'?" if meant else ": its file has all names."
+            _exit(f"The config has no value '{given[1]}'{hint}")
 
 
 def _command(root: Path, paper: str, config: Path) -> str:
@@ -264,13 +279,9 @@ def _show_unraisable(unraisable: Any) -> None:
 
 
 def _parse(argv: list[str], positional: bool) -> list[str]:
-    """Parses the flags; the errors of a config file or of an override become one sentence."""
+    """Parses the flags; an error of a value becomes one sentence."""
     try:
         rest = app.parse_flags_with_usage(argv)
-    except (AttributeError, KeyError) as error:  # ml_collections: no such key in a locked config
-        names = re.findall(r"\w+", str(error.args[0]).replace("\\n", " "))
-        hint = f": did you mean '{names[names.index('mean') + 1]}'?" if "mean" in names else "."
-        _exit(f"The config has no value '{names[0]}'{hint}")
     except (TypeError, ValueError, SyntaxError) as error:
         _exit(f"{' '.join(str(error).split()).rstrip('.')}; see --help.")
     if len(rest) > 1 and not positional:

@@ -1,13 +1,13 @@
 """Figures that several experiments draw."""
 
 import io
+import itertools
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import matplotlib
 import numpy as np
 from absl import logging
 from jaxtyping import Float
@@ -21,11 +21,46 @@ from sklearn.decomposition import PCA
 from common.run.workdir import write_atomically
 
 MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplotlib
-COLOURS = matplotlib.color_sequences["tab10"]
+# The palette of Okabe and Ito, which colour-blind readers can tell apart, with grey in the place of
+# its yellow, which is too faint on white. Lines and points have markers as well, and lines dashes;
+# the numbers of colours, markers and dashes have no common factor, so that few styles look alike.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F")
+MARKERS = "osD^vPX*<hd>p"
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 1, 1, 1, 1, 1)))
+HATCHES = ("", "///", "...", "xxx", "\\\\\\")
+BELOW = {"loc": "outside lower center", "frameon": False}  # a legend off the data
+
+
+class Style(NamedTuple):
+    """How the lines and points of a name are drawn."""
+
+    colour: str
+    marker: str
+    dashes: Any
+
+
+def styles(names: Iterable[str], known: Iterable[str] = ()) -> dict[str, Style]:
+    """The style of each name.
+
+    Args:
+      names: that a figure shows.
+      known: names that several figures show, such as the titles of a paper's methods. Each has the
+        style of its place here in all of them; other names have those that come after.
+    """
+    order = list(dict.fromkeys([*known, *names]))
+    return {
+        name: Style(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)])
+        for i, name in enumerate(order)
+    }
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a PNG atomically.
+    """Writes a figure as PNG, atomically."""
+    write_atomically(path, png(figure))
+
+
+def png(figure: Figure) -> bytes:
+    """A figure as PNG.
 
     Characters that the font lacks, those of Chinese words for instance, are drawn by other fonts of
     the machine that have them. A warning says once which ones are in none of them.
@@ -43,7 +78,7 @@ def save_figure(figure: Figure, path: Path) -> None:
             1,
             "".join(map(chr, sorted(missing)[:10])),
         )
-    write_atomically(path, content)
+    return content
 
 
 def _png(figure: Figure) -> tuple[bytes, set[int]]:
@@ -92,7 +127,8 @@ def scatter_grid(
     Args:
       panels: column title -> both spaces, row i of both being the same item.
       row_names: names of the upper and of the lower space.
-      groups: label -> rows with a common colour. The legend has the first letters of a long label.
+      groups: label -> rows with a common colour and marker. The legend has the first letters of a
+        long label.
       title: title of the figure.
     """
     figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
@@ -104,13 +140,16 @@ def scatter_grid(
         for axis, points in zip(column, map(pca.transform, spaces), strict=True):
             axis.set(xticks=[], yticks=[])
             axis.scatter(*points.T, s=1, color="0.88", linewidths=0, rasterized=True)
-            for colour, (label, members) in zip(COLOURS, groups.items(), strict=False):
-                axis.scatter(*points[members].T, s=14, color=colour, label=label, linewidths=0)
+            for (label, members), style in zip(
+                groups.items(), styles(groups).values(), strict=True
+            ):
+                marks = {"s": 18, "color": style.colour, "marker": style.marker, "linewidths": 0}
+                axis.scatter(*points[members].T, label=label, **marks)
     for axis, name in zip(axes[:, 0], row_names, strict=True):
         axis.set_ylabel(name)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     labels = [label if len(label) <= 24 else f"{label[:23]}…" for label in labels]
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
+    figure.legend(handles, labels, ncols=6, **BELOW)
     figure.suptitle(title)
     return figure
 
@@ -121,8 +160,12 @@ def curves(
     xlabel: str,
     ylabel: str,
     title: str,
+    known: Iterable[str] = (),
 ) -> Figure:
-    """Curves over steps, one line for each random run, and horizontal lines for reference.
+    """What was measured at some steps, points for each random run, and horizontal lines.
+
+    Points are not connected: between the first steps, which are far apart on the logarithmic axis,
+    a line would show what nobody has measured.
 
     Args:
       lines: label -> (x, y) of each random run.
@@ -130,66 +173,85 @@ def curves(
       xlabel: label of the x axis.
       ylabel: label of the y axis.
       title: title of the figure.
+      known: of `styles`.
     """
     figure, (axis,) = _panels([ylabel], 6.4, title)
-    for colour, (label, runs) in zip(COLOURS, lines.items(), strict=False):
+    looks = styles([*lines, *levels], known)
+    for label, runs in lines.items():
         for i, (x, y) in enumerate(runs):
-            style = {"color": colour, "alpha": 0.8, "lw": 1.4, "marker": "o", "ms": 3}
-            axis.plot(x, y, **style, label=None if i else label)
-    for style, (label, height) in zip(("--", ":", "-."), levels.items(), strict=False):
-        axis.axhline(height, color="0.4", ls=style, lw=1, label=label)
+            marks = {
+                "color": looks[label].colour,
+                "marker": looks[label].marker,
+                "ls": "",
+                "clip_on": False,
+            }
+            axis.plot(x, y, **marks, ms=5, alpha=0.8, label=None if i else label)
+    for label, height in levels.items():
+        axis.axhline(height, color=looks[label].colour, ls=looks[label].dashes, lw=1, label=label)
     axis.set(xlabel=xlabel, xscale="symlog")  # most of the change is in the first steps
     axis.xaxis.set_major_formatter("{x:.0f}")
-    axis.set_xlim(left=0)
-    axis.legend(frameon=False, loc="center right")
+    axis.set_xlim(left=-0.1)
+    figure.legend(ncols=3, **BELOW)
     return figure
 
 
+Points = Sequence[tuple[float | str, float, float]]  # (value or name, mean, std)
+
+
 def error_bars(
-    panels: dict[str, dict[str, list[tuple[float | str, float, float]]]], xlabel: str, title: str
+    panels: Mapping[str, Mapping[str, Points]],
+    xlabel: str,
+    title: str,
+    known: Iterable[str] = (),
+    *,
+    sharey: bool = False,
 ) -> Figure:
     """Means with error bars over a value, with a panel for each metric and a line for each method.
 
     Args:
-      panels: label of the y axis -> method -> (value or name, mean, std) of each point; a method
-        without points is not drawn, and its colour is not used for another. A panel has a legend
-        unless its methods are those of the panel before.
+      panels: label of the y axis -> method -> points; a method without points is not drawn.
       xlabel: label of the x axis.
       title: title of the figure.
+      known: of `styles`.
+      sharey: whether the panels are of one measure, and have the same y axis.
     """
-    figure, axes = _panels(panels, 5, title)
-    explained: list[str] = []
-    for axis, methods in zip(axes, panels.values(), strict=True):
-        _error_bars(axis, methods)
+    figure, axes = _panels(panels, 5, title, sharey=sharey)
+    looks = styles((name for lines in panels.values() for name in lines), known)
+    for axis, lines in zip(axes, panels.values(), strict=True):
+        _error_bars(axis, lines, looks)
         axis.set_xlabel(xlabel)
-        if list(methods) != explained:
-            axis.legend(frameon=False)
-            explained = list(methods)
+    legend_below(figure, 3)
     return figure
 
 
 def small_multiples(
-    panels: dict[str, dict[str, list[tuple[float | str, float, float]]]],
+    panels: Mapping[str, Mapping[str, Points]],
     marked: Mapping[str, float | str],
     ylabel: str,
     title: str,
+    known: Iterable[str] = (),
 ) -> Figure:
     """Means with error bars, with a small panel for each value that is varied, four in a row.
 
     Args:
-      panels: label of the x axis -> line -> (value or name, mean, std) of each point.
+      panels: label of the x axis -> line -> points.
       marked: label of the x axis -> value at which a vertical line is drawn.
       ylabel: label of the y axes, which are of fractions.
       title: title of the figure.
+      known: of `styles`.
     """
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.6 * rows + 0.8), layout="constrained")
+    figure = Figure(figsize=(max(5, 3.2 * columns), 2.6 * rows + 1.2), layout="constrained")
     figure.suptitle(title)
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    axes[0, 0].set_ylim(0, 1.04)
+    points = [point for lines in panels.values() for line in lines.values() for point in line]
+    lowest = min(0.0, *(mean - std for _, mean, std in points))
+    highest = max(1.0, *(mean + std for _, mean, std in points))
+    axes[0, 0].set_ylim(lowest - 0.04, highest + 0.04)
+    looks = styles((name for lines in panels.values() for name in lines), known)
     for axis, (name, lines) in zip(axes.flat, panels.items(), strict=False):
-        _error_bars(axis, lines)
+        _error_bars(axis, lines, looks)
         axis.set_xlabel(name)
         axis.tick_params(labelsize="small")
         axis.spines[["top", "right"]].set_visible(False)
@@ -199,22 +261,29 @@ def small_multiples(
         axis.set_axis_off()
     for axis in axes[:, 0]:
         axis.set_ylabel(ylabel)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    legend_below(figure, min(4, columns + 1))
     return figure
 
 
-def _error_bars(
-    axis: Axes, lines: Mapping[str, Sequence[tuple[float | str, float, float]]]
-) -> None:
+def legend_below(figure: Figure, columns: int) -> None:
+    """One legend of all axes below them; a label that several axes have stands once."""
+    entries = {}
+    for axis in figure.axes:
+        handles, labels = axis.get_legend_handles_labels()
+        entries |= {label: handle for handle, label in zip(handles, labels, strict=True)} | entries
+    figure.legend(entries.values(), entries.keys(), ncols=columns, **BELOW)
+
+
+def _error_bars(axis: Axes, lines: Mapping[str, Points], looks: Mapping[str, Style]) -> None:
     """Draws the lines, with ticks at all values; points with names are not connected."""
     values = sorted({point[0] for points in lines.values() for point in points})
     names = [value for value in values if isinstance(value, str)]
     numbers = [value for value in values if not isinstance(value, str)]
-    for colour, (label, points) in zip(COLOURS, lines.items(), strict=False):
+    for label, points in lines.items():
         if points:
-            style: dict[str, Any] = {"color": colour, "marker": "o", "ms": 4, "capsize": 2}
-            style |= {"label": label, "ls": "" if names else "-"}
+            look = looks[label]
+            style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "ms": 5}
+            style |= {"label": label, "ls": "" if names else look.dashes, "capsize": 2}
             places, means, deviations = zip(*points, strict=True)
             axis.errorbar(places, means, deviations, **style)
     if names:
@@ -230,9 +299,13 @@ def _error_bars(
 
 
 def bars(
-    panels: dict[str, dict[str, list[tuple[float, float]]]], groups: Sequence[str], title: str
+    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
+    groups: Sequence[str],
+    title: str,
 ) -> Figure:
-    """Groups of bars with error bars, with a panel for each metric and a colour for each method.
+    """Groups of bars with error bars, with a panel for each metric.
+
+    A method has its colour and hatching in all panels.
 
     Args:
       panels: label of the y axis -> method -> (mean, std) of each group.
@@ -240,26 +313,29 @@ def bars(
       title: title of the figure.
     """
     figure, axes = _panels(panels, 6, title)
+    looks = styles(method for methods in panels.values() for method in methods)
+    hatches = dict(zip(looks, itertools.cycle(HATCHES), strict=False))
     for axis, methods in zip(axes, panels.values(), strict=True):
         width = 0.8 / len(methods)
-        for i, (colour, (method, values)) in enumerate(zip(COLOURS, methods.items(), strict=False)):
+        for i, (method, values) in enumerate(methods.items()):
             place = np.arange(len(groups)) + (i + 0.5) * width - 0.4
             means, deviations = zip(*values, strict=True)
-            axis.bar(place, means, width, yerr=deviations, color=colour, label=method, capsize=2)
+            look = {"color": looks[method].colour, "hatch": hatches[method], "edgecolor": "white"}
+            axis.bar(place, means, width, yerr=deviations, label=method, capsize=2, **look)
         axis.set_xticks(range(len(groups)), groups, fontsize="small")
-    # Panels may have different methods, of which those of the fullest panel need a legend.
-    legends = [axis.get_legend_handles_labels() for axis in axes]
-    largest = max(legends, key=lambda legend: len(legend[1]))
-    figure.legend(*largest, loc="outside right center", frameon=False)
+        axis.margins(y=0.08)
+    legend_below(figure, 4)
     return figure
 
 
-def _panels(labels: Iterable[str], width: float, title: str) -> tuple[Figure, list[Axes]]:
+def _panels(
+    labels: Iterable[str], width: float, title: str, *, sharey: bool = False
+) -> tuple[Figure, list[Axes]]:
     """A row of axes with these labels of their y axes."""
     labels = list(labels)
-    figure = Figure(figsize=(width * len(labels), 4), layout="constrained")
+    figure = Figure(figsize=(width * len(labels), 4.4), layout="constrained")
     figure.suptitle(title)
-    axes = list(figure.subplots(1, len(labels), squeeze=False)[0])
+    axes = list(figure.subplots(1, len(labels), squeeze=False, sharey=sharey)[0])
     for axis, label in zip(axes, labels, strict=True):
         axis.set_ylabel(label)
         axis.spines[["top", "right"]].set_visible(False)

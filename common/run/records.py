@@ -3,9 +3,12 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from common.run.results import Row, from_fields
+from common.run.results import FIELDS, Row, fields, from_fields
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DIGITS = 6  # decimal places of a kept number
 
@@ -58,6 +61,28 @@ def read(folder: Path, name: str) -> Record:
     """
     head, rows = unpacked((folder / f"{name}.json").read_text())
     return Record(name=name, rows=[from_fields(row) for row in rows], **head)
+
+
+def frame(folder: Path) -> "pd.DataFrame":
+    """The rows of all records as one table: a column for each field and label.
+
+    Labels whose name is that of a field have `label_` before it. Columns that no row fills are left
+    out. `record` is the name, as of `read`.
+
+    Args:
+      folder: docs/results.
+    """
+    import pandas as pd  # half a second, which a run does not need
+
+    lines = []
+    for path in sorted(folder.glob("*/*.json")):
+        name = str(path.relative_to(folder).with_suffix(""))
+        for row in read(folder, name).rows:
+            about = fields(row)
+            labels = about.pop("labels")
+            about |= {f"label_{k}" if k in FIELDS else k: v for k, v in labels.items()}
+            lines.append({"record": name, **about})
+    return pd.DataFrame(lines).convert_dtypes()
 
 
 def packed(head: dict, rows: Sequence[dict]) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from common.run.figures import save_figure
+from common.run import settings
+from common.run.figures import png
 from common.run.workdir import Workdir, write_atomically, write_json
 
 TITLES = {  # headers of the metrics in tables
@@ -28,6 +29,13 @@ TITLES = {  # headers of the metrics in tables
     "spearman": "Spearman",
     "l2": "l2",
 }
+
+
+PUBLISHED = ("paper_value", "paper_std", "paper_dataset")  # fields of `Row`
+QUICK = (
+    "**QUICK**: a run on little data, to try the command. Its numbers say nothing about a method, "
+    "and no published number stands beside them."
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,6 +63,8 @@ class Row:
       paper_dataset: data on which the paper measured it.
       sweep_over: name of the config value that a sweep varies; None without a sweep.
       sweep_value: that value in this row.
+      quick: whether it is of a quick run (`--config.quick`), beside which no published number
+        stands: `paper_value`, `paper_std` and `paper_dataset` of such a row are None.
       labels: what else distinguishes the rows of an experiment, for instance
         `{"head": "published"}`; documented in the package's report module.
     """
@@ -79,7 +89,13 @@ class Row:
     paper_dataset: str | None = None
     sweep_over: str | None = None
     sweep_value: float | str | None = None
+    quick: bool = False
     labels: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.quick:
+            for name in PUBLISHED:
+                object.__setattr__(self, name, None)
 
     def get(self, name: str) -> Any:
         """The field or label of this name; None if the row has neither."""
@@ -146,6 +162,9 @@ def finish(
 ) -> str:
     """Writes results.json, table.md and the figures of a run, and returns the table.
 
+    Figures and the values of the config are TensorBoard events too. What a quick run writes says
+    that it is one.
+
     Args:
       work: the run's folder.
       rows: the results.
@@ -153,10 +172,21 @@ def finish(
       figures: file name without `.png` -> figure.
     """
     write_json(work.path / "results.json", [dataclasses.asdict(row) for row in rows])
+    table = marked(work, table)
     write_atomically(work.path / "table.md", (table.strip() + "\n").encode())
+    images = {}
     for name, figure in (figures or {}).items():
-        save_figure(figure, work.path / f"{name}.png")
+        if work.quick:
+            figure.suptitle(f"QUICK: {figure.get_suptitle()}")
+        images[name] = png(figure)
+        write_atomically(work.path / f"{name}.png", images[name])
+    work.show(images, settings.flat(work.config))
     return table
+
+
+def marked(work: Workdir, table: str) -> str:
+    """The table, below a line that says that the run is a quick one, if it is."""
+    return f"{QUICK}\n\n{table}" if work.quick else table
 
 
 def plus_minus(mean: float | None, std: float | None, digits: int = 3) -> str:
@@ -188,7 +218,8 @@ def pivot(
       rows: the results.
       lines: field or label -> title of its column, `{"method": "Method"}` for instance.
       columns: the field or label whose values become columns.
-      paper: whether columns with the paper's numbers are added.
+      paper: whether columns with the paper's numbers are added. The headers say how many items
+        ours are of, and what the paper measured on.
       digits: digits after the point.
       paper_digits: digits after the point of the paper's numbers.
       titles: value of `columns` -> header of its column, in addition to `TITLES`.
@@ -211,8 +242,21 @@ def pivot(
         for row in map(of_line.get, published):
             line.append(plus_minus(row.paper_value, row.paper_std, paper_digits) if row else "-")
         body.append(line)
-    papers = [f"Paper: {header[value]}" for value in published]
+    papers = []
+    for value in published:
+        of_column = [of_line[value] for of_line in cells.values() if value in of_line]
+        measured_on = {published_on(row) for row in of_column if row.paper_value is not None}
+        where = f" ({measured_on.pop()})" if len(measured_on) == 1 and any(measured_on) else ""
+        papers.append(f"Paper{where}: {header[value]}")
+        sizes = {row.num_items for row in of_column}
+        if where and len(sizes) == 1 and any(sizes) and "num_items" not in lines:
+            header[value] += f" ({sizes.pop():,} items)"
     return markdown([*lines.values(), *header.values(), *papers], body)
+
+
+def published_on(row: Row) -> str:
+    """How many items, or what part of its data, the paper measured on; empty if not known."""
+    return (row.paper_dataset or "").rpartition(", ")[2]
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import typing
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from absl import flags
@@ -82,6 +83,16 @@ def apply_quick(config: ConfigDict, given: dict[str, Any] | None = None) -> Conf
         config.update(config.get("when_quick", {}))
         config.update_from_flattened_dict(given or {})
     return config
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted name -> value, of nested values and of the groups that hold them."""
+    values = {}
+    for key, value in config.items():
+        values[f"{prefix}{key}"] = value
+        if isinstance(value, Mapping):
+            values |= flat(value, f"{prefix}{key}.")
+    return values
 
 
 def with_value(config: ConfigDict, name: str, value: Any) -> ConfigDict:

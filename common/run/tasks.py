@@ -135,6 +135,6 @@ def run(
 
         kept = work.part(task.name, compute, arrays and arrays(task))
         train.forget_checkpoints(work, task.name)
-        rows += map(results.from_fields, kept["rows"])
+        rows += (results.from_fields(row | {"quick": work.quick}) for row in kept["rows"])
         notes[task.name] = kept["notes"]
     return Measured(rows, notes)

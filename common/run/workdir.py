@@ -10,6 +10,8 @@ import fcntl
 import io
 import json
 import os
+import shutil
+import struct
 import time
 import uuid
 import zipfile
@@ -22,8 +24,8 @@ import numpy as np
 from absl import logging
 from jaxtyping import ArrayLike, Shaped
 from tensorboardX.event_file_writer import EventsWriter
-from tensorboardX.proto import event_pb2
-from tensorboardX.summary import scalar
+from tensorboardX.proto import event_pb2, summary_pb2
+from tensorboardX.summary import hparams, scalar
 
 from common.data.readers import numpy_files
 from common.errors import UserError, is_unreadable
@@ -31,6 +33,7 @@ from common.errors import UserError, is_unreadable
 # protobuf makes these types when it is imported.
 Event = event_pb2.Event  # pyright: ignore[reportAttributeAccessIssue]
 SessionLog = event_pb2.SessionLog  # pyright: ignore[reportAttributeAccessIssue]
+Summary = summary_pb2.Summary  # pyright: ignore[reportAttributeAccessIssue]
 COMMAND = "command.txt"  # of the run, without the workdir, for those who keep its results
 
 
@@ -133,6 +136,7 @@ class Workdir:
 
     def __init__(self, path: Path | str, config: dict, flag: str = "--workdir"):
         self.path = Path(path)
+        self.quick = bool(config.get("quick"))  # small sizes, whose results stand beside no other
         self._log_path = self.path / "metrics.jsonl"
         self._writers: dict[str, EventsWriter] = {}
         try:
@@ -147,7 +151,7 @@ class Workdir:
             raise UserError(f"{what}: choose another {flag}.") from error
         for half in self.path.rglob("*.????????.half"):  # of a killed process
             half.unlink()
-        config = as_json(config)
+        self.config = config = as_json(config)
         config_path = self.path / "config.json"
         if config_path.exists():
             try:
@@ -209,6 +213,29 @@ class Workdir:
                 for name, value in values.items():
                     self._event(part, step, summary=scalar(name, value))
             self._writers[part].flush()  # waits for the disk, so once for all records
+
+    def show(self, images: Mapping[str, bytes], values: Mapping[str, Any]) -> None:
+        """Writes the TensorBoard events of the whole run, in the place of those of a run before.
+
+        Args:
+          images: name -> PNG.
+          values: the hyper-parameters by name.
+        """
+        folder = self.path / "tensorboard/run"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        simple = (bool, int, float, str)
+        shown = {name: x if isinstance(x, simple) else str(x) for name, x in values.items()}
+        with naming(self.path):
+            self._writers["run"] = EventsWriter(str(folder / "events"))
+            for summary in hparams(shown, {}):
+                self._event("run", 0, summary=summary)
+            for name, content in images.items():
+                height, width = reversed(struct.unpack(">II", content[16:24]))  # of a PNG
+                image = {"encoded_image_string": content, "colorspace": 4}
+                image |= {"height": height, "width": width}
+                self._event("run", 0, summary=Summary(value=[{"tag": name, "image": image}]))
+            self.close_log("run")
 
     def _event(self, part: str, step: int, **content) -> None:
         self._writers[part].write_event(Event(step=step, wall_time=time.time(), **content))

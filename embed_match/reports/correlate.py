@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from common.run.figures import COLOURS
+from common.run.figures import legend_below, styles
 from common.run.results import Row, markdown, mean_and_deviation, pivot, plus_minus, select
 from embed_match.reports.pairs import PAIR
 from embed_match.reports.texts import classification
@@ -49,7 +49,7 @@ def figures(rows: Sequence[Row], trained: Sequence[str]) -> dict[str, Figure]:
     """Difference in accuracy over distance, a point per pair; `trained` embeddings and others."""
     correlations = select(rows, metric="spearman")
     figure = Figure(figsize=(6.5 * len(correlations), 5), layout="constrained")
-    axes = figure.subplots(1, len(correlations), squeeze=False)[0]
+    axes = figure.subplots(1, len(correlations), squeeze=False, sharey=True)[0]
     for axis, row in zip(axes, correlations, strict=True):
         of_task = select(rows, dataset=row.dataset, metric="accuracy")
         accuracy = {score.method: score.mean for score in of_task}
@@ -58,12 +58,13 @@ def figures(rows: Sequence[Row], trained: Sequence[str]) -> dict[str, Figure]:
             pretrained = sum(name not in trained for name in (pair.source, pair.target))
             difference = abs(accuracy[pair.source] - accuracy[pair.target])
             points[pretrained].append((pair.mean, difference))
-        for group, colour, label in zip(points, COLOURS, GROUPS, strict=False):
-            axis.scatter(*np.reshape(group, (-1, 2)).T, s=24, color=colour, label=label)
+        for group, (label, look) in zip(points, styles(GROUPS).items(), strict=True):
+            marks = {"s": 30, "color": look.colour, "marker": look.marker, "label": label}
+            axis.scatter(*np.reshape(group, (-1, 2)).T, **marks)
         axis.set(xlabel="mean l2 distance after rotation", ylabel="difference in accuracy")
         axis.set_title(f"{row.dataset}: Spearman {row.mean:.2f} (95% interval {_interval(row)})")
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(frameon=False)
+    legend_below(figure, 3)
     figure.suptitle("Pairs of embeddings: similarity and downstream performance")
     return {"correlate": figure}
 

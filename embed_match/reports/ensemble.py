@@ -43,7 +43,9 @@ def _figure(rows: Sequence[Row], task: str) -> Figure:
     gains = select(rows, dataset=task, metric="gain")
     methods = dict.fromkeys(row.method for row in gains)
     by_method = {method: select(gains, method=method) for method in methods}
-    return bars({"gain in accuracy": by_method}, f"Ensembles of pairs, {task}")
+    return bars(
+        {"gain in accuracy": by_method}, f"Ensembles of pairs, {task}: C is CBOW, G is GloVe"
+    )
 
 
 def _tasks(rows: Sequence[Row]) -> list[str]:

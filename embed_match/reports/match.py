@@ -10,11 +10,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from common.run import results
-from common.run.figures import COLOURS
+from common.run.figures import legend_below, styles
 from common.run.results import Row, pivot, select
 from embed_match.compare import Transport
 from embed_match.reports.pairs import METRICS, PAIR, TITLES, bars
 
+POSTER = "5,000 words"
 # The poster's Table 1, at a vocabulary of 5,000: pairs of embeddings after the optimal rotation.
 TABLE_1 = {
     ("C1", "C2"): (0.309, 1.0, 1.0, 1.0),
@@ -38,7 +39,11 @@ def tables(rows: Sequence[Row], text: str, transport: Transport) -> dict[str, st
     """Tables of the experiment by title; `text` is the sentence of `texts.trained_on`."""
     lines = PAIR | ({"ranks": "Ranks"} if rows[0].get("ranks") else {}) | {"num_items": "Words"}
     runs = f" Mean ± std over {rows[0].num_runs} trainings." if rows[0].num_runs > 1 else ""
-    table_1 = [row for row in rows if row.metric in METRICS]
+    table_1 = [
+        dataclasses.replace(row, paper_dataset=None if row.paper_value is None else POSTER)
+        for row in rows
+        if row.metric in METRICS
+    ]
     of_transport = [row for row in rows if row.metric.startswith("ot")]
     return {
         "Pairs of embeddings after the optimal rotation (Table 1)": (
@@ -70,16 +75,17 @@ def figures(rows: Sequence[Row], kinds: Mapping[str, str]) -> dict[str, Figure]:
 def _table_1_figure(rows: Sequence[Row]) -> Figure:
     """Distance and matching accuracy of each pair."""
     panels = {
-        "mean l2 distance": {"l2": select(rows, metric="l2")},
+        "mean l2 distance": {"l2 distance": select(rows, metric="l2")},
         "matching accuracy": {
             (results.TITLES | TITLES)[metric]: select(rows, metric=metric) for metric in METRICS[1:]
         },
     }
-    return bars(panels, "After the optimal rotation (black marks: the poster's numbers)")
+    beside = "; black marks: the poster" if any(row.paper_value for row in rows) else ""
+    return bars(panels, f"Pairs after the optimal rotation: C is CBOW, G is GloVe{beside}")
 
 
 def _curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
-    """Matching accuracy over distance, a point per pair; stars are the poster's four pairs.
+    """Matching accuracy over distance, a point per pair; the poster's four are large and framed.
 
     Args:
       rows: of `match`.
@@ -92,23 +98,25 @@ def _curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
     pairs = select(rows, metric="l2")
     labels = dict.fromkeys(label(*pair) for pair in TABLE_1 if set(pair) <= set(kinds))
     labels |= dict.fromkeys(label(row.source, row.target) for row in pairs)
-    figure = Figure(figsize=(15, 4.5), layout="constrained")
-    axes = figure.subplots(1, 3)
+    figure = Figure(figsize=(15, 5), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True)
     for axis, metric in zip(axes, METRICS[1:], strict=True):
-        for kind, colour in zip(labels, COLOURS, strict=False):
+        for kind, look in styles(labels).items():
             points = [
                 (distance.mean, matched.mean)
                 for distance, matched in zip(pairs, select(rows, metric=metric), strict=True)
                 if label(distance.source, distance.target) == kind
             ]
-            axis.scatter(*np.reshape(points, (-1, 2)).T, s=20, color=colour, label=kind)
-            for pair, published in TABLE_1.items():
+            marks = {"color": look.colour, "marker": look.marker}
+            axis.scatter(*np.reshape(points, (-1, 2)).T, s=36, label=kind, **marks)
+            for pair, published in ({} if rows[0].quick else TABLE_1).items():
                 if set(pair) <= set(kinds) and label(*pair) == kind:
                     x, y = published[0], published[METRICS.index(metric)]
-                    axis.scatter(x, y, s=160, color=colour, marker="*", edgecolors="black")
+                    axis.scatter(x, y, s=130, **marks, edgecolors="black", linewidths=1.8)
         axis.set(xlabel="mean l2 distance after rotation", ylabel=(results.TITLES | TITLES)[metric])
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].scatter([], [], s=160, c="white", marker="*", edgecolors="black", label="the poster's")
-    axes[0].legend(frameon=False, fontsize="small")
+    if not rows[0].quick:
+        axes[0].scatter([], [], s=130, c="white", edgecolors="black", lw=1.8, label="the poster's")
+    legend_below(figure, 6)
     figure.suptitle("Distance and matching accuracy of pairs of embeddings")
     return figure

@@ -30,7 +30,7 @@ def bars(panels: Mapping[str, Mapping[str, Sequence[Row]]], title: str) -> Figur
     rows, *_ = next(iter(panels.values())).values()
     pairs = [f"{row.source}-{row.target}" for row in rows]
     figure = figures.bars(heights, pairs, title)
-    figure.set_size_inches(max(6, 0.8 * len(pairs)) * len(panels), 4)
+    figure.set_size_inches(max(6, 0.8 * len(pairs)) * len(panels), 4.6)
     for axis, methods in zip(figure.axes, panels.values(), strict=True):
         width = 0.8 / len(methods)
         for i, rows in enumerate(methods.values()):

@@ -34,6 +34,7 @@ TABLE_1A = {
 LINES = {"method": "Method", "retrieval": "Retrieval"}
 CUTS = {"p_at_1", "p_at_5", "p_at_10"}
 COMPARED = {"mse_sgd": "MSE", "lpa_mse": "MSE + LPL"}
+RETRIEVALS = {"nn": "nearest neighbour", "csls": "CSLS", "inverted_softmax": "inverted softmax"}
 
 
 def with_published(rows: Iterable[Row], data: BilingualData) -> list[Row]:
@@ -119,7 +120,9 @@ def coverage(data: BilingualData) -> list[list[str]]:
 
 def tables(rows: Sequence[Row]) -> dict[str, str]:
     """Title -> table: Table 1a of the paper, and two tables for each pair of spaces."""
-    by_title = {"P@1 in the paper's Table 1a (dictionaries of Dinu et al. 2014)": _table_1a()}
+    by_title = {}
+    if not any(row.quick for row in rows):
+        by_title["P@1 in the paper's Table 1a (dictionaries of Dinu et al. 2014)"] = _table_1a()
     for dataset in dict.fromkeys(row.dataset for row in rows):
         of_dataset = select(rows, dataset=dataset)
         largest = max(row.num_pairs for row in of_dataset)
@@ -153,13 +156,14 @@ def figures(rows: Sequence[Row]) -> dict[str, Figure]:
     None if the run has neither of the two methods.
     """
     panels: dict[str, dict[str, list]] = {}
-    for metric, title in (("p_at_1", "P@1, {}"), ("gain", "P@1 with LPL minus P@1 without")):
+    for metric, title in (("p_at_1", "P@1\n{}"), ("gain", "gain in P@1 by LPL\n{}")):
         for row in select(rows, metric=metric):
             if row.method in COMPARED:
-                name = COMPARED[row.method] if metric == "p_at_1" else row.dataset
+                compared = "difference" if metric == "gain" else COMPARED[row.method]
                 lines = panels.setdefault(title.format(row.dataset), {})
                 point = row.num_pairs, row.mean, row.std
-                lines.setdefault(f"{name}, {row.get('retrieval')}", []).append(point)
+                retrieval = RETRIEVALS[row.get("retrieval")]
+                lines.setdefault(f"{compared}, {retrieval}", []).append(point)
     if not panels:
         return {}
     return {

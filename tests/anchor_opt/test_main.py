@@ -1,6 +1,7 @@
 """Small runs on real data through the command line: whole, killed and resumed, and refused."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -74,7 +75,9 @@ def test_a_run_leaves_results_table_and_figures(whole):
     mrr = {row.method: row.mean for row in found if row.anchors != "discrete"}
     assert mrr["seed"] < mrr["gt"] < mrr["lstsq_truth"]
     table = (workdir / "table.md").read_text()
-    assert "Paper: Jaccard" in table and "| bootstrap" in table and "| bootstrap" in stdout
+    assert "| bootstrap" in table and "| bootstrap" in stdout
+    assert "QUICK" in table and "QUICK" in stdout and not re.search("Paper[ :(]", table + stdout)
+    assert all(row.quick and row.paper_value is None for row in rows)
     for name in ("relative_spaces.png", "mrr.png", "metrics.jsonl", "config.json"):
         assert (workdir / name).stat().st_size > 0
     assert not list(workdir.rglob("*.half"))

@@ -143,7 +143,12 @@ def test_help_shows_the_docstring_and_the_flags(tmp_path):
     ("arguments", "message"),
     [
         (["--config=config.py", "--config.stepz=5"], "no value 'stepz': did you mean 'steps'?"),
-        (["--config=config.py", "--config.rates.frist=1.0"], "no value 'frist'"),
+        (["--config=config.py", "--config.rates.frist=1"], "did you mean 'rates.first'?"),
+        (
+            ["--config=config.py", "--config.frist=1"],
+            "no value 'frist': did you mean 'rates.first'",
+        ),
+        (["--config=config.py", "--noconfig.zzz"], "no value 'zzz': its file has all names."),
         (["--config=config.py", "--config.steps=many"], "steps"),
         (["--config=none.py"], "no config 'none.py': give the path of a file, or one of mine."),
         (

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import statistics
 
@@ -71,6 +72,41 @@ def test_finish_writes_rows_table_and_figures(tmp_path):
     assert Row(**found) == row(labels={"size": 4})
     assert (tmp_path / "table.md").read_text() == "| a |\n"
     assert Image.open(tmp_path / "bars.png").size[0] > 300
+
+
+def test_figures_and_hyper_parameters_are_tensorboard_events(tmp_path):
+    config = {"rate": 0.5, "sizes": [1, 2], "inner": {"steps": 3}}
+    work = Workdir(tmp_path, config)
+    for _ in range(2):  # a resumed run writes them anew
+        figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
+        results.finish(work, [row()], "| a |", {"bars": figure})
+    (events,) = (tmp_path / "tensorboard/run").iterdir()
+    content = events.read_bytes()
+    assert content.count((tmp_path / "bars.png").read_bytes()) == 1
+    assert all(name in content for name in (b"rate", b"sizes", b"[1, 2]", b"inner.steps"))
+
+
+def test_a_quick_run_says_so_everywhere_and_shows_no_published_number(tmp_path):
+    published = row(paper_value=0.99, paper_std=0.01, paper_dataset="words, 20,000 words")
+    quick = [dataclasses.replace(published, quick=True)]
+    figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
+    table = results.pivot(quick, lines={"method": "Method"}, paper=True)
+    shown = results.finish(Workdir(tmp_path, {"quick": True}), quick, table, {"bars": figure})
+    assert "QUICK" in shown and ".99" not in shown and "Paper" not in shown
+    assert "QUICK" in (tmp_path / "table.md").read_text()
+    assert figure.get_suptitle() == "QUICK: title"
+    (found,) = json.loads((tmp_path / "results.json").read_text())
+    assert found["quick"] and found["paper_value"] is None and found["paper_dataset"] is None
+    with_number = dataclasses.replace(quick[0], paper_value=0.99)
+    assert with_number.paper_value is None
+
+
+def test_headers_say_on_how_many_items_the_paper_and_we_measured():
+    rows = [row(paper_value=0.99, paper_dataset="FastText, 20,000 words", num_items=1_000)]
+    rows += [row(metric="jaccard", num_items=1_000)]
+    header = results.pivot(rows, lines={"method": "Method"}, paper=True).splitlines()[0]
+    cells = [cell.strip() for cell in header.strip("|").split("|")]
+    assert cells == ["Method", "MRR (1,000 items)", "Jaccard", "Paper (20,000 words): MRR"]
 
 
 def test_pivot_has_a_line_for_each_method_and_a_column_for_each_metric():
@@ -167,11 +203,41 @@ def test_characters_that_no_font_has_are_named_once(tmp_path, caplog):
 
 def test_error_bars_have_ticks_at_the_values_of_all_methods():
     points = {"none": [], "some": [(0, 0.1, 0), (300, 0.2, 0)], "few": [(15, 0.1, 0.0)]}
-    (axis,) = figures.error_bars({"MRR": points}, "num_pairs", "title").axes
+    figure = figures.error_bars({"MRR": points}, "num_pairs", "title")
+    (axis,) = figure.axes
     assert {label.get_text() for label in axis.get_xticklabels()} == {"0", "15", "300"}
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["some", "few"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["some", "few"]
     names = {"one": [("first", 0.1, 0), ("second", 0.2, 0)]}
     assert figures.error_bars({"MRR": names}, "start", "title").axes[0].get_xticklabels()
+
+
+def test_a_method_looks_the_same_in_all_figures_and_not_by_colour_alone():
+    known = [f"method {i}" for i in range(10)]
+    looks = figures.styles(known)
+    assert len({look.marker for look in looks.values()}) == len(known)
+    assert len({(look.colour, look.dashes) for look in looks.values()}) == len(known)
+    chosen = figures.styles(["new", *known[3:5]], known)
+    assert all(chosen[name] == looks[name] for name in known)
+    assert chosen["new"].marker not in {look.marker for look in looks.values()}
+    points = [(0, 0.1, 0.0), (1, 0.2, 0.0)]
+    figure = figures.error_bars({"MRR": {known[4]: points}}, "pairs", "title", known)
+    (line,) = (line for line in figure.axes[0].lines if line.get_marker() == looks[known[4]].marker)
+    assert line.get_color() == looks[known[4]].colour
+
+
+def test_error_bars_are_within_their_panels_and_compared_panels_share_an_axis():
+    panels = {"a": {"m": [(1, 0.9, 0.4)]}, "b": {"m": [(1, 0.1, 0.3)]}}
+    figure = figures.small_multiples(panels, {}, "MRR", "title")
+    low, high = figure.axes[0].get_ylim()
+    assert low < -0.2 and high > 1.3
+    left, right = figures.error_bars(panels, "pairs", "title", sharey=True).axes
+    assert left.get_ylim() == right.get_ylim()
+
+
+def test_curves_do_not_connect_what_was_measured():
+    lines = {"m": [(np.array([0, 25]), np.array([0.1, 0.9]))]}
+    points, level = figures.curves(lines, {"GT": 1.0}, "x", "y", "t").axes[0].lines
+    assert points.get_linestyle() == "None" and level.get_linestyle() != "None"
 
 
 def test_small_multiples_have_a_panel_for_each_value_and_mark_the_one_in_use():

@@ -57,6 +57,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         "dataset": f"{config.graph}, {config.num_nodes} nodes",
         "metric": "distortion",
         "num_items": config.num_nodes,
+        "quick": work.quick,
     }
     is_published = (config.graph, config.num_nodes, options) == report.REFERENCE_GRAPHS
     rows = []

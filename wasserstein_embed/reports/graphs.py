@@ -31,8 +31,7 @@ NAMES = {
     "polar_hyperbolic": "Hyperbolic, polar coordinates",
     "kl": "KL",
 }
-MIN_SHOWN = 0.004  # distortion at which the figure ends; that of KL falls on
-TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # of the distortion
+TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # of the distortion
 NAMES |= {f"wasserstein_r{k}": f"Wasserstein R^{k}" for k in range(1, 10)}
 
 
@@ -88,12 +87,15 @@ def figure(rows: Sequence[Row]) -> Figure:
             points = panel.setdefault(name, [])
             if row.get("recipe") == recipe:
                 points.append((row.dim, row.mean, row.std))
-    figure = error_bars(panels, "coordinates of a node", f"Shortest paths of {rows[0].dataset}")
+    title = f"Shortest paths of {rows[0].dataset}"
+    known = [name.split(",")[0] for name in NAMES.values()]
+    figure = error_bars(panels, "coordinates of a node", title, known, sharey=True)
+    lowest = min(row.mean - row.std for row in rows)
     sizes = sorted({row.dim for row in rows})
     for axis in figure.axes:
-        axis.set_yscale("log")
-        axis.set_ylim(bottom=max(MIN_SHOWN, axis.get_ylim()[0]))
-        axis.set_yticks(TICKS, map(str, TICKS))
+        axis.set_yscale("symlog", linthresh=TICKS[1], linscale=0.4)  # bars may reach 0
+        axis.set_ylim(bottom=min(0.0, lowest) - 0.001)
+        axis.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
         axis.set_xticks(sizes, map(str, sizes))
         axis.minorticks_off()
     return figure

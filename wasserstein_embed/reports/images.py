@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
 from common.data.sets.images import MNIST_5K, Images
-from common.run.figures import COLOURS, error_bars
+from common.run.figures import error_bars, legend_below, styles
 from common.run.results import Row, pivot, select
 
 NAMES = {"sinkhorn": "Sinkhorn", "euclidean": "Euclidean", "cosine": "cosine"}
@@ -24,6 +24,13 @@ NOTE = (
     "describes training by Sinkhorn, its logged losses fit training by the Euclidean distance."
 )
 ACCURACIES = {n: f"kNN accuracy, {NAMES[n]} distance" for n in ("euclidean", "sinkhorn")}
+MAX_MARKED = 100  # steps that are drawn with a marker each
+SWEEP_TITLES = {  # of what a sweep varies, below its panels
+    "num_points": "points of a cloud",
+    "dimensions": "dimensions of a point",
+    "distance.epsilon": "epsilon of Sinkhorn",
+    "loss_power": "power of the loss",
+}
 METRICS = {
     "test_loss": "Contrastive loss",
     "test_positive": "Distance, one class",
@@ -84,7 +91,10 @@ def sweep_figure(rows: Sequence[Row]) -> Figure:
         panel = panels.setdefault(ACCURACIES[row.get("neighbours_by")], {})
         line = panel.setdefault(f"trained by {NAMES[row.method]}", [])
         line.append((row.sweep_value, row.mean, row.std))
-    return error_bars(panels, rows[0].sweep_over, f"Images as clouds: {rows[0].dataset}")
+    varied = SWEEP_TITLES.get(rows[0].sweep_over, rows[0].sweep_over)
+    known = [f"trained by {name}" for name in NAMES.values()]
+    title = f"Images as clouds: {rows[0].dataset}"
+    return error_bars(panels, varied, title, known, sharey=True)
 
 
 def training_figure(
@@ -105,19 +115,24 @@ def training_figure(
     )
     for line, (method, runs) in zip(axes, tasks.items(), strict=True):
         for axis, names in zip(line, panels, strict=True):
-            for colour, (name, label) in zip(COLOURS, names.items(), strict=False):
+            for (name, label), look in zip(
+                names.items(), styles(names.values()).values(), strict=True
+            ):
                 for task in runs:
                     chosen = [r for r in records if r["part"] == task and name in r]
                     x, y = [r["step"] for r in chosen], [r[name] for r in chosen]
                     if chosen:
                         label = label if task == runs[0] else None
-                        axis.plot(x, y, color=colour, lw=1, label=label)
+                        marks = {"marker": look.marker, "ms": 4} if len(x) < MAX_MARKED else {}
+                        style = {"color": look.colour, "ls": look.dashes, "lw": 1}
+                        axis.plot(x, y, **style, **marks, label=label)
             axis.spines[["top", "right"]].set_visible(False)
-            axis.legend(frameon=False)
             axis.set(xlabel="step", title=f"trained by {NAMES[method]}")
         line[0].set(ylabel="contrastive loss", yscale="log")
         line[1].axhline(margin, color="0.4", ls=":", lw=1)
         line[1].set(ylabel=f"mean distance (dotted: margin {margin})")
+    figure.suptitle("Training: loss, and distances of test pairs")
+    legend_below(figure, 4)
     return figure
 
 
@@ -132,18 +147,21 @@ def in_plane(points: Float[np.ndarray, "n M k"]) -> Float[np.ndarray, "n M 2"]:
 
 
 def clouds_figure(clouds: dict[str, Float[np.ndarray, "n M 2"]], test: Images) -> Figure:
-    """Figure 2 of the report: all points of all held-out images by method, coloured by class."""
+    """Figure 2 of the report: all points of all held-out images by method; classes are digits."""
     figure = Figure(figsize=(5.4 * len(clouds), 5.2), layout="constrained")
     axes = figure.subplots(1, len(clouds), squeeze=False)[0]
     for axis, (method, points) in zip(axes, clouds.items(), strict=True):
-        for colour, label in zip(COLOURS, np.unique(test.labels), strict=False):
+        classes = [int(label) for label in np.unique(test.labels)]
+        for label, look in zip(classes, styles(map(str, classes)).values(), strict=True):
             members = points[test.labels == label].reshape(-1, 2)
-            axis.scatter(*members.T, s=5, color=colour, alpha=0.6, linewidths=0, label=f"{label}")
+            marks = {"s": 16, "color": look.colour, "marker": f"${label}$", "alpha": 0.6}
+            axis.scatter(*members.T, **marks, linewidths=0, label=f"{label}")
         axis.set(title=f"trained by {NAMES[method]}", aspect="equal")
         axis.spines[["top", "right"]].set_visible(False)
     handles = axes[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside right center", frameon=False, markerscale=3, title="class")
-    figure.suptitle(f"{len(test.labels):,} held-out images, {points.shape[1]} points each")
+    points_each = next(iter(clouds.values())).shape[1]
+    figure.suptitle(f"{len(test.labels):,} held-out images, {points_each} points each")
     return figure
 
 
@@ -153,18 +171,21 @@ def nine_figure(clouds: dict[str, Float[np.ndarray, "n M 2"]], test: Images, lab
     figure = Figure(figsize=(4 + 4.4 * len(clouds), 4.2), layout="constrained")
     grid = figure.add_gridspec(1, 1 + len(clouds))
     thumbnails = grid[0].subgridspec(3, 3)
-    for i, (colour, image) in enumerate(zip(COLOURS, rows, strict=False)):
+    looks = styles(map(str, rows)).values()
+    for i, (look, image) in enumerate(zip(looks, rows, strict=True)):
         axis = figure.add_subplot(thumbnails[i // 3, i % 3])
         axis.imshow(test.images[image].squeeze(), cmap="gray_r")
+        marks = {"color": look.colour, "marker": look.marker, "s": 60, "clip_on": False}
+        axis.scatter(0, 0, **marks, edgecolors="black", linewidths=0.4)
         axis.set(xticks=[], yticks=[])
         for spine in axis.spines.values():
-            spine.set(color=colour, linewidth=3)
+            spine.set(color=look.colour, linewidth=3)
     for column, (method, points) in enumerate(clouds.items(), start=1):
         axis = figure.add_subplot(grid[column])
         axis.scatter(*points.reshape(-1, 2).T, s=2, color="0.85", linewidths=0)
-        for colour, image in zip(COLOURS, rows, strict=False):
-            style = {"s": 40, "color": colour, "edgecolors": "black", "linewidths": 0.4}
-            axis.scatter(*points[image].T, **style)
+        for look, image in zip(looks, rows, strict=True):
+            style = {"s": 40, "color": look.colour, "marker": look.marker}
+            axis.scatter(*points[image].T, **style, edgecolors="black", linewidths=0.4)
         axis.set(title=f"trained by {NAMES[method]}", aspect="equal")
         axis.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"Nine images of class {label}; points of all other images in grey")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from common.run.figures import COLOURS
+from common.run.figures import BELOW, styles
 from common.run.results import Row, markdown, pivot
 from wasserstein_embed.words import Density
 
@@ -57,14 +57,16 @@ def held_out_figure(records: Sequence[dict], tasks: Mapping[str, Sequence[str]])
     axis = figure.subplots()
     shown = [record for record in records if "held_out_loss" in record and record["step"]]
     tasks = {n: runs for n, runs in tasks.items() if any(r["part"] in runs for r in shown)}
-    for colour, (name, runs) in zip(COLOURS, tasks.items(), strict=False):
+    for (name, runs), look in zip(tasks.items(), styles(tasks).values(), strict=True):
         for task in runs:
             points = [(r["step"], r["held_out_loss"]) for r in shown if r["part"] == task]
-            axis.plot(*zip(*points, strict=True), color=colour, lw=1, label=name)
+            style = {"color": look.colour, "ls": look.dashes, "marker": look.marker, "ms": 4}
+            axis.plot(*zip(*points, strict=True), **style, lw=1, label=name)
             name = None
     axis.spines[["top", "right"]].set_visible(False)
-    axis.set(xlabel="step", ylabel="contrastive loss", title="Loss on held-out texts")
-    axis.legend(frameon=False)
+    axis.set(xlabel="step", ylabel="contrastive loss")
+    figure.suptitle("Loss on held-out texts")
+    figure.legend(ncols=3, **BELOW)
     return figure
 
 
