@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
-from sklearn.decomposition import PCA
 
 from common.run.workdir import write_atomically
 
@@ -131,6 +130,8 @@ def scatter_grid(
         long label.
       title: title of the figure.
     """
+    from sklearn.decomposition import PCA  # half a second, which few figures need
+
     figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
     axes = figure.subplots(2, len(panels), squeeze=False)
     coloured = sorted({row for members in groups.values() for row in members})
