@@ -11,7 +11,7 @@ METHOD_TITLES = {
     "gt": "GT",
     "seed": "Seed",
     "algorithm1_printed": "Algorithm 1 as printed",
-    "algorithm1": "Algorithm 1",
+    "algorithm1": "Algorithm 1, small start",
     "bootstrap": "Bootstrap",
 }
 # The methods beside which the paper's row of its method stands.
