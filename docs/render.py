@@ -7,8 +7,8 @@ A table stands between `<!-- results:NAME -->` and `<!-- end -->`. NAME is one o
 
   PAPER/RUN         figures, tables and provenance of a kept run (docs/results/PAPER/RUN.json)
   PAPER/RUN:TITLE   one of its tables, by title
-  headlines         one line for each headline of each paper
-  headlines:PAPER   those of one paper
+  headlines         one line for each of the first two headlines of each paper, for the README
+  headlines:PAPER   all of one paper
   runs, data, speed, programs
 
 Each paper's `page.py` has `tables(record) -> {title: Markdown}` and its `HEADLINES`. Text outside
@@ -46,13 +46,14 @@ from isthmus import PAPERS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs/results"
+IN_README = 2  # headlines of a paper in the README; RESULTS.md has all
 BLOCK = re.compile(r"(<!-- results:(.+?) -->\n).*?(<!-- end -->)", flags=re.S)
 PAGES = (
     "README.md",
     "RESULTS.md",
     "benchmarks/README.md",
     "docs/accelerators.md",
-    "docs/results/*.md",
+    "docs/results/**/*.md",
 )
 
 
@@ -110,11 +111,11 @@ def headlines(paper: str = "") -> str:
     """One line for each headline: the published number, ours and its reference.
 
     Args:
-      paper: whose headlines; those of all papers if empty.
+      paper: whose headlines; the first two of each paper if empty.
     """
     lines = []
     for name in [paper] if paper else sorted({name.split("/")[0] for name in names()}):
-        for headline in page_module(name).HEADLINES:
+        for headline in page_module(name).HEADLINES[: None if paper else IN_README]:
             row = _row(headline, headline.row)
             reference = "-"
             if headline.reference:

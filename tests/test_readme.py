@@ -19,14 +19,7 @@ from common.run import cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
-PAGES += [
-    ROOT / "docs/own_vectors.md",
-    ROOT / "docs/vector_stores.md",
-    ROOT / "docs/scaling.md",
-    ROOT / "docs/accelerators.md",
-    ROOT / "docs/plotting.md",
-    *sorted(ROOT.glob("docs/results/*.md")),
-]
+PAGES += sorted(ROOT.glob("docs/**/*.md"))
 BLOCK = re.compile(r"(?:<!-- (CI|not run): (.+?) -->\n)?```(\w+)\n(.*?)```", flags=re.S)
 BY_TESTS = {"fork"}  # tests/test_fork.py
 

@@ -21,7 +21,7 @@ from common import csls, multi_step
 from common.csls import Matches
 
 # Of the logistic regression of success on the corrected agreement, on 45 development problems, see
-# docs/results.
+# docs/results/anchor_opt/constants.md.
 STEEPNESS = 27.0
 
 

@@ -14,7 +14,7 @@ itself, is that such a map has fewer degrees of freedom with which to fit wrong 
 
 import dataclasses
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -111,7 +111,7 @@ def prepare(
 
 
 def sinkhorn_matching(
-    data: Data, anchors: Float[Array, "k d_target"], epsilon: float, **options
+    data: Data, anchors: Float[Array, "k d_target"], epsilon: float, **options: Any
 ) -> ot.Matching:
     """Line 5: the matching of the relative spaces; x is the source.
 

@@ -33,7 +33,7 @@ class Settings:
     """Static values of `step`; "measured" values were chosen on development pairs alone.
 
     Development pairs are minilm -> minilm_input and noisy isometries; what was measured is in
-    docs/results/anchor_opt.md, "Constants of the bootstrap".
+    docs/results/anchor_opt/constants.md.
     """
 
     neighbours: int = 10  # of CSLS (Lample et al. 2018)

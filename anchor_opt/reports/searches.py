@@ -12,7 +12,7 @@ METHOD_TITLES = {
     "gt": "GT",
     "seed": "Seed",
     "algorithm1_printed": "Algorithm 1 as printed",
-    "algorithm1": "Algorithm 1",
+    "algorithm1": "Algorithm 1, small start",
     "bootstrap": "Bootstrap",
     "lstsq_truth": "Least squares on the truth",
     "mini_vec2vec": "mini-vec2vec",

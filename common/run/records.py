@@ -132,7 +132,7 @@ def _rounded(value: Any) -> Any:
 
 
 class Headline(NamedTuple):
-    """A main result of a paper: one line of the README's table.
+    """A main result of a paper: one line of RESULTS.md, the first two of the README.
 
     Attributes:
       measure: what is measured, in words.

@@ -6,7 +6,7 @@ The two spaces are independent: GloVe's vectors (50 numbers, Wikipedia and newsw
 (300, Google News). All methods take 14 minutes on one core. --config.num_words=14000 takes almost
 all 14,689 words that both have. --config.source=minilm --config.target=minilm_input are two layers
 of one model. --config.num_pairs=0: from the two geometries alone. Results:
-docs/results/anchor_opt.md.
+docs/results/anchor_opt/retrieval.md.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ OF_ONE_PAIR = (
 def get_config() -> ConfigDict:
     """Values with their source.
 
-    T3 is the Table 3 of the paper; "measured" is in docs/results/anchor_opt.md.
+    T3 is the Table 3 of the paper; "measured" is in docs/results/anchor_opt/constants.md.
     """
     config = ConfigDict()
     config.experiment = "retrieval"  # a file of anchor_opt/experiments

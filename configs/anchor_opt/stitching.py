@@ -5,7 +5,7 @@
 News in five classes, with anchors that are sentences of movie reviews. With --config.shared=0 each
 encoder has its own sentences, and the two have no other sentences in common than the anchors. A
 random seed of a pair takes one to five minutes on one core, hence three random seeds for six pairs.
-Results: docs/results/anchor_opt.md.
+Results: docs/results/anchor_opt/stitching.md.
 """
 
 from ml_collections import ConfigDict

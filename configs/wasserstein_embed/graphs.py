@@ -4,7 +4,7 @@ r"""Nodes of graphs embedded so that distances are those of shortest paths (Frog
     --workdir=runs/graphs
 
 Takes 20 minutes on one core. --config.graph=tree and the like take other graphs. Results:
-docs/results/wasserstein_embed.md.
+docs/results/wasserstein_embed/graphs.md.
 """
 
 from ml_collections import ConfigDict
@@ -58,7 +58,7 @@ def get_config() -> ConfigDict:
 
     # Our settings: learning rates decay to zero, and lambda decays for clouds. Learning rate and
     # initial range are the best of 24 for vectors (polar coordinates: 10) and 12 for clouds: see
-    # docs/results.
+    # docs/results/wasserstein_embed/graphs.md.
     config.tuned = ConfigDict()
     config.tuned.euclidean = _training((0.0, 4.0), 0.3, "cosine")
     config.tuned.polar_hyperbolic = _training((-1.0, 1.0), 0.3, "cosine")

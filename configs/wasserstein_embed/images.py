@@ -5,7 +5,7 @@ r"""Images as clouds of points: the MNIST report (Ghermi) after Frogner et al. 2
 
 Trains on the whole of MNIST for ten epochs, as the report does; about half an hour on one core.
 With 5,000 digits, --config.dataset=mnist_5k --config.steps=800 --config.evaluate_every=100, it
-takes three minutes on two cores. Results: docs/results/wasserstein_embed.md.
+takes three minutes on two cores. Results: docs/results/wasserstein_embed/images.md.
 """
 
 from ml_collections import ConfigDict

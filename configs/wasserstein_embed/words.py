@@ -2,7 +2,7 @@
 
   python -m wasserstein_embed.main --config=configs/wasserstein_embed/words.py --workdir=runs/words
 
-Takes an hour and a half on one core. Results: docs/results/wasserstein_embed.md.
+Takes an hour and a half on one core. Results: docs/results/wasserstein_embed/words.md.
 """
 
 from ml_collections import ConfigDict

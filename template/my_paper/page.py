@@ -3,7 +3,7 @@
 from common.run.records import Headline, Record
 from my_paper.experiments.main_table import table
 
-# Lines of the README's table, once `python -m docs.keep` has kept a run by this name.
+# Lines of the results, the first two in the README, once `python -m docs.keep` has kept this run.
 HEADLINES = (Headline("accuracy on digits", "my_paper/main_table", {"metric": "accuracy"}),)
 
 
