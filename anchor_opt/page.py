@@ -135,6 +135,8 @@ def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown of a recorded result."""
     rows, failed, values = record.rows, record.failed, record.config
     match values["experiment"]:
+        case "judged":
+            return judged.overview(rows)
         case "new_model":
             return new_model.tables(rows)
         case "spaces":

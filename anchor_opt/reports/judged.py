@@ -10,10 +10,19 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from common.run.figures import small_multiples
-from common.run.results import Row, markdown, pivot, plus_minus, select
+from common.run.results import Row, markdown, pivot, select
 
 TITLES = {"ndcg_10": "nDCG@10", "recall_10": "Recall@10", "recall_100": "Recall@100"}
 CANDIDATES = ("mapped candidates", "old candidates")
+OVERVIEW = {
+    "old model": "Old model",
+    "re-embedded": "Re-embedded",
+    "mapped store": "Mapped store",
+    "old candidates": "50 old candidates",
+    "mapped candidates": "50 mapped candidates",
+    "advised": "Advised",
+    "advised, old model gone": "Advised, old model gone",
+}
 NOTES = (
     "A headline of BBC news is a query; relevant are its own article (articles), or the "
     "sentences of its article (sentences). Pairs: random documents that both models have embedded, "
@@ -42,19 +51,38 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     return tables
 
 
-def gains(rows: Sequence[Row]) -> str:
-    """Markdown: the gain of each strategy with its interval."""
+def overview(rows: Sequence[Row]) -> dict[str, str]:
+    """Title -> Markdown: nDCG@10 of the strategies that one would choose among, side by side."""
+    tables = {}
+    lines = {"dataset": "Change", "num_pairs": "Pairs"}
+    for collection in dict.fromkeys(row.get("collection") for row in rows):
+        of_metric = select(rows, collection=collection, metric="ndcg_10")
+        shown = [
+            row
+            for method in OVERVIEW
+            for row in select(of_metric, method=method)
+            if row.get("candidates") in (None, 50)
+        ]
+        title = f"nDCG@10, {shown[0].num_items:,} {collection}"
+        tables[title] = pivot(shown, lines=lines, columns="method", titles=OVERVIEW)
+        advised = [row for row in rows if row.method.startswith("advised")]
+        gained = gains(select(advised, collection=collection), dataset=True)
+        tables[f"{title}: gain of what is advised over the old model"] = gained
+    return tables
+
+
+def gains(rows: Sequence[Row], dataset: bool = False) -> str:
+    """Markdown: the gain of each strategy with its interval, and with the change if asked for."""
+    titles = {"dataset": "Change"} if dataset else {}
+    titles |= {"num_pairs": "Pairs", "method": "Strategy", "candidates": "Candidates"}
     body = []
     for row in select(rows, metric="gain"):
-        about = {
-            "num_pairs": row.num_pairs,
-            "method": row.method,
-            "candidates": row.get("candidates"),
-        }
-        low, high = (select(rows, metric=f"gain_{end}", **about)[0].mean for end in ("low", "high"))
+        about = {name: row.get(name) for name in titles}
+        same = about | {"dataset": row.dataset}
+        low, high = (select(rows, metric=f"gain_{end}", **same)[0].mean for end in ("low", "high"))
         cells = ["-" if value is None else str(value) for value in about.values()]
-        body.append([*cells, plus_minus(row.mean, None), f"{low:+.3f} to {high:+.3f}"])
-    return markdown(("Pairs", "Strategy", "Candidates", "Gain", "95% interval"), body)
+        body.append([*cells, f"{row.mean:+.3f}", f"{low:+.3f} to {high:+.3f}"])
+    return markdown((*titles.values(), "Gain", "95% interval"), body)
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
