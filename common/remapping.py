@@ -110,8 +110,8 @@ def _all_mapped(held_out, x, y, penalties):
 
 
 def choose(
-    source: Float[ArrayLike, "n d_source"],
-    target: Float[ArrayLike, "n d_target"],
+    source: Float[AnyArray, "n d_source"],
+    target: Float[AnyArray, "n d_target"],
     settings: Settings = Settings(),
 ) -> Choice:
     """Chooses a map by cross-validation on pairs: the simplest that is as good as the best.

@@ -50,7 +50,7 @@ def launch(experiments: str) -> None:
     parse = flags.FLAGS["config"].parser.parse
 
     def read(argument: str) -> ConfigDict:
-        config = parse(str(_config_file(root, paper, argument)))
+        config: Any = parse(str(_config_file(root, paper, argument)))
         _check_names(config)
         return config
 
@@ -128,7 +128,8 @@ def define_form_flags() -> None:
 
 def form() -> Form:
     """What these flags say about the files of vectors."""
-    return Form(*(flags.FLAGS[name].value for name in Form._fields))
+    values = flags.FLAGS
+    return Form(values.id_column, values.vector_column, values.errors)
 
 
 def experiment(package: str, name: str) -> Experiment:

@@ -321,8 +321,17 @@ def bars(
         for i, (method, values) in enumerate(methods.items()):
             place = np.arange(len(groups)) + (i + 0.5) * width - 0.4
             means, deviations = zip(*values, strict=True)
-            look = {"color": looks[method].colour, "hatch": hatches[method], "edgecolor": "white"}
-            axis.bar(place, means, width, yerr=deviations, label=method, capsize=2, **look)
+            look: dict[str, Any] = {"color": looks[method].colour, "hatch": hatches[method]}
+            axis.bar(
+                place,
+                means,
+                width,
+                yerr=deviations,
+                label=method,
+                capsize=2,
+                edgecolor="white",
+                **look,
+            )
         axis.set_xticks(range(len(groups)), groups, fontsize="small")
         axis.margins(y=0.08)
     legend_below(figure, 4)
