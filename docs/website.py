@@ -13,7 +13,8 @@ from mkdocs.structure.files import File, Files
 from isthmus import FRONT_DOOR, PAPERS
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOK, NOTEBOOK_PAGE = "docs/two_spaces.ipynb", "docs/two_spaces.md"
+NOTEBOOK = "docs/two_spaces.ipynb"
+NOTEBOOK_PAGE = NOTEBOOK.replace(".ipynb", ".md")
 GUIDES = {
     "Your own vectors": "docs/own_vectors.md",
     "Two word spaces, a notebook": NOTEBOOK_PAGE,

@@ -123,6 +123,12 @@ def test_links_lead_somewhere(page):
         assert "my_paper" in path or (ROOT / path).exists(), path
 
 
+def test_pages_that_the_code_names_exist():
+    for path in [*ROOT.glob("*/**/*.py"), *ROOT.glob("*.py")]:
+        for page in re.findall(r"\bdocs/[\w/]+\.md\b", path.read_text()):
+            assert "my_paper" in page or (ROOT / page).exists(), f"{path}: {page}"
+
+
 def headings(text: str) -> set[str]:
     """Names of a page's headings in links."""
     found = re.findall(r"^#+ (.*)$", text, flags=re.M)
