@@ -230,8 +230,8 @@ def page(text: str, title: str, folder: Path) -> str:
 
 
 def _escaped(word: str) -> str:
-    """A word as it is, in a table in Markdown."""
-    return re.sub(r"([\\`*_\[\]<>|&])", r"\\\1", word)
+    """A word as it is, in a table in Markdown, where a line end would end the row."""
+    return re.sub(r"([\\`*_\[\]<>|&])", r"\\\1", re.sub(r"[\t\r\n]", " ", word))
 
 
 def _mapped(

@@ -145,6 +145,8 @@ def test_words_with_signs_of_markdown_and_html_are_shown_as_they_are(tmp_path):
     text = report.results.markdown(("x", "y"), [(report._escaped(word), "z")])
     page = report.page(text, "<t>", tmp_path)
     assert f"<td>{html.escape(word)}</td>\n<td>z</td>" in page and "<title>&lt;t&gt;<" in page
+    lines = report.results.markdown(("x", "y"), [(report._escaped("a\tb\r\nc"), "z")])
+    assert "<td>a b  c</td>\n<td>z</td>" in report.page(lines, "t", tmp_path)
 
 
 @pytest.mark.slow
