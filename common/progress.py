@@ -27,7 +27,21 @@ def progress_bar(items: Iterable | None = None, **options: Any) -> tqdm:
         "maxinterval": LOG_SECONDS,
         "bar_format": LOG_FORMAT if has_total else LOG_FORMAT_WITHOUT_TOTAL,
     }
-    return tqdm(items, **log | options)
+    return _Log(items, **log | options)
+
+
+class _Log(tqdm):
+    """A bar that is not drawn again sooner than every `mininterval` seconds, whoever asks.
+
+    `set_postfix` draws a bar at each call; a line of a log does not even show what it sets.
+    """
+
+    def refresh(self, *args: Any, **options: Any) -> bool | None:
+        """Draws the bar if it is time to."""
+        drawn = getattr(self, "last_print_t", None)  # None: it has never been drawn
+        if drawn is None or self._time() - drawn >= self.mininterval:
+            return super().refresh(*args, **options)
+        return None
 
 
 class _Lines:
