@@ -51,17 +51,15 @@ def main(argv: list[str]) -> None:
     """Maps the files."""
     if len(argv) < 2:
         raise UserError("There are no vectors: give their files after 'apply'.")
-    for name in ("map", "out"):
-        if not FLAGS[name].value:
-            raise UserError(f"There is no --{name}: give it, or see `isthmus apply --help`.")
-    outputs = _outputs(argv[1:], Path(FLAGS.out))
-    aligner = alignment.load(FLAGS.map)
-    for path, out in outputs.items():
-        rows = out.suffix == ".parquet"  # which holds all columns of a table
+    saved, out = (cli.given(name, "isthmus apply") for name in ("map", "out"))
+    outputs = _outputs(argv[1:], Path(out))
+    aligner = alignment.load(saved)
+    for path, written in outputs.items():
+        rows = written.suffix == ".parquet"  # which holds all columns of a table
         blocks = files.map_blocks(path, aligner, cli.form(), side=FLAGS.side, rows=rows)
-        count = files.write_blocks(out, blocks)
+        count = files.write_blocks(written, blocks)
         done = DONE[FLAGS.side].format(source=aligner.source, target=aligner.target)
-        print(f"{out}: {count} vectors {done}")
+        print(f"{written}: {count} vectors {done}")
 
 
 def _outputs(words: Sequence[str], out: Path) -> dict[Path, Path]:

@@ -122,7 +122,7 @@ class Aligner:
         )
 
     def save(self, path: Path | str) -> None:
-        """Writes the aligner to an .npz file, atomically; docs/own_vectors.md has its format.
+        """Writes the aligner to an .npz file, atomically; docs/vector_stores.md has its format.
 
         Raises:
           UserError: the file cannot be written.

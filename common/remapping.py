@@ -257,7 +257,8 @@ def estimates_of(
     choice: Choice,
     source: Float[ArrayLike, "p d_source"],
     target: Float[ArrayLike, "p d_target"],
-    store: Float[ArrayLike, "n d_source"],
+    old_store: Float[AnyArray, "n d_source"],
+    mapped_store: Float[AnyArray, "n d_target"],
     settings: Settings = Settings(),
 ) -> Estimates:
     """Estimates what both kinds of lists keep, from the pairs that the choice has held out.
@@ -266,15 +267,14 @@ def estimates_of(
       choice: of `choose`, from these pairs.
       source: raw rows of the old model.
       target: raw rows of the new model, of the same items.
-      store: raw rows of the old model, all of them.
+      old_store: unit rows of the old model, all of them.
+      mapped_store: unit rows of the same items, by the map that was chosen.
       settings: see `estimated`.
     """
     old, new = (unit(jnp.asarray(x, jnp.float32)[choice.rows]) for x in (source, target))
-    queries = unit(choice.embedded)
-    mapped_store = unit(choice.aligner.apply(store))
     return Estimates(
-        estimated(queries, choice.mapped, new, mapped_store, settings),
-        estimated(old, old, new, unit(jnp.asarray(store, jnp.float32)), settings),
+        estimated(unit(choice.embedded), choice.mapped, new, mapped_store, settings),
+        estimated(old, old, new, old_store, settings),
     )
 
 

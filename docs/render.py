@@ -40,7 +40,8 @@ from common.run.results import (
     published_on,
     select,
 )
-from common.run.settings import apply_quick
+from common.run.settings import apply_quick, flat
+from common.run.workdir import as_json
 from docs import fingerprints
 from isthmus import PAPERS
 
@@ -166,14 +167,13 @@ def outdated(record: Record) -> list[str]:
     return sorted(name for name in now.keys() | then.keys() if now.get(name) != then.get(name))
 
 
-def _flat(values: dict, prefix: str = "") -> dict:
-    flat = {}
-    for key, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        elif not prefix.startswith("when_quick."):
-            flat[prefix + key] = json.loads(json.dumps(value))
-    return flat
+def _flat(values: dict) -> dict:
+    """Dotted name -> value as it is read from JSON, without those of quick runs."""
+    return {
+        name: as_json(value)
+        for name, value in flat(values).items()
+        if not isinstance(value, dict) and not name.startswith("when_quick.")
+    }
 
 
 def data() -> str:

@@ -4,7 +4,7 @@ The arrays may differ in dimension and in number of rows: words, sentences, imag
 few known pairs or none. The bootstrap (methods/bootstrap.py) learns maps into common coordinates
 on the most frequent rows. From these follow pairs with a confidence, a dictionary, and an `Aligner`
 for new vectors. `joined.join` maps several arrays, each of which corresponds to one of them, into
-common coordinates; `changed_model.choose` maps a store into the space of a new model.
+common coordinates.
 """
 
 import dataclasses

@@ -14,6 +14,7 @@ Metrics: those of `strategies.Judgement`; `embedded`, the share of the store tha
 embedded after so many queries (label `queries`), if it embeds candidates when they are asked for.
 """
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,18 +76,17 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     """Each collection, each change from one encoder to another, and each number of pairs."""
     for collection in config.collections:
         by_encoder = {name: judged.load(collection, name, cache) for name in config.encoders}
-        for old in config.encoders:
-            for new in (name for name in config.encoders if name != old):
-                for num_pairs in config.known_pairs:
-                    fields = {
-                        "experiment": config.experiment,
-                        "dataset": f"{old} -> {new}",
-                        "num_items": len(by_encoder[old].documents),
-                        "num_pairs": num_pairs,
-                        "labels": {"collection": collection},
-                    }
-                    name = f"{collection}-{old}-{new}-{num_pairs}-pairs"
-                    yield Case(name, fields, _drawn(by_encoder[old], by_encoder[new], num_pairs))
+        for old, new in itertools.permutations(config.encoders, 2):
+            for num_pairs in config.known_pairs:
+                fields = {
+                    "experiment": config.experiment,
+                    "dataset": f"{old} -> {new}",
+                    "num_items": len(by_encoder[old].documents),
+                    "num_pairs": num_pairs,
+                    "labels": {"collection": collection},
+                }
+                name = f"{collection}-{old}-{new}-{num_pairs}-pairs"
+                yield Case(name, fields, _drawn(by_encoder[old], by_encoder[new], num_pairs))
 
 
 def _drawn(old: judged.Judged, new: judged.Judged, num_pairs: int):
@@ -126,21 +126,17 @@ def rankings(
     pairs = data.old[data.pairs], data.new[data.pairs]
     choice = remapping.choose(*pairs, values)
     aligner = choice.aligner
-    backwards = remapping.fitted(aligner.inverse(), *pairs[::-1], choice.best)
-    common = min(data.old.shape[1], data.new.shape[1])
-    mapped_queries = unit(backwards.apply(data.new_queries))
+    mapped_store = unit(aligner.apply(data.old))
     lists = strategies.rankings(
         Searched(data.old_queries, data.old),
         Searched(data.new_queries, data.new),
-        Searched(unit(aligner.normalise_target(data.new_queries)), unit(aligner.apply(data.old))),
+        Searched(unit(aligner.normalise_target(data.new_queries)), mapped_store),
         {
-            "mapped queries": Searched(mapped_queries, unit(aligner.normalise_source(data.old))),
-            "first numbers": Searched(
-                unit(data.new_queries[:, :common]), unit(data.old[:, :common])
-            ),
+            "mapped queries": strategies.mapped_back(choice, *pairs, data.new_queries, data.old),
+            "first numbers": strategies.first_numbers(data.new_queries, data.old),
         },
     )
-    estimates = remapping.estimates_of(choice, *pairs, data.old, values)
+    estimates = remapping.estimates_of(choice, *pairs, data.old, mapped_store, values)
     by_name = {(ranking.strategy, ranking.candidates): ranking for ranking in lists}
     advice = {
         name: remapping.advise(estimates, old_model_runs, values)

@@ -23,7 +23,7 @@ from ml_collections import ConfigDict
 
 from anchor_opt import align
 from anchor_opt.reports import new_model as report
-from common import remapping
+from common import remapping, strategies
 from common.arrays import AnyArray
 from common.errors import check_count
 from common.linear import unit
@@ -142,27 +142,26 @@ def measure_maps(
     )
     nearest = np.asarray(top_k(new_queries, new, remapping.NEAREST)[1])
     queries = unit(aligner.normalise_target(store.new_queries))
-    normalised_old = unit(aligner.normalise_source(store.old))
+    chosen_store = unit(aligner.apply(store.old))
     scores = {}
     for candidate in choice.candidates:
-        mapped_store = unit(remapping.fitted(aligner, *pairs, candidate).apply(store.old))
+        mapped_store = chosen_store
+        if candidate != choice.best:
+            mapped_store = unit(remapping.fitted(aligner, *pairs, candidate).apply(store.old))
         scores[candidate.method] = remapping.kept(queries, mapped_store, nearest)
-    backwards = remapping.fitted(aligner.inverse(), *pairs[::-1], choice.best)
-    mapped_queries = unit(backwards.apply(store.new_queries))
-    common = min(old.shape[1], new.shape[1])
-    cut = unit(new_queries[:, :common]), unit(old[:, :common])
+    back = strategies.mapped_back(choice, *pairs, store.new_queries, store.old)
     scores |= {
         "chosen": scores[choice.best.method],
-        "mapped queries": remapping.kept(mapped_queries, normalised_old, nearest),
+        "mapped queries": remapping.kept(*back, nearest),
         "old model": remapping.kept(old_queries, old, nearest),
-        "first numbers": remapping.kept(*cut, nearest),
+        "first numbers": remapping.kept(*strategies.first_numbers(new_queries, old), nearest),
     }
     rows = [
         task.row(metric, value, method=method)
         for method, of_method in scores.items()
         for metric, value in of_method.items()
     ]
-    estimates = remapping.estimates_of(choice, *pairs, store.old, values)
+    estimates = remapping.estimates_of(choice, *pairs, old, chosen_store, values)
     for method, of_method in (("chosen", estimates.by_map), ("old model", estimates.by_old)):
         for metric, estimate in of_method.items():
             about: dict[str, Any] = {"method": method, "labels": {"of": metric}}

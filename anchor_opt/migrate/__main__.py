@@ -20,7 +20,6 @@ The files are those of `isthmus align`: .npy, .npz, .parquet, .arrow, .feather, 
 DIR gets report.html and report.md, results.json, and map.npz, which `isthmus apply` reads.
 """
 
-import json
 import time
 from pathlib import Path
 
@@ -38,7 +37,7 @@ from common.data.readers import pair_files
 from common.data.readers.pair_files import Pairs
 from common.errors import UserError
 from common.run import cli
-from common.run.workdir import write_atomically
+from common.run.workdir import write_atomically, write_json
 
 flags.DEFINE_string("old", None, "File of all vectors of the old model.")
 flags.DEFINE_string("new", None, "File of some vectors of the new model.")
@@ -54,12 +53,13 @@ flags.DEFINE_string("relevant", None, "File of pairs: ids of a query and of a do
 flags.DEFINE_integer("random_seed", 0, "Random seed of the search for pairs, if they are few.")
 cli.define_form_flags()
 FLAGS = flags.FLAGS
+COMMAND = "isthmus migrate"
 
 
 def main(argv: list[str]) -> None:
     """Reads the files, writes the report and the map, and prints the report."""
     del argv
-    out = Path(_given("out"))
+    out = Path(cli.given("out", COMMAND))
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise UserError(f"{out} exists and is not an empty folder: choose another --out.")
     began = time.perf_counter()
@@ -77,21 +77,14 @@ def main(argv: list[str]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     result.aligner.save(out / "map.npz")
     text = report.text(result, time.perf_counter() - began, Path(FLAGS.old), out)
-    write_atomically(out / "results.json", json.dumps(_results(result), indent=1).encode())
+    write_json(out / "results.json", _results(result))
     write_atomically(out / "report.html", page(text, report.verdict(result), out).encode())
     write_atomically(out / "report.md", text.encode())
     print(text.removeprefix("# "))
 
 
-def _given(name: str) -> str:
-    value = FLAGS[name].value
-    if not value:
-        raise UserError(f"There is no --{name}: give it, or see `isthmus migrate --help`.")
-    return value
-
-
 def _space(name: str) -> Space:
-    return files.read_space(Path(_given(name)), name, form=cli.form())
+    return files.read_space(Path(cli.given(name, COMMAND)), name, form=cli.form())
 
 
 def _pairs(old: Space, new: Space) -> Int[np.ndarray, "p 2"] | None:
@@ -119,7 +112,7 @@ def _queries(old: Space) -> Queries | None:
             "--old_queries and --new_queries have other ids or another order: give the same "
             "queries in one order."
         )
-    path = Path(_given("relevant"))
+    path = Path(cli.given("relevant", COMMAND))
     relevant = files.with_pairs(by_old, old, pair_files.read(path), FLAGS.pair_rows, path).pairs
     return Queries(by_old.vectors, by_new.vectors, np.asarray(relevant))
 

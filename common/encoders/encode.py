@@ -28,20 +28,14 @@ MAX_LENGTH = flags.DEFINE_integer(
     "Number of word pieces, special ones included, after which a text is cut; the model's own "
     "maximum by default.",
 )
-ERRORS = flags.DEFINE_enum(
-    "errors",
-    "strict",
-    ("strict", "replace", "backslashreplace"),
-    "What becomes of bytes of texts that are not UTF-8: an error that names the line, a sign for "
-    "them, or their codes.",
-)
+cli.define_errors_flag()
 
 
 def main(argv: list[str]) -> None:
     """Encodes the file."""
     del argv
     paths = Path(INPUT.value), Path(OUTPUT.value), cache_dir()
-    options = {"max_length": MAX_LENGTH.value, "errors": ERRORS.value}
+    options = {"max_length": MAX_LENGTH.value, "errors": flags.FLAGS.errors}
     n, d = encode_file(MODEL.value, *paths, **options, progress=True)
     print(f"{OUTPUT.value}: vectors [{n}, {d}]")
 

@@ -62,8 +62,7 @@ def launch(experiments: str) -> None:
     distributed = flags.DEFINE_bool(
         "distributed", False, "Join the other hosts (jax.distributed) before using a device."
     )
-    for name in ("config", "workdir", "distributed"):  # shown by --help, not only by --helpfull
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+    _show_in_help("config", "workdir", "distributed")
 
     def main(argv: list[str]) -> None:
         del argv
@@ -115,15 +114,37 @@ def define_form_flags() -> None:
         "id_column", None, "Of parquet and Arrow, the column whose values identify the rows."
     )
     flags.DEFINE_string("vector_column", None, "Of parquet and Arrow, the column of the vectors.")
+    define_errors_flag()
+    _show_in_help("id_column", "vector_column")
+
+
+def define_errors_flag() -> None:
+    """Defines the flag `--errors` of commands that read text, see `line_files.lines_of`."""
     flags.DEFINE_enum(
         "errors",
         "strict",
         ("strict", "replace", "backslashreplace"),
-        "What becomes of bytes of words that are not UTF-8: an error that names the line, a sign "
-        "for them, or their codes (which keeps different words different).",
+        "What becomes of bytes of words and texts that are not UTF-8: an error that names the "
+        "line, a sign for them, or their codes (which keeps different words different).",
     )
-    for name in Form._fields:  # shown by --help, not only by --helpfull
+    _show_in_help("errors")
+
+
+def _show_in_help(*names: str) -> None:
+    """Shows flags that are defined here by the --help of the command, not only by --helpfull."""
+    for name in names:
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
+
+
+def given(name: str, command: str) -> str:
+    """The value of a flag of a command.
+
+    Raises:
+      UserError: it is not given, or empty.
+    """
+    if not (value := flags.FLAGS[name].value):
+        raise UserError(f"There is no --{name}: give it, or see `{command} --help`.")
+    return value
 
 
 def form() -> Form:

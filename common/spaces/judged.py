@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 
 from common.data.sets import bbc
 from common.encoders import texts as text_encoders
-from common.errors import UserError
-from common.spaces.sentences import MAX_PIECES, MAX_WORDS, MIN_WORDS, WORD, split
+from common.errors import check_choice
+from common.spaces.sentences import MAX_PIECES, of_length
 
 COLLECTIONS = ("articles", "sentences")
 ARTICLE_CHARACTERS = 500
@@ -56,18 +56,12 @@ def load(collection: str, encoder: str, cache: Path) -> Judged:
 def _documents(collection: str, cache: Path) -> tuple[list[str], list[int], int]:
     """The texts of a collection, the article of each, and after how many word pieces it is cut."""
     bodies = bbc.load(cache).bodies
+    check_choice("collection", collection, COLLECTIONS)
     if collection == "articles":
         texts = [body[:ARTICLE_CHARACTERS] for body in bodies]
         return texts, list(range(len(texts))), ARTICLE_PIECES
-    if collection != "sentences":
-        raise UserError(
-            f"No collection is called '{collection}': choose one of {', '.join(COLLECTIONS)}."
-        )
     sentences = [
-        (sentence, article)
-        for article, body in enumerate(bodies)
-        for sentence in split(body)
-        if MIN_WORDS <= len(WORD.findall(sentence)) <= MAX_WORDS
+        (sentence, article) for article, body in enumerate(bodies) for sentence in of_length(body)
     ]
     texts, articles = zip(*sentences, strict=True)
     return list(texts), list(articles), MAX_PIECES

@@ -69,12 +69,16 @@ class ReviewAndNewsSentences(PackageBuilder):
             bar = progress_bar(
                 texts, desc=f"splitting {DATASETS[dataset]} into sentences", unit="text"
             )
-            for sentence in (sentence for text in bar for sentence in split(text)):
-                if MIN_WORDS <= len(WORD.findall(sentence)) <= MAX_WORDS:
-                    first.setdefault(sentence.casefold(), (sentence, dataset))
+            for sentence in (sentence for text in bar for sentence in of_length(text)):
+                first.setdefault(sentence.casefold(), (sentence, dataset))
         order = sorted(first, key=lambda text: hashlib.sha256(text.encode()).digest())
         sentences, datasets = zip(*(first[text] for text in order[:NUM_SENTENCES]), strict=True)
         return {"sentence": list(sentences), "dataset": np.array(datasets, np.int32)}
+
+
+def of_length(text: str) -> list[str]:
+    """The sentences of a text that have MIN_WORDS to MAX_WORDS words."""
+    return [x for x in split(text) if MIN_WORDS <= len(WORD.findall(x)) <= MAX_WORDS]
 
 
 def split(text: str) -> list[str]:

@@ -60,10 +60,10 @@ def test_what_a_store_keeps_is_estimated_from_pairs_alone(num_pairs):
     x, y = spaces(6_200, 0.3)
     store, pairs = x[:6_000], (x[:num_pairs], y[:num_pairs])
     choice = chosen(*pairs)
-    estimates = remapping.estimates_of(choice, *pairs, store)
     old_queries, queries, old, new = (np.asarray(unit(z)) for z in (x[6_000:], y[6_000:], store, y))
     nearest = np.argsort(-queries @ new[:6_000].T, axis=1)[:, :10]
     mapped = unit(choice.aligner.apply(store))
+    estimates = remapping.estimates_of(choice, *pairs, old, mapped)
     mapped_queries = unit(choice.aligner.normalise_target(y[6_000:]))
     by_map = remapping.kept(mapped_queries, mapped, nearest)
     by_old = remapping.kept(old_queries, old, nearest)
