@@ -1,6 +1,7 @@
 """Progress bars: redrawn in a terminal or a notebook, a line now and then in a log."""
 
 import sys
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -39,7 +40,7 @@ class _Log(tqdm):
     def refresh(self, *args: Any, **options: Any) -> bool | None:
         """Draws the bar if it is time to."""
         drawn = getattr(self, "last_print_t", None)  # None: it has never been drawn
-        if drawn is None or self._time() - drawn >= self.mininterval:
+        if drawn is None or time.time() - drawn >= self.mininterval:
             return super().refresh(*args, **options)
         return None
 
