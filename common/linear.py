@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from common.arrays import AnyArray, RealNumber, SameArray
@@ -162,11 +163,50 @@ def procrustes(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Arra
     return polar(x.T @ y)
 
 
+@jax.custom_jvp
 @jax.jit
-def polar(c: Float[Array, "d_x d_y"]) -> Float[Array, "d_x d_y"]:
-    """The W with orthonormal rows or columns that maximises <W, c>: W = U V' of c = U S V'."""
-    left, _, right = jnp.linalg.svd(c, full_matrices=False)
-    return left @ right
+def polar(c: Float[AnyArray, "d_x d_y"]) -> Float[Array, "d_x d_y"]:
+    """The W with orthonormal rows or columns that maximises <W, c>: W = U V' of c = U S V'.
+
+    It is not unique if c is rank-deficient; one of the maximisers is returned, and the derivative
+    is not finite.
+
+    The compilers of TPUs need minutes for a singular value decomposition in a training step. On a
+    TPU, W is computed by QR decompositions alone (Nakatsukasa et al. 2010, "Optimizing Halley's
+    iteration for computing the matrix polar decomposition").
+    """
+
+    def by_svd(c):
+        left, _, right = jnp.linalg.svd(c, full_matrices=False)
+        return left @ right
+
+    return lax.platform_dependent(c, tpu=polar_by_qr, default=by_svd)
+
+
+@polar.defjvp
+def _polar_jvp(primals, tangents):
+    """The derivative from c = U S V' and M = U' dc V.
+
+        dW = U [(M - M')_ij / (s_i + s_j)] V' + (1 - U U') dc V S^-1 V' + U S^-1 U' dc (1 - V V')
+
+    The first term turns W within its span, and the others leave the span on the longer side. There
+    are no differences of singular values, as there are in the derivatives of U and V.
+    """
+    (c,), (tangent,) = primals, tangents
+    left, values, right = jnp.linalg.svd(c, full_matrices=False)
+    inner = left.T @ tangent @ right.T
+    turned = left @ ((inner - inner.T) / (values[:, None] + values)) @ right
+    rows, columns = (tangent @ right.T) / values, (left.T @ tangent) / values[:, None]
+    off_columns = (rows - left @ (left.T @ rows)) @ right
+    off_rows = left @ (columns - (columns @ right.T) @ right)
+    return polar(c), turned + off_columns + off_rows
+
+
+def polar_by_qr(c: Float[AnyArray, "d_x d_y"]) -> Float[Array, "d_x d_y"]:
+    """`polar` by the QR-based dynamically weighted Halley iteration."""
+    if c.shape[0] < c.shape[1]:
+        return polar_by_qr(c.T).T
+    return jax.scipy.linalg.polar(c, method="qdwh")[0]
 
 
 def least_squares(

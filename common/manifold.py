@@ -21,7 +21,7 @@ import optax
 from jaxtyping import Array, Float
 
 from common.arrays import AnyArray
-from common.linear import unit
+from common.linear import polar, unit
 
 # State fields of optax that are weighted sums of past gradients: mu (most optimisers), trace
 # (momentum), m1, m2 and m (AdEMAMix, Adan), exp_avg (Prodigy, MoMo), ...
@@ -35,10 +35,9 @@ def to_orthogonal(x: Float[AnyArray, "... p d"]) -> Float[Array, "... p d"]:
     """
     if x.shape[-2] < x.shape[-1]:
         return to_orthogonal(x.mT).mT
-    left, _, right = jnp.linalg.svd(x, full_matrices=False)
-    polar = left @ right
+    nearest = jnp.vectorize(polar, signature="(p,d)->(p,d)")(x)
     # One Newton-Schulz step removes the rounding errors of the float32 decomposition.
-    return polar @ (1.5 * jnp.eye(x.shape[-1], dtype=x.dtype) - polar.mT @ polar / 2)
+    return nearest @ (1.5 * jnp.eye(x.shape[-1], dtype=x.dtype) - nearest.mT @ nearest / 2)
 
 
 def sphere_tangent(

@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -111,6 +112,53 @@ def test_rectangular_procrustes_is_the_best_partial_isometry(d_x, d_y):
 
 
 # Many rows, as many as columns, and fewer (the least norm).
+@pytest.mark.parametrize("method", [linear.polar, linear.polar_by_qr])
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e6, 1e8])
+@pytest.mark.parametrize("shape", [(30, 40), (40, 30), (30, 30)])
+def test_polar_of_matrices_close_to_rank_deficient(method, condition, shape):
+    rank = min(shape)
+    left, right = (np.linalg.qr(normal(i, n, rank))[0] for i, n in enumerate(shape))
+    values = np.geomspace(1, 1 / condition, rank)
+    c = jnp.asarray((left * values) @ right.T, jnp.float32)
+    w = np.asarray(method(c))
+    gram = w @ w.T if shape[0] < shape[1] else w.T @ w
+    np.testing.assert_allclose(gram, np.eye(rank), atol=2e-3)
+    np.testing.assert_allclose((w * c).sum(), values.sum(), rtol=1e-5)
+    if condition <= 1e3:  # float32 determines W
+        np.testing.assert_allclose(w, left @ right.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", [linear.polar, linear.polar_by_qr])
+def test_polar_of_few_pairs_is_one_of_the_maximisers(method):
+    x, y = normal(0, 15, 30), normal(1, 15, 40)
+    w = np.asarray(method(x.T @ y))
+    np.testing.assert_allclose(w @ w.T, np.eye(30), atol=1e-5)
+    largest = np.linalg.svd(x.T @ y, compute_uv=False).sum()
+    np.testing.assert_allclose((w * (x.T @ y)).sum(), largest, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (7, 4), (4, 7)])
+def test_the_derivative_of_polar_is_that_of_the_decomposition(shape):
+    def by_svd(c):
+        left, _, right = jnp.linalg.svd(c, full_matrices=False)
+        return left @ right
+
+    c, tangent = jnp.asarray(normal(0, *shape)), jnp.asarray(normal(1, *shape))
+    _, derivative = jax.jvp(linear.polar, (c,), (tangent,))
+    _, expected = jax.jvp(by_svd, (c,), (tangent,))
+    np.testing.assert_allclose(derivative, expected, atol=1e-5)
+    gradient, expected = (
+        jax.grad(lambda c, f=f: jnp.vdot(f(c), tangent))(c) for f in (linear.polar, by_svd)
+    )
+    np.testing.assert_allclose(gradient, expected, atol=1e-5)
+
+
+def test_polar_has_a_derivative_where_singular_values_are_equal():
+    tangent = jnp.asarray(normal(0, 4, 4))
+    _, derivative = jax.jvp(linear.polar, (jnp.eye(4),), (tangent,))
+    np.testing.assert_allclose(derivative, (tangent - tangent.T) / 2, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("n", "d_x", "atol"), [(3000, 20, 1e-4), (12, 12, 5e-3), (5, 20, 1e-3)], ids=str
 )
