@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from common.arrays import AnyArray, RealNumber, SameArray
 from common.errors import check_choice
+from common.parallel import on_tpu
 
 EPSILON = float(np.finfo(np.float32).eps)
 STEPS = ("unit", "center")  # of a normalisation
@@ -175,12 +175,10 @@ def polar(c: Float[AnyArray, "d_x d_y"]) -> Float[Array, "d_x d_y"]:
     TPU, W is computed by QR decompositions alone (Nakatsukasa et al. 2010, "Optimizing Halley's
     iteration for computing the matrix polar decomposition").
     """
-
-    def by_svd(c):
-        left, _, right = jnp.linalg.svd(c, full_matrices=False)
-        return left @ right
-
-    return lax.platform_dependent(c, tpu=polar_by_qr, default=by_svd)
+    if on_tpu():
+        return polar_by_qr(c)
+    left, _, right = jnp.linalg.svd(c, full_matrices=False)
+    return left @ right
 
 
 @polar.defjvp

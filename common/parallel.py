@@ -36,6 +36,11 @@ def on_cpu() -> bool:
     return devices()[0].platform == "cpu"
 
 
+def on_tpu() -> bool:
+    """Whether the devices are TPUs."""
+    return devices()[0].platform == "tpu"
+
+
 def device_bytes() -> int:
     """The memory of an accelerator, in bytes."""
     stats = jax.local_devices()[0].memory_stats() or {}

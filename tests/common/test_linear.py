@@ -153,6 +153,15 @@ def test_the_derivative_of_polar_is_that_of_the_decomposition(shape):
     np.testing.assert_allclose(gradient, expected, atol=1e-5)
 
 
+def test_polar_on_a_tpu_is_by_qr_and_has_the_same_derivative(monkeypatch):
+    c, tangent = jnp.asarray(normal(0, 7, 4)), jnp.asarray(normal(1, 7, 4))
+    expected = jax.jvp(linear.polar, (c,), (tangent,))
+    monkeypatch.setattr(linear, "on_tpu", lambda: True)
+    jax.clear_caches()
+    for value, correct in zip(jax.jvp(linear.polar, (c,), (tangent,)), expected, strict=True):
+        np.testing.assert_allclose(value, correct, atol=1e-5)
+
+
 def test_polar_has_a_derivative_where_singular_values_are_equal():
     tangent = jnp.asarray(normal(0, 4, 4))
     _, derivative = jax.jvp(linear.polar, (jnp.eye(4),), (tangent,))

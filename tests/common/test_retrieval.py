@@ -90,8 +90,10 @@ def test_compiled_programs_have_no_sort(top_k, monkeypatch):
     assert "TopK" in compiled and " sort(" not in compiled
 
 
+@pytest.mark.parametrize("on_tpu", [False, True])
 @pytest.mark.parametrize("m", [2_592, 2_607])
-def test_largest_of_long_rows_agrees_with_sorting(m):
+def test_largest_of_long_rows_agrees_with_sorting(m, on_tpu, monkeypatch):
+    monkeypatch.setattr(retrieval, "on_tpu", lambda: on_tpu)
     scores = np.random.default_rng(0).integers(0, 300, (5, m)).astype(np.float32)  # many ties
     values, index = retrieval.largest(scores, 5)
     np.testing.assert_array_equal(index, order(scores, 5))
