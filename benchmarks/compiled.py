@@ -29,6 +29,7 @@ HEADER = (
     "Program,Sizes,Arguments MiB,Temporary MiB,GFLOP,GB,ms products,ms bytes,ms estimate,Bound,"
     "Collectives MiB (number),Compiled s,Measured ms"
 )
+FULL_PASSES, HIGH_PASSES = 6, 3  # of bfloat16, in float32 products of these precisions on a TPU
 
 
 class Chip(NamedTuple):
@@ -36,7 +37,7 @@ class Chip(NamedTuple):
 
     Attributes:
       memory: bytes.
-      flops: operations a second of a float32 product. TPUs take six passes of bfloat16.
+      flops: operations a second of a float32 product. TPUs take FULL_PASSES of bfloat16.
       bandwidth: bytes a second of the main memory.
       clock: cycles a second, in which the compiler of a TPU estimates; 0: it does not.
       accelerator_type: name for libtpu.
@@ -50,9 +51,11 @@ class Chip(NamedTuple):
 
 
 CHIPS = {
-    "v5e": Chip(16 << 30, 197e12 / 6, 819e9, 1.5e9, "v5litepod-8"),
-    "v4": Chip(16 << 30, 275e12 / 12, 614e9, 1.05e9, "v4-8"),  # a core, of which a chip has two
-    "v6e": Chip(32 << 30, 918e12 / 6, 1_640e9, 1.75e9, "v6e-8"),
+    "v5e": Chip(16 << 30, 197e12 / FULL_PASSES, 819e9, 1.5e9, "v5litepod-8"),
+    "v4": Chip(
+        16 << 30, 275e12 / FULL_PASSES / 2, 614e9, 1.05e9, "v4-8"
+    ),  # a core, of which a chip has two
+    "v6e": Chip(32 << 30, 918e12 / FULL_PASSES, 1_640e9, 1.75e9, "v6e-8"),
     "cuda": Chip(84_942_979_072, 66.9e12, 3_352e9),
 }
 H100 = Path(__file__).with_name("h100.txtpb")
@@ -128,6 +131,7 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: fl
     compile_seconds = time.perf_counter() - start
     text, memory = compiled.as_text(), compiled.memory_analysis()
     flops, found = hlo.product_flops(traced.jaxpr, program.trips), hlo.cost(text, program.trips)
+    full = hlo.product_flops(traced.jaxpr, program.trips, high=HIGH_PASSES / FULL_PASSES)
     row = {
         "program": name,
         "sizes": program.sizes,
@@ -135,7 +139,7 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: fl
         "temporary": memory.temp_size_in_bytes,
         "flops": flops,
         "bytes": found.bytes,
-        "seconds_products": flops / chip.flops,
+        "seconds_products": full / chip.flops,
         "seconds_bytes": found.bytes / chip.bandwidth,
         "seconds_estimate": found.cycles / chip.clock if chip.clock else None,
         "collectives": found.collectives,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax import lax
 
 TYPES = {"pred": 1, "bf16": 2}  # bytes; the names of all others end with their bits
 SHAPE = re.compile(r"\b(pred|bf16|[fsuc]\d+)\[([\d,]*)\](?:\{([^{}]*)\})?")
@@ -58,12 +59,13 @@ class Cost(NamedTuple):
     counts: dict[str, float]
 
 
-def product_flops(jaxpr: Any, trips: float = 1.0) -> float:
+def product_flops(jaxpr: Any, trips: float = 1.0, high: float = 1.0) -> float:
     """Operations of the matrix products and convolutions of one device.
 
     Args:
       jaxpr: of the program, in which mapped functions are those of one device.
       trips: iterations of loops whose number is only known when they run.
+      high: for how much an operation of a product in precision HIGH counts.
     """
     total = 0.0
     for equation in jaxpr.eqns:
@@ -72,12 +74,13 @@ def product_flops(jaxpr: Any, trips: float = 1.0) -> float:
         if name == "dot_general":
             (contracted, _), _ = parameters["dimension_numbers"]
             left = equation.invars[0].aval.shape
-            total += 2 * size * float(np.prod([left[i] for i in contracted]))
+            weight = high if lax.Precision.HIGH in (parameters["precision"] or ()) else 1.0
+            total += weight * 2 * size * float(np.prod([left[i] for i in contracted]))
         elif name == "conv_general_dilated":
             kernel = equation.invars[1].aval.shape
             outputs = kernel[parameters["dimension_numbers"].rhs_spec[0]]
             total += 2 * size * float(np.prod(kernel)) / outputs
-        inner = [product_flops(part, trips) for part in _inner_jaxprs(parameters)]
+        inner = [product_flops(part, trips, high) for part in _inner_jaxprs(parameters)]
         if name == "cond":  # one of the branches runs
             total += max(inner, default=0.0)
         else:

@@ -41,6 +41,13 @@ def test_iterations_that_are_known_only_at_run_time_are_those_that_are_given():
     assert hlo.product_flops(traced.jaxpr, trips=5) == 5 * 2 * 8**3
 
 
+def test_products_of_lower_precision_count_less_where_they_take_less():
+    x = jnp.ones((8, 8))
+    traced = hlo.traced(lambda x: jnp.matmul(x, x, precision="high") @ x, x)
+    assert hlo.product_flops(traced.jaxpr) == 2 * 2 * 8**3
+    assert hlo.product_flops(traced.jaxpr, high=0.5) == 1.5 * 2 * 8**3
+
+
 def test_padding_of_tiles_and_memory_on_the_chip():
     shape = "(f32[20,300]{1,0:T(8,128)}, bf16[7]{0:T(1024)}, f32[8,128]{1,0:T(8,128)S(1)})"
     sizes = list(hlo._sizes(shape))
