@@ -5,6 +5,10 @@ r"""Keeps a finished run for the pages: its numbers, its config, and how it was 
 writes docs/results/NAME.json (read by `common.run.records`), and the figures as
 docs/figures/NAME-FIGURE.png; then `python -m docs.render` writes the pages that quote the run.
 
+  python -m docs.keep --name=embed_match/correlate --empty_cache_seconds=170
+
+writes into a record how long its command takes where data have to be fetched and prepared too.
+
   python -m docs.keep --fingerprint --name=lpl/nli --run=runs/fingerprints
 
 makes the fingerprint of a record: the rows of its command in quick form (docs/fingerprints.py). The
@@ -51,6 +55,9 @@ RUN = flags.DEFINE_string("run", None, "Folder of the finished run, or of all ru
 NAME = flags.DEFINE_string("name", "", "PAPER/NAME of the record, or how names begin.")
 CORES = flags.DEFINE_integer("cores", None, "Processor cores that the run had, or each will have.")
 SECONDS = flags.DEFINE_float("seconds", None, "Duration, if the run was not interrupted.")
+EMPTY_CACHE_SECONDS = flags.DEFINE_float(
+    "empty_cache_seconds", None, "Duration of a record's command from an empty cache."
+)
 FIGURES = flags.DEFINE_list("figures", [], "Figures to keep, without .png.")
 QUOTE = flags.DEFINE_string("quote", "", "First words of parts of table.md to quote verbatim.")
 FINGERPRINT = flags.DEFINE_bool("fingerprint", False, "Make the fingerprint of a record.")
@@ -69,7 +76,16 @@ MAX_SHOWN = 3  # differences of a record
 def main(argv: list[str]) -> None:
     """Does what the flags say with the folder of a run, or of many."""
     del argv
-    folder, name = Path(RUN.value), NAME.value
+    name = NAME.value
+    if EMPTY_CACHE_SECONDS.value:
+        path = render.RESULTS / f"{name}.json"
+        head, rows = records.unpacked(path.read_text())
+        head["empty_cache_seconds"] = EMPTY_CACHE_SECONDS.value
+        write_atomically(path, records.packed(head, rows).encode())
+        return
+    if not RUN.value:
+        raise UserError("Give --run, the folder of a finished run or of the runs to be made.")
+    folder = Path(RUN.value)
     if FINGERPRINT.value:
         make_fingerprint(folder, name, QUICK_FLAGS.value, JOBS.value)
     elif CHECK.value or ALL.value:
@@ -309,5 +325,4 @@ def _git(*words: str) -> str:
 
 
 if __name__ == "__main__":
-    flags.mark_flags_as_required(["run"])
     cli.run(main)
