@@ -100,9 +100,9 @@ def text(migration: Migration, seconds: float, old: Path, folder: Path) -> str:
     lengths = {name: f"first {length}" for length, name in LENGTHS.items()}
     header = ["Search", *(lengths[name] for name in migration.estimates.by_map)]
     basis = f"{len(migration.pairs):,} pairs of items that both models have embedded"
-    if (probability := migration.probability) is not None:
-        basis = f"{len(migration.pairs):,} matches (probability {probability:.2f} that the search "
-        basis += "for them has succeeded)"
+    if migration.search:
+        basis = f"{len(migration.pairs):,} matches (probability {migration.search.probability:.2f} "
+        basis += "that the search for them has succeeded)"
     parts = [
         f"# {verdict(migration)}",
         reasons(migration),

@@ -11,6 +11,7 @@ import pytest
 import isthmus
 from anchor_opt import migrate
 from anchor_opt.migrate import Queries, report
+from anchor_opt.migrate.result import Search
 from common import alignment, remapping
 from common.errors import UserError
 from common.linear import unit
@@ -152,7 +153,7 @@ def test_few_pairs_are_matched_first(tmp_path):
     order = np.random.default_rng(2).permutation(240)
     pairs = np.stack([order[:30], np.arange(30)], axis=1)
     result = isthmus.migrate(old, new, pairs)
-    assert result.probability is not None and not result.failed
+    assert result.search and not result.failed
     assert np.mean(order[result.pairs[:, 1]] == result.pairs[:, 0]) > 0.95
     assert "matches (probability" in report.text(result, 1, tmp_path / "old.npy", tmp_path)
 
@@ -200,13 +201,16 @@ def test_the_verdict_says_what_to_do_why_and_how(
         choice=remapping.choose(*x),
         estimates=estimates,
         pairs=np.zeros((40, 2), int),
-        probability=None,
+        search=None,
         judged=None,
     )
     text = report.text(result, 1.0, tmp_path / "old.npy", tmp_path)
     assert text.startswith(f"# {verdict}") and reason in text
     assert step in text.partition("## How to do it")[2].partition("## The map")[0]
     assert "uncertain" not in text
+    failed = result._replace(search=Search(probability=0.5, failed=True))
+    text = report.text(failed, 1.0, tmp_path / "old.npy", tmp_path)
+    assert "search for pairs has failed" in text and not failed.certain
 
 
 # What is given besides the store, and the pattern of the message.
@@ -239,6 +243,19 @@ def test_invalid_input_is_refused_in_one_sentence(
     error = [s for s in capfd.readouterr().err.splitlines() if s and not re.match(r"I\d{4} ", s)]
     assert len(error) == 1 and re.search(message, error[0]), error
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("space", ["old", "new"])
+def test_vectors_and_pairs_are_checked_before_anything_is_fitted(space):
+    """The message has the row of the file, also of a vector that no pair needs."""
+    vectors = dict(zip(("old", "new"), models(0.5, 200), strict=True))
+    pairs = np.stack([np.arange(100)] * 2, axis=1)
+    vectors[space][150] = np.nan
+    with pytest.raises(UserError, match=rf"The rows 150 of '{space}' are not finite"):
+        isthmus.migrate(**vectors, pairs=pairs)
+    vectors[space][150] = 1
+    with pytest.raises(UserError, match="Pair 0 is outside"):
+        isthmus.migrate(**vectors, pairs=pairs + 200)
 
 
 @pytest.mark.slow
