@@ -94,7 +94,7 @@ def migrate(
     rows = choice.aligner.normalise_source(old[: align.LEARNING_ROWS])
     aligner = dataclasses.replace(choice.aligner, profile=likeness.profile(rows))
     stores = unit(jnp.asarray(old, jnp.float32)), unit(aligner.apply(old))
-    estimates = remapping.estimates_of(choice, *paired, *stores, SETTINGS)
+    estimates = remapping.estimates_of(choice, *paired, known[:, 0], *stores, SETTINGS)
     judged = None if queries is None else _judged(queries, known, paired, choice)
     advice = remapping.advise(estimates, old_model_runs, SETTINGS)
     if judged and _by_strategy(judged, "re-embedded").gain_high <= 0 and old_model_runs:

@@ -13,10 +13,12 @@ from anchor_opt import migrate
 from anchor_opt.migrate import Queries, report
 from anchor_opt.migrate.result import Search
 from common import alignment, remapping
+from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import unit
 from common.remapping import Estimate, Estimates
 from common.retrieval import top_k
+from common.spaces import paired_spaces
 from tests import commands
 
 NUM_OLD, NUM_PAIRS, NUM_QUERIES = 1_000, 300, 40
@@ -107,6 +109,30 @@ def test_the_journey_from_the_first_command_to_a_searched_store(
     kept = remapping.kept(np.load(asked), mapped_store, true)
     for name, (value, uncertainty) in results["kept"]["by_map"].items():
         assert abs(kept[name] - value) < uncertainty + 0.08, name
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_the_estimates_hold_what_real_vectors_keep(tmp_path):
+    """Between word vectors, of which some are queries that are neither stored nor paired."""
+    count, pairs = 2_000, np.stack([np.arange(600)] * 2, axis=1)
+    words = paired_spaces.load("glove", "glove100", num_words=count + 500, cache=cache_dir())
+    words = words.take(np.random.default_rng(0).permutation(count + 500))
+    result = isthmus.migrate(words.source[:count], words.target[:count], pairs)
+    old, new = (np.asarray(unit(vectors)) for vectors in (words.source, words.target))
+    true = np.asarray(top_k(new[count:], new[:count], 10).index)
+    mapped_store = unit(result.aligner.apply(words.source[:count]))
+    asked = unit(result.aligner.normalise_target(words.target[count:]))
+    for estimates, kept in (
+        (result.estimates.by_map, remapping.kept(asked, mapped_store, true)),
+        (result.estimates.by_old, remapping.kept(old[count:], old[:count], true)),
+    ):
+        for name, (value, uncertainty) in estimates.items():
+            assert abs(value - kept[name]) < max(uncertainty, 0.05), name
+    text = report.text(result, 1.0, tmp_path / "old.npy", tmp_path)
+    share = r"\.\d{3} ± \.\d{3}"
+    found = rf"the first ten of the old model hold {share}, and those of the mapped store {share}\."
+    assert re.match(rf"# {report.verdict(result)}\n\nOf the ten documents .*{found}", text), text
 
 
 @pytest.mark.slow
