@@ -33,6 +33,7 @@ BENCHMARKS = (  # modules of this folder, in the order in which they are run
     "assignment",
     "unpaired",
     "few_pairs",
+    "migrate",
 )
 PACKAGES = (
     "jax",
@@ -50,6 +51,7 @@ PACKAGES = (
     "graspologic",
     "sentence-transformers",
     "transformers",
+    "isotrieve",
 )
 
 

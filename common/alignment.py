@@ -218,6 +218,30 @@ def fit(
     normalise = tuple(normalise)
     for step in normalise:
         check_choice("normalisation", step, STEPS)
+    x, y, *means = _paired(source, target, pairs, names, normalise, centre_rows)
+    return Aligner(
+        matrix=METHODS[method](x, y, **options),
+        source_means=means[0],
+        target_means=means[1],
+        normalise=normalise,
+        method=method,
+        source=names[0],
+        target=names[1],
+    )
+
+
+def check(
+    source: Annotated[Unchecked, "n d_source"],
+    target: Annotated[Unchecked, "m d_target"],
+    pairs: Annotated[Unchecked, "k 2"],
+    names: tuple[str, str],
+) -> None:
+    """Raises the errors of `fit` for vectors and pairs that it refuses, and fits nothing."""
+    _paired(source, target, pairs, names, NORMALISE, None)
+
+
+def _paired(source, target, pairs, names, normalise, centre_rows):
+    """Checked and normalised rows of both spaces, row i of both a pair, and the spaces' means."""
     x, source_means = _prepare(source, names[0], normalise, centre_rows=centre_rows)
     y, target_means = _prepare(target, names[1], normalise, centre_rows=centre_rows)
     if pairs is not None:
@@ -233,15 +257,7 @@ def fit(
     elif len(x) != len(y):
         has = f"has {len(x)} vectors and '{names[1]}' has {len(y)}"
         raise UserError(f"The space '{names[0]}' {has}: give pairs, or as many vectors of each.")
-    return Aligner(
-        matrix=METHODS[method](x, y, **options),
-        source_means=source_means,
-        target_means=target_means,
-        normalise=normalise,
-        method=method,
-        source=names[0],
-        target=names[1],
-    )
+    return x, y, source_means, target_means
 
 
 def _prepare(

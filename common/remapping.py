@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, Int
+from jaxtyping import Array, ArrayLike, Float, Int
 from scipy.special import ndtr, ndtri
 
 from common import alignment
@@ -31,6 +31,7 @@ NEAREST = 10  # rows of the re-embedded store that are to be kept
 # Length of the lists of another store -> name of the share that they keep
 LENGTHS = {10: "recall_10", 50: "within_50", 100: "within_100", 200: "within_200"}
 JACKKNIFE_GROUPS = 10
+TIED = 1e-6  # difference of products of unit rows that may be rounding
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -201,6 +202,7 @@ def kept(
 def estimated(
     queries: Float[AnyArray, "m d"],
     own: Float[AnyArray, "m d"],
+    rows: Int[np.ndarray, " m"],
     embedded: Float[AnyArray, "m e"],
     store: Float[AnyArray, "n d"],
     settings: Settings = Settings(),
@@ -209,9 +211,13 @@ def estimated(
 
     Each pair is a query in turn. Of its nearest pairs by the new model, the s-th of m has the rank
     of about t = s n / m in the whole re-embedded store of n rows, and its place in `store` is
-    counted. If products in both stores are jointly normal, the probability that the row of rank t
-    is among the first N is Phi(a + b z(t)), where z(t) is the normal quantile of 1 - t / n. a and b
-    are fitted to the shares at s = 1, 2, ... and read off at t = 1, ..., 10. Maps of few pairs were
+    counted. There all pairs stand by maps that were not fitted to them, since others would be
+    nearer to queries than the rest of the store. Rows that tie with it, of which stores of
+    quantised vectors have many, stand in random order.
+
+    If products in both stores are jointly normal, the probability that the row of rank t is among
+    the first N is Phi(a + b z(t)), where z(t) is the normal quantile of 1 - t / n. a and b are
+    fitted to the shares at s = 1, 2, ... and read off at t = 1, ..., 10. Maps of few pairs were
     seen to blur the nearest rows, which halves b there; beyond the first rank that is observed the
     mean of both slopes is taken. The uncertainty is half of their difference, and two standard
     errors by a jackknife over ten groups of queries.
@@ -219,6 +225,7 @@ def estimated(
     Args:
       queries: unit rows with which the store is searched, of each pair.
       own: unit rows by which the pairs are in the store, of maps that were not fitted to them.
+      rows: of the store, the items of the pairs.
       embedded: unit rows of the pairs by the new model.
       store: unit rows of all items.
       settings: gives the number of neighbours.
@@ -227,13 +234,14 @@ def estimated(
     count = min(settings.neighbours, max(1, m // 10))
     true = _other_rows(embedded, embedded, count)
     lengths = [length for length in LENGTHS if length < n]
-    best = top_k(queries, store, max(lengths) + 1)[0]
-    places = np.asarray(_places(best, jnp.asarray(queries), jnp.asarray(own), jnp.asarray(true)))
+    held_out = jnp.asarray(store).at[rows].set(own)
+    best = top_k(queries, held_out, min(max(lengths) + 2, n))[0]
+    first, last = map(np.asarray, _places(best, *map(jnp.asarray, (queries, own, true)), n / m))
     ranks = np.arange(1, count + 1) * n / m
     groups = np.arange(m) % JACKKNIFE_GROUPS
     estimates = {}
     for length in lengths:
-        found = places < length
+        found = np.clip((length - first) / np.maximum(last - first, 1), 0, 1)
         value, doubt = _extrapolated(found, ranks, n)
         rest = [_extrapolated(found[groups != g], ranks, n)[0] for g in range(JACKKNIFE_GROUPS)]
         error = np.sqrt(JACKKNIFE_GROUPS - 1) * np.std(rest)
@@ -257,6 +265,7 @@ def estimates_of(
     choice: Choice,
     source: Float[ArrayLike, "p d_source"],
     target: Float[ArrayLike, "p d_target"],
+    rows: Int[np.ndarray, " p"],
     old_store: Float[AnyArray, "n d_source"],
     mapped_store: Float[AnyArray, "n d_target"],
     settings: Settings = Settings(),
@@ -267,14 +276,16 @@ def estimates_of(
       choice: of `choose`, from these pairs.
       source: raw rows of the old model.
       target: raw rows of the new model, of the same items.
+      rows: of both stores, these items.
       old_store: unit rows of the old model, all of them.
       mapped_store: unit rows of the same items, by the map that was chosen.
       settings: see `estimated`.
     """
     old, new = (unit(jnp.asarray(x, jnp.float32)[choice.rows]) for x in (source, target))
+    rows = rows[choice.rows]
     return Estimates(
-        estimated(unit(choice.embedded), choice.mapped, new, mapped_store, settings),
-        estimated(old, old, new, old_store, settings),
+        estimated(unit(choice.embedded), choice.mapped, rows, new, mapped_store, settings),
+        estimated(old, old, rows, new, old_store, settings),
     )
 
 
@@ -313,20 +324,29 @@ def advise(estimates: Estimates, old_model_runs: bool, settings: Settings = Sett
 
 
 @jax.jit
-def _places(best, queries, own, true):
-    """How many rows of the store are nearer to each query than each of its true neighbours.
+def _places(best, queries, own, true, rows_of_a_pair):
+    """How many rows of the store precede each true neighbour at least, and with those that tie.
 
-    The query's own row, which is in the store, does not count.
+    The neighbour itself ties, and the query's own row, which is in the store, does not count. Ties
+    that go on beyond the best rows are counted among the pairs, which are a sample of the store.
     """
     products = jnp.einsum("md,msd->ms", queries, own[true])
-    nearer = jnp.sum(best[:, None, :] > products[:, :, None], axis=2)
-    return nearer - (jnp.sum(queries * own, axis=1)[:, None] > products)
+    to_own = jnp.sum(queries * own, axis=1)[:, None]
+
+    def count(bounds):
+        return jnp.sum(best[:, None, :] > bounds[:, :, None], axis=2) - (to_own > bounds)
+
+    first, last = count(products + TIED), count(products - TIED)
+    to_pairs = queries @ own.T
+    tied = jnp.sum(jnp.abs(to_pairs[:, None, :] - products[:, :, None]) <= TIED, axis=2)
+    all_listed = last < best.shape[1] - 1
+    return first, jnp.where(all_listed, last, first + rows_of_a_pair * tied)
 
 
 def _extrapolated(
-    found: Bool[np.ndarray, "m s"], ranks: Float[np.ndarray, " s"], n: int
+    found: Float[np.ndarray, "m s"], ranks: Float[np.ndarray, " s"], n: int
 ) -> tuple[float, float]:
-    """The share of the `NEAREST` rows, from whether the rows of certain ranks are found.
+    """The share of the `NEAREST` rows, from the chances that the rows of certain ranks are found.
 
     Returns:
       The share by the mean of both slopes, and half of their difference.

@@ -90,9 +90,13 @@ def test_postgres_gets_ids_and_vectors_as_text(names):
     copy = types.SimpleNamespace(write_row=sent.append)
     cursor = types.SimpleNamespace(execute=statements.append)
     cursor.copy = lambda sql: (statements.append(sql), contextlib.nullcontext(copy))[1]
-    names["connection"] = types.SimpleNamespace(cursor=lambda: contextlib.nullcontext(cursor))
+    connection = types.SimpleNamespace(cursor=lambda: contextlib.nullcontext(cursor))
+    connection.commit = lambda: statements.append("COMMIT")  # without it, psycopg discards all
+    names["connection"] = connection
     exec(RECIPES["PostgreSQL with pgvector"], names)
-    assert "vector(4)" in statements[0] and statements[1].startswith("COPY mapped (id, embedding)")
+    extension, table, copied, _, commit = statements
+    assert extension == "CREATE EXTENSION IF NOT EXISTS vector" and "vector(4)" in table
+    assert copied.startswith("COPY mapped (id, embedding)") and commit == "COMMIT"
     assert [row[0] for row in sent] == list(range(1000, 1000 + NUM_ROWS))
     vectors = [json.loads(row[1]) for row in sent]  # '[1.0, 2.0]', as pgvector reads it
     np.testing.assert_allclose(vectors, names["written"], rtol=1e-6)

@@ -136,7 +136,7 @@ def rankings(
             "first numbers": strategies.first_numbers(data.new_queries, data.old),
         },
     )
-    estimates = remapping.estimates_of(choice, *pairs, data.old, mapped_store, values)
+    estimates = remapping.estimates_of(choice, *pairs, data.pairs, data.old, mapped_store, values)
     by_name = {(ranking.strategy, ranking.candidates): ranking for ranking in lists}
     advice = {
         name: remapping.advise(estimates, old_model_runs, values)

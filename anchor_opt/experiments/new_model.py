@@ -104,8 +104,9 @@ def _drawn(vectors: tuple[AnyArray, AnyArray], num_rows: int, num_pairs: int):
 
 
 class Known(NamedTuple):
-    """The paired rows to which a map is fitted."""
+    """The paired rows to which a map is fitted, and their rows of the store."""
 
+    rows: Int[np.ndarray, " p"]
     old: Float[AnyArray, "p d_old"]
     new: Float[AnyArray, "p d_new"]
     failed: bool  # whether the search that found the pairs reports a failure
@@ -116,7 +117,7 @@ def known_pairs(store: Store, search_rows: int) -> Known:
     num_pairs = store.num_pairs
     if num_pairs >= remapping.MANY_PAIRS:
         old, new = store.old[:num_pairs], store.new[:num_pairs]
-        return Known(old, new, failed=False)
+        return Known(np.arange(num_pairs), old, new, failed=False)
     shuffled = np.random.default_rng(store.random_seed).permutation(search_rows)
     known: Int[np.ndarray, "p 2"] = np.stack(
         [np.arange(num_pairs), np.argsort(shuffled)[:num_pairs]], axis=1
@@ -125,7 +126,7 @@ def known_pairs(store: Store, search_rows: int) -> Known:
     options = {"rows": search_rows, "ordered": False, "random_seed": store.random_seed}
     discovered = align.discover(old, new, known, **options)
     old_rows, new_rows = discovered.anchors.T
-    return Known(old[old_rows], new[new_rows], discovered.failed)
+    return Known(old_rows, old[old_rows], new[new_rows], discovered.failed)
 
 
 def measure_maps(
@@ -161,7 +162,7 @@ def measure_maps(
         for method, of_method in scores.items()
         for metric, value in of_method.items()
     ]
-    estimates = remapping.estimates_of(choice, *pairs, old, chosen_store, values)
+    estimates = remapping.estimates_of(choice, *pairs, known.rows, old, chosen_store, values)
     for method, of_method in (("chosen", estimates.by_map), ("old model", estimates.by_old)):
         for metric, estimate in of_method.items():
             about: dict[str, Any] = {"method": method, "labels": {"of": metric}}

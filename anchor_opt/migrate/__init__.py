@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from anchor_opt import align
-from anchor_opt.migrate.result import SETTINGS, Migration
+from anchor_opt.migrate.result import SETTINGS, Migration, Search
 from common import alignment, likeness, remapping, strategies
 from common.arrays import AnyArray, Unchecked
 from common.data.sets.dictionary import one_to_one
@@ -79,27 +79,28 @@ def migrate(
         the paired ones, or too few pairs.
     """
     known = np.zeros((0, 2), int) if pairs is None else np.asarray(pairs)
-    probability = None
+    matched = None
     if len(known) < remapping.MANY_PAIRS:
         matched = align.discover(
             old, new, known, rows=MATCHED_ROWS, ordered=False, random_seed=random_seed,
             progress=progress, names=("old", "new"),
         )  # fmt: skip
-        known, probability = matched.anchors, matched.probability
+        known = matched.anchors
     else:
-        alignment.fit("procrustes", old, new, pairs=known, names=("old", "new"))  # checks them all
+        alignment.check(old, new, known, ("old", "new"))
         known = known[one_to_one(known)]
     paired = np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
     choice = remapping.choose(*paired, SETTINGS)
     rows = choice.aligner.normalise_source(old[: align.LEARNING_ROWS])
     aligner = dataclasses.replace(choice.aligner, profile=likeness.profile(rows))
     stores = unit(jnp.asarray(old, jnp.float32)), unit(aligner.apply(old))
-    estimates = remapping.estimates_of(choice, *paired, *stores, SETTINGS)
+    estimates = remapping.estimates_of(choice, *paired, known[:, 0], *stores, SETTINGS)
     judged = None if queries is None else _judged(queries, known, paired, choice)
     advice = remapping.advise(estimates, old_model_runs, SETTINGS)
     if judged and _by_strategy(judged, "re-embedded").gain_high <= 0 and old_model_runs:
         advice = Advice("old model")  # the new model is no better
-    return Migration(advice, aligner, choice, estimates, known, probability, judged)
+    search = matched and Search(matched.probability, matched.failed)
+    return Migration(advice, aligner, choice, estimates, known, search, judged)
 
 
 def _by_strategy(judged: list[Judgement], strategy: str) -> Judgement:

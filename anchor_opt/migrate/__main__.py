@@ -3,9 +3,10 @@ r"""Says what to do with a store of vectors when its embedding model changes.
   isthmus migrate --old=old.npy --new=new.npy --pairs=pairs.txt --out=DIR
 
 --old is the whole store by the old model, --new some of its items by the new model: a few hundred
-or thousand, embedded by both. The first line says what to do: stay with the old model, map the
-store, let the old model or the mapped store give candidates that the new model puts in order, or
-embed everything again; and what that keeps of the ten documents that the new model would find.
+or thousand, chosen at random, since what they say is taken to hold for the whole store. The first
+line says what to do: stay with the old model, map the store, let the old model or the mapped store
+give candidates that the new model puts in order, or embed everything again; and what that keeps of
+the ten documents that the new model would find.
 
 A line of --pairs is the id of an old and of a new vector, or their rows, counted from 0, with
 --pair_rows or for files without ids. Without --pairs, the items that have one id in both files are

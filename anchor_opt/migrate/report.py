@@ -10,9 +10,10 @@ from common.strategies import Judgement
 METHODS = {"procrustes": "orthogonal", "least_squares": "least squares", "ridge": "ridge"}
 KEPT = """Each number is a share of the ten documents that the new model would find first if
 everything were embedded again: the share that is also among the first 10, 50, 100 or 200 results of
-another search, ± about two standard errors. It is estimated from {basis}, for queries that are like
-the stored documents. If the new model puts these results in order, those of the ten that are among
-them come first."""
+another search. It is estimated from {basis}, for queries that are like the stored documents; ± is
+about two standard errors. Where that was less than .05, between word and between sentence encoders,
+the estimates were off by up to .06. If the new model puts these results in order, those of the ten
+that are among them come first."""
 JUDGED = """Searched are the {count} paired documents, each mapped by a map that was not fitted to
 it. nDCG@10 is 1 if the relevant documents come first, less the lower they stand, and 0 if none is
 among the first ten. Recall is the share of the relevant documents that are among the first 10 or
@@ -100,9 +101,9 @@ def text(migration: Migration, seconds: float, old: Path, folder: Path) -> str:
     lengths = {name: f"first {length}" for length, name in LENGTHS.items()}
     header = ["Search", *(lengths[name] for name in migration.estimates.by_map)]
     basis = f"{len(migration.pairs):,} pairs of items that both models have embedded"
-    if (probability := migration.probability) is not None:
-        basis = f"{len(migration.pairs):,} matches (probability {probability:.2f} that the search "
-        basis += "for them has succeeded)"
+    if migration.search:
+        basis = f"{len(migration.pairs):,} matches (probability {migration.search.probability:.2f} "
+        basis += "that the search for them has succeeded)"
     parts = [
         f"# {verdict(migration)}",
         reasons(migration),

@@ -13,6 +13,13 @@ from common.strategies import Judgement
 SETTINGS = remapping.Settings()
 
 
+class Search(NamedTuple):
+    """What the search for pairs says of itself, see `anchor_opt.align.Alignment`."""
+
+    probability: float
+    failed: bool
+
+
 class Migration(NamedTuple):
     """What to do, and why.
 
@@ -22,7 +29,7 @@ class Migration(NamedTuple):
       choice: the comparison of maps by which it was chosen.
       estimates: the shares of the ten nearest rows that are kept.
       pairs: (old row, new row) to which the map is fitted.
-      probability: that the search which has found the pairs has succeeded; None if they were given.
+      search: the search that has found the pairs; None if they were given.
       judged: the quality of the strategies among the paired documents; None without queries.
     """
 
@@ -31,13 +38,13 @@ class Migration(NamedTuple):
     choice: Choice
     estimates: Estimates
     pairs: Int[np.ndarray, "p 2"]
-    probability: float | None
+    search: Search | None
     judged: list[Judgement] | None
 
     @property
     def failed(self) -> bool:
-        """Whether a search for pairs has probably failed; then nothing here is to be used."""
-        return self.probability is not None and self.probability < 0.5
+        """Whether a search for pairs reports a failure; then nothing here is to be used."""
+        return self.search is not None and self.search.failed
 
     @property
     def certain(self) -> bool:

@@ -11,11 +11,14 @@ import pytest
 import isthmus
 from anchor_opt import migrate
 from anchor_opt.migrate import Queries, report
+from anchor_opt.migrate.result import Search
 from common import alignment, remapping
+from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import unit
 from common.remapping import Estimate, Estimates
 from common.retrieval import top_k
+from common.spaces import paired_spaces
 from tests import commands
 
 NUM_OLD, NUM_PAIRS, NUM_QUERIES = 1_000, 300, 40
@@ -108,6 +111,30 @@ def test_the_journey_from_the_first_command_to_a_searched_store(
         assert abs(kept[name] - value) < uncertainty + 0.08, name
 
 
+@pytest.mark.network
+@pytest.mark.slow
+def test_the_estimates_hold_what_real_vectors_keep(tmp_path):
+    """Between word vectors, of which some are queries that are neither stored nor paired."""
+    count, pairs = 2_000, np.stack([np.arange(600)] * 2, axis=1)
+    words = paired_spaces.load("glove", "glove100", num_words=count + 500, cache=cache_dir())
+    words = words.take(np.random.default_rng(0).permutation(count + 500))
+    result = isthmus.migrate(words.source[:count], words.target[:count], pairs)
+    old, new = (np.asarray(unit(vectors)) for vectors in (words.source, words.target))
+    true = np.asarray(top_k(new[count:], new[:count], 10).index)
+    mapped_store = unit(result.aligner.apply(words.source[:count]))
+    asked = unit(result.aligner.normalise_target(words.target[count:]))
+    for estimates, kept in (
+        (result.estimates.by_map, remapping.kept(asked, mapped_store, true)),
+        (result.estimates.by_old, remapping.kept(old[count:], old[:count], true)),
+    ):
+        for name, (value, uncertainty) in estimates.items():
+            assert abs(value - kept[name]) < max(uncertainty, 0.05), name
+    text = report.text(result, 1.0, tmp_path / "old.npy", tmp_path)
+    share = r"\.\d{3} ± \.\d{3}"
+    found = rf"the first ten of the old model hold {share}, and those of the mapped store {share}\."
+    assert re.match(rf"# {report.verdict(result)}\n\nOf the ten documents .*{found}", text), text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "more"),
@@ -152,7 +179,7 @@ def test_few_pairs_are_matched_first(tmp_path):
     order = np.random.default_rng(2).permutation(240)
     pairs = np.stack([order[:30], np.arange(30)], axis=1)
     result = isthmus.migrate(old, new, pairs)
-    assert result.probability is not None and not result.failed
+    assert result.search and not result.failed
     assert np.mean(order[result.pairs[:, 1]] == result.pairs[:, 0]) > 0.95
     assert "matches (probability" in report.text(result, 1, tmp_path / "old.npy", tmp_path)
 
@@ -200,13 +227,16 @@ def test_the_verdict_says_what_to_do_why_and_how(
         choice=remapping.choose(*x),
         estimates=estimates,
         pairs=np.zeros((40, 2), int),
-        probability=None,
+        search=None,
         judged=None,
     )
     text = report.text(result, 1.0, tmp_path / "old.npy", tmp_path)
     assert text.startswith(f"# {verdict}") and reason in text
     assert step in text.partition("## How to do it")[2].partition("## The map")[0]
     assert "uncertain" not in text
+    failed = result._replace(search=Search(probability=0.5, failed=True))
+    text = report.text(failed, 1.0, tmp_path / "old.npy", tmp_path)
+    assert "search for pairs has failed" in text and not failed.certain
 
 
 # What is given besides the store, and the pattern of the message.
@@ -239,6 +269,19 @@ def test_invalid_input_is_refused_in_one_sentence(
     error = [s for s in capfd.readouterr().err.splitlines() if s and not re.match(r"I\d{4} ", s)]
     assert len(error) == 1 and re.search(message, error[0]), error
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("space", ["old", "new"])
+def test_vectors_and_pairs_are_checked_before_anything_is_fitted(space):
+    """The message has the row of the file, also of a vector that no pair needs."""
+    vectors = dict(zip(("old", "new"), models(0.5, 200), strict=True))
+    pairs = np.stack([np.arange(100)] * 2, axis=1)
+    vectors[space][150] = np.nan
+    with pytest.raises(UserError, match=rf"The rows 150 of '{space}' are not finite"):
+        isthmus.migrate(**vectors, pairs=pairs)
+    vectors[space][150] = 1
+    with pytest.raises(UserError, match="Pair 0 is outside"):
+        isthmus.migrate(**vectors, pairs=pairs + 200)
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_what_a_store_keeps_is_estimated_from_pairs_alone(num_pairs):
     old_queries, queries, old, new = (np.asarray(unit(z)) for z in (x[6_000:], y[6_000:], store, y))
     nearest = np.argsort(-queries @ new[:6_000].T, axis=1)[:, :10]
     mapped = unit(choice.aligner.apply(store))
-    estimates = remapping.estimates_of(choice, *pairs, old, mapped)
+    estimates = remapping.estimates_of(choice, *pairs, np.arange(num_pairs), old, mapped)
     mapped_queries = unit(choice.aligner.normalise_target(y[6_000:]))
     by_map = remapping.kept(mapped_queries, mapped, nearest)
     by_old = remapping.kept(old_queries, old, nearest)
@@ -73,6 +73,29 @@ def test_what_a_store_keeps_is_estimated_from_pairs_alone(num_pairs):
             assert abs(value - true[name]) < max(0.05, 1.5 * uncertainty)
     certain = estimates.by_map["recall_10"].uncertainty
     assert certain < (0.06 if num_pairs == 2_000 else 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("coarse", [np.sign, np.ones_like], ids=["signs alone", "all the same"])
+def test_rows_that_a_store_cannot_tell_apart_are_found_by_chance(coarse):
+    """As those of quantised vectors, of which many have the same products with a query."""
+    x, y = spaces(6_000, 0.1)
+    old, new = (np.asarray(unit(z)) for z in (coarse(x), y))
+    nearest = np.argsort(-new[:500] @ new.T, axis=1)[:, 1:11]
+    true = remapping.kept(old[:500], old, nearest)
+    pairs = np.arange(500, 2_500)
+    estimates = remapping.estimated(old[pairs], old[pairs], pairs, new[pairs], old)
+    for name, (value, uncertainty) in estimates.items():
+        assert abs(value - true[name]) < max(0.05, uncertainty), name
+
+
+def test_pairs_that_a_map_was_fitted_to_do_not_stand_in_the_way_of_others():
+    """Of a map that has learned its pairs by heart, the estimate is that of the held-out maps."""
+    x, y = (np.asarray(unit(z)) for z in spaces(2_000, 0.3))
+    pairs = np.arange(1_000)
+    learned = np.concatenate([y[:1_000], x[1_000:]])  # the truth of each pair
+    options = y[pairs], x[pairs], pairs, y[pairs]
+    assert remapping.estimated(*options, learned) == remapping.estimated(*options, x)
 
 
 @pytest.mark.parametrize(
