@@ -23,7 +23,7 @@ MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplo
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, with grey in the place of
 # its yellow, which is too faint on white. Lines and points have markers as well, and lines dashes;
 # the numbers of colours, markers and dashes have no common factor, so that few styles look alike.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#595959")
 MARKERS = "osD^vPX*<hd>p"
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\")
@@ -293,10 +293,11 @@ def _error_bars(axis: Axes, lines: Mapping[str, Points], looks: Mapping[str, Sty
             for label in axis.get_xticklabels():
                 label.set(rotation=30, ha="right", rotation_mode="anchor")
         axis.margins(x=0.25)
-    elif numbers[-1] >= 20 * next((value for value in numbers if value > 0), np.inf):
+        return
+    if numbers[-1] >= 20 * next((value for value in numbers if value > 0), np.inf):
         axis.set_xscale("log" if numbers[0] > 0 else "symlog")
-        axis.set_xticks(numbers, [f"{value:g}" for value in numbers])
-        axis.minorticks_off()
+    axis.set_xticks(numbers, [f"{value:g}" for value in numbers])
+    axis.minorticks_off()
 
 
 def bars(
