@@ -150,7 +150,7 @@ def scatter_grid(
         axis.set_ylabel(name)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     labels = [label if len(label) <= 24 else f"{label[:23]}…" for label in labels]
-    figure.legend(handles, labels, ncols=6, **BELOW)
+    figure.legend(handles, labels, ncols=6, markerscale=2, **BELOW)
     figure.suptitle(title)
     return figure
 
