@@ -144,7 +144,9 @@ def scatter_grid(
             for (label, members), style in zip(
                 groups.items(), styles(groups).values(), strict=True
             ):
-                marks = {"s": 18, "color": style.colour, "marker": style.marker, "linewidths": 0}
+                # The number of a class is its own marker.
+                marker, size = (f"${label}$", 45) if label.isdigit() else (style.marker, 18)
+                marks = {"s": size, "color": style.colour, "marker": marker, "linewidths": 0}
                 axis.scatter(*points[members].T, label=label, **marks)
     for axis, name in zip(axes[:, 0], row_names, strict=True):
         axis.set_ylabel(name)
