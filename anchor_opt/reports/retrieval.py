@@ -208,10 +208,10 @@ def figures(
             )
             if row.method in ("gt", "seed", "lstsq_truth") and row.anchors != "discrete"
         }
+        seeds = max(map(len, lines.values()))
+        heading = f"By step: {title}, {seeds} random seed{'s' if seeds > 1 else ''}"
         known = METHOD_TITLES.values()
-        figures["mrr"] = curves(
-            lines, levels, "step", f"MRR (K = {drawn.k})", f"By step: {title}", known
-        )
+        figures["mrr"] = curves(lines, levels, "step", f"MRR (K = {drawn.k})", heading, known)
     return figures
 
 

@@ -23,7 +23,7 @@ MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplo
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, with grey in the place of
 # its yellow, which is too faint on white. Lines and points have markers as well, and lines dashes;
 # the numbers of colours, markers and dashes have no common factor, so that few styles look alike.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#7F7F7F")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#595959")
 MARKERS = "osD^vPX*<hd>p"
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\")
@@ -144,13 +144,15 @@ def scatter_grid(
             for (label, members), style in zip(
                 groups.items(), styles(groups).values(), strict=True
             ):
-                marks = {"s": 18, "color": style.colour, "marker": style.marker, "linewidths": 0}
+                # The number of a class is its own marker.
+                marker, size = (f"${label}$", 45) if label.isdigit() else (style.marker, 18)
+                marks = {"s": size, "color": style.colour, "marker": marker, "linewidths": 0}
                 axis.scatter(*points[members].T, label=label, **marks)
     for axis, name in zip(axes[:, 0], row_names, strict=True):
         axis.set_ylabel(name)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     labels = [label if len(label) <= 24 else f"{label[:23]}…" for label in labels]
-    figure.legend(handles, labels, ncols=6, **BELOW)
+    figure.legend(handles, labels, ncols=6, markerscale=2, **BELOW)
     figure.suptitle(title)
     return figure
 
@@ -293,10 +295,11 @@ def _error_bars(axis: Axes, lines: Mapping[str, Points], looks: Mapping[str, Sty
             for label in axis.get_xticklabels():
                 label.set(rotation=30, ha="right", rotation_mode="anchor")
         axis.margins(x=0.25)
-    elif numbers[-1] >= 20 * next((value for value in numbers if value > 0), np.inf):
+        return
+    if numbers[-1] >= 20 * next((value for value in numbers if value > 0), np.inf):
         axis.set_xscale("log" if numbers[0] > 0 else "symlog")
-        axis.set_xticks(numbers, [f"{value:g}" for value in numbers])
-        axis.minorticks_off()
+    axis.set_xticks(numbers, [f"{value:g}" for value in numbers])
+    axis.minorticks_off()
 
 
 def bars(

@@ -2,7 +2,7 @@
 
   python -m embed_match.main --config=configs/embed_match/correlate.py --workdir=runs/correlate
 
-Results: docs/results/embed_match.md.
+Results: docs/results/embed_match/correlate.md.
 """
 
 from ml_collections import ConfigDict

@@ -4,7 +4,7 @@
 
 The poster states neither epochs nor learning rates. This run measures the pairs of its Table 1 for
 several of them, one training each, and draws `curve.png` with the poster's four points. It takes
-about 15 minutes on one core. Results: docs/results/embed_match.md.
+about 15 minutes on one core. Results: docs/results/embed_match/match.md.
 """
 
 from ml_collections import ConfigDict

@@ -2,7 +2,7 @@
 
   python -m embed_match.main --config=configs/embed_match/ensemble.py --workdir=runs/ensemble
 
-Results: docs/results/embed_match.md.
+Results: docs/results/embed_match/ensemble.md.
 """
 
 from ml_collections import ConfigDict

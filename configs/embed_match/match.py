@@ -3,7 +3,7 @@
   python -m embed_match.main --config=configs/embed_match/match.py --workdir=runs/match
 
 Takes 7 minutes on one core once the embeddings are in the cache directory, and a minute or two for
-each training of CBOW, GloVe or LSTM. Results: docs/results/embed_match.md.
+each training of CBOW, GloVe or LSTM. Results: docs/results/embed_match/match.md.
 """
 
 from ml_collections import ConfigDict

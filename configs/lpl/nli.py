@@ -2,7 +2,7 @@
 
   python -m lpl.main --config=configs/lpl/nli.py --workdir=runs/nli
 
-Takes about 260 s on one core once the texts are encoded. Results: docs/results/lpl.md.
+Takes about 260 s on one core once the texts are encoded. Results: docs/results/lpl/nli.md.
 """
 
 from ml_collections import ConfigDict

@@ -2,7 +2,8 @@ r"""Cross-lingual word alignment: Tables 1a and 2 of the locality preserving los
 
   python -m lpl.main --config=configs/lpl/word_alignment.py --workdir=runs/lpl
 
-Takes about 400 s of one core's time for each pair of spaces. Results: docs/results/lpl.md.
+Takes about 400 s of one core's time for each pair of spaces.
+Results: docs/results/lpl/word_alignment.md.
 
 The paper's own data (Dinu et al. 2014), from English to Finnish for instance:
 

@@ -62,7 +62,8 @@ def figures(rows: Sequence[Row], trained: Sequence[str]) -> dict[str, Figure]:
             marks = {"s": 30, "color": look.colour, "marker": look.marker, "label": label}
             axis.scatter(*np.reshape(group, (-1, 2)).T, **marks)
         axis.set(xlabel="mean l2 distance after rotation", ylabel="difference in accuracy")
-        axis.set_title(f"{row.dataset}: Spearman {row.mean:.2f} (95% interval {_interval(row)})")
+        correlation = plus_minus(row.mean, None, 2)
+        axis.set_title(f"{row.dataset}: Spearman {correlation} (95% interval {_interval(row)})")
         axis.spines[["top", "right"]].set_visible(False)
     legend_below(figure, 3)
     figure.suptitle("Pairs of embeddings: similarity and downstream performance")

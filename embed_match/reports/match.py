@@ -16,6 +16,7 @@ from embed_match.compare import Transport
 from embed_match.reports.pairs import METRICS, PAIR, TITLES, bars
 
 POSTER = "5,000 words"
+KINDS = {"cbow": "CBOW", "glove": "GloVe", "lstm": "LSTM"}  # of trained embeddings
 # The poster's Table 1, at a vocabulary of 5,000: pairs of embeddings after the optimal rotation.
 TABLE_1 = {
     ("C1", "C2"): (0.309, 1.0, 1.0, 1.0),
@@ -81,7 +82,10 @@ def _table_1_figure(rows: Sequence[Row]) -> Figure:
         },
     }
     beside = "; black marks: the poster" if any(row.paper_value for row in rows) else ""
-    return bars(panels, f"Pairs after the optimal rotation: C is CBOW, G is GloVe{beside}")
+    return bars(
+        panels,
+        f"Pairs after the optimal rotation: C is CBOW, G is GloVe, glove is pretrained{beside}",
+    )
 
 
 def _curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
@@ -93,7 +97,8 @@ def _curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
     """
 
     def label(source, target):
-        return " and ".join(sorted(kinds.get(name, "pretrained") for name in (source, target)))
+        names = (KINDS.get(kinds.get(name, ""), "pretrained") for name in (source, target))
+        return " and ".join(sorted(names))
 
     pairs = select(rows, metric="l2")
     labels = dict.fromkeys(label(*pair) for pair in TABLE_1 if set(pair) <= set(kinds))

@@ -7,8 +7,10 @@ import pytest
 from absl import logging
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib.colors import to_rgb
 from matplotlib.font_manager import fontManager
 from PIL import Image
+from scipy.spatial.distance import pdist
 
 from common.run import figures, results
 from common.run.results import Row
@@ -223,6 +225,33 @@ def test_a_method_looks_the_same_in_all_figures_and_not_by_colour_alone():
     figure = figures.error_bars({"MRR": {known[4]: points}}, "pairs", "title", known)
     (line,) = (line for line in figure.axes[0].lines if line.get_marker() == looks[known[4]].marker)
     assert line.get_color() == looks[known[4]].colour
+
+
+def test_colours_differ_for_eyes_without_red_or_green_receptors():
+    """Machado, Oliveira and Fernandes 2009, severity 1: no two are nearer than Okabe and Ito's."""
+    deuteranopia = [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ]
+    protanopia = [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ]
+    values = np.array([to_rgb(colour) for colour in figures.COLOURS])
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    for seen in (np.eye(3), deuteranopia, protanopia):
+        lab = _lab(np.clip(linear @ np.transpose(seen), 0, 1))
+        assert pdist(lab).min() > 16, seen
+
+
+def _lab(linear):
+    """CIELAB of linear sRGB, for the white of D65."""
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = linear @ np.transpose(to_xyz) / [0.9505, 1.0, 1.089]
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116).T
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
 
 
 def test_error_bars_are_within_their_panels_and_compared_panels_share_an_axis():

@@ -71,8 +71,9 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         tables[f"Nearest words, {task.name}"] = report.nearest_table(nearest)
         if task.method == SHOWN:
             densities = words.densities(x, vocabulary, config.figure_words, values)
+            title = f"{report.title_of(task.method)}, random seed {task.random_seed}"
             if densities:
-                figures[task.name] = report.densities_figure(densities, task.name)
+                figures[task.name] = report.densities_figure(densities, title)
     names = {m: [task.name for task in grid if task.method == m] for m in embeddings}
     figures["held_out"] = report.held_out_figure(work.records(), names)
     return results.finish(work, rows, results.joined(tables), figures)

@@ -31,6 +31,12 @@ NAMES = {
     "polar_hyperbolic": "Hyperbolic, polar coordinates",
     "kl": "KL",
 }
+GRAPHS = {  # generator -> title
+    "scale_free": "scale-free graphs",
+    "small_world": "small-world graphs",
+    "block": "graphs of communities",
+    "tree": "trees",
+}
 TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # of the distortion
 NAMES |= {f"wasserstein_r{k}": f"Wasserstein R^{k}" for k in range(1, 10)}
 
@@ -87,7 +93,8 @@ def figure(rows: Sequence[Row]) -> Figure:
             points = panel.setdefault(name, [])
             if row.get("recipe") == recipe:
                 points.append((row.dim, row.mean, row.std))
-    title = f"Shortest paths of {rows[0].dataset}"
+    generator, size = rows[0].dataset.split(", ")
+    title = f"Shortest paths of {GRAPHS.get(generator, generator)}, {size}"
     known = [name.split(",")[0] for name in NAMES.values()]
     figure = error_bars(panels, "coordinates of a node", title, known, sharey=True)
     lowest = min(row.mean - row.std for row in rows)

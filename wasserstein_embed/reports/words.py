@@ -21,6 +21,12 @@ SETS = {
 }
 
 
+def title_of(method: str) -> str:
+    """Title of an embedding in a figure: 'Wasserstein R^2' of wasserstein_r2."""
+    geometry, size = method.rsplit("_", 1)
+    return f"{geometry.capitalize()} R^{size.removeprefix('r')}"
+
+
 def describe(rows: Sequence[Row]) -> str:
     """What the table shows."""
     row = rows[0]
@@ -61,8 +67,8 @@ def held_out_figure(records: Sequence[dict], tasks: Mapping[str, Sequence[str]])
         for task in runs:
             points = [(r["step"], r["held_out_loss"]) for r in shown if r["part"] == task]
             style = {"color": look.colour, "ls": look.dashes, "marker": look.marker, "ms": 4}
-            axis.plot(*zip(*points, strict=True), **style, lw=1, label=name)
-            name = None
+            label = title_of(name) if task == runs[0] else None
+            axis.plot(*zip(*points, strict=True), **style, lw=1, label=label)
     axis.spines[["top", "right"]].set_visible(False)
     axis.set(xlabel="step", ylabel="contrastive loss")
     figure.suptitle("Loss on held-out texts")
