@@ -166,9 +166,9 @@ def test_trainings_on_several_devices_have_the_losses_of_one(batches, counts, tm
     assert jax.device_count() == 1 and len(names["curves"]) == 26
     for process, path, log in running:
         assert process.wait() == 0, log.read_text()[-2000:]
-        found = dict(np.load(path))
-        assert found.pop("compilations") == 13  # one for each training, though it has two chunks
-        assert set(found) == set(names["curves"])
+        losses = dict(np.load(path))
+        assert losses.pop("compilations") == 13  # one for each training, though it has two chunks
+        assert set(losses) == set(names["curves"])
         for name, curve in names["curves"].items():
             assert np.isfinite(curve).all()
-            np.testing.assert_allclose(curve, found[name], rtol=1e-4, atol=1e-6, err_msg=name)
+            np.testing.assert_allclose(curve, losses[name], rtol=1e-4, atol=1e-6, err_msg=name)

@@ -80,8 +80,8 @@ def start_two(command, workdir):
 def rows(folder):
     """The results of a run but for the times."""
     assert (folder / "table.md").stat().st_size > 0
-    found = json.loads((folder / "results.json").read_text())
-    return [row for row in found if "seconds" not in row["metric"]]
+    results = json.loads((folder / "results.json").read_text())
+    return [row for row in results if "seconds" not in row["metric"]]
 
 
 @pytest.mark.network

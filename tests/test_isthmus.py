@@ -22,12 +22,12 @@ ROOT = Path(__file__).parents[1]
 
 def called(monkeypatch, *arguments):
     """The module that a command runs, and its arguments."""
-    found = []
+    modules = []
     monkeypatch.setattr(sys, "argv", ["isthmus", *arguments])
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(runpy, "run_module", lambda name, **_: found.append(name))
+    monkeypatch.setattr(runpy, "run_module", lambda name, **_: modules.append(name))
     isthmus.main()
-    return *found, sys.argv[1:]
+    return *modules, sys.argv[1:]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
@@ -133,5 +133,5 @@ def test_a_map_is_applied_by_the_command(tmp_path):
     command += [f"--map={tmp_path / 'map.npz'}", f"--out={tmp_path / 'out.npy'}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and "5 vectors" in done.stdout, done.stderr
-    found = vector_files.read(tmp_path / "out.npy").vectors
-    np.testing.assert_allclose(found, unit(np.asarray(aligner.apply(x[:5]))), atol=1e-6)
+    vectors = vector_files.read(tmp_path / "out.npy").vectors
+    np.testing.assert_allclose(vectors, unit(np.asarray(aligner.apply(x[:5]))), atol=1e-6)

@@ -127,8 +127,8 @@ def test_sentence_transformers_reads_the_modules(names):
     features = {"sentence_embedding": torch.tensor(names["old"])}
     for module in package.SentenceTransformer("model", device="cpu"):
         features = module(features)
-    found = features["sentence_embedding"].detach().numpy()
-    np.testing.assert_allclose(found, names["written"], atol=1e-5)
+    vectors = features["sentence_embedding"].detach().numpy()
+    np.testing.assert_allclose(vectors, names["written"], atol=1e-5)
 
 
 def test_the_map_is_a_model_of_onnx(names):

@@ -110,12 +110,12 @@ def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
     assert scores == sorted(scores, reverse=True)
     aligner = alignment.load(folder / "map.npz")
     assert (aligner.source, aligner.target) == (name, "b") and aligner.profile is not None
-    mapped = vector_files.read(folder / "aligned.npz")
+    aligned = vector_files.read(folder / "aligned.npz")
     mapped_source = unit(np.asarray(aligner.apply(rotated_spaces()[0])))
-    np.testing.assert_allclose(mapped.vectors, mapped_source, atol=1e-5)
+    np.testing.assert_allclose(aligned.vectors, mapped_source, atol=1e-5)
     text = vector_files.read(folder / "aligned.vec")
-    assert text.words == mapped.words
-    np.testing.assert_allclose(text.vectors, mapped.vectors, atol=1e-5)
+    assert text.words == aligned.words
+    np.testing.assert_allclose(text.vectors, aligned.vectors, atol=1e-5)
     with np.load(folder / "relative.npz") as relative:
         assert relative["source"].shape == (240, 30) and relative["target"].shape == (260, 30)
         s, t = relative["anchors"].T
@@ -160,8 +160,8 @@ def test_all_spaces_are_mapped_into_common_coordinates(finished):
         for n, m in maps.items()
     )
     rows = {name: unit(np.asarray(m.apply(y if name == "b" else x))) for name, m in maps.items()}
-    for one, other, partners in (("a", "bare", np.arange(240)), ("a", "b", truth)):
-        cosines = rows[one] @ rows[other].T
+    for first, second, partners in (("a", "bare", np.arange(240)), ("a", "b", truth)):
+        cosines = rows[first] @ rows[second].T
         assert (cosines.argmax(axis=1) == partners).mean() > 0.97
     text = (finished / "report.md").read_text()
     assert "## All spaces in the coordinates of b" in text and "| a, bare " in text
@@ -231,8 +231,8 @@ def test_a_stopped_run_resumes_to_the_same_results(finished, files, tmp_path, mo
         assert not run(patch, *arguments)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     for name in ("anchors.tsv", "dictionary.tsv"):
-        found = (tmp_path / "out" / "bare" / name).read_bytes()
-        assert found == (finished / "bare" / name).read_bytes()
+        content = (tmp_path / "out" / "bare" / name).read_bytes()
+        assert content == (finished / "bare" / name).read_bytes()
 
 
 A = "--source={good}/a.vec"
@@ -326,16 +326,16 @@ def test_pairs_are_words_or_row_numbers_as_the_file_or_a_flag_says(tmp_path, nam
     source = align_files.Space("a", ["x0", "x1", "x2"], np.eye(3, dtype=np.float32))
     target = align_files.Space("b", ["y0", '"y'], np.eye(2, dtype=np.float32))
     pairs = pair_files.read(tmp_path / name)
-    found = align_files.with_pairs(source, target, pairs, name == "rows.txt", tmp_path / name)
-    assert found.pairs.tolist() == [[0, 1], [2, 0]] and not found.num_unknown
+    known = align_files.with_pairs(source, target, pairs, name == "rows.txt", tmp_path / name)
+    assert known.pairs.tolist() == [[0, 1], [2, 0]] and not known.num_unknown
 
 
 def test_a_table_of_texts_is_read_again_as_pairs(tmp_path):
     texts = ["a tab\there", 'a "quote"', '"', " spaces ", "plain", "source"]
     table = {"source": np.array(texts, object), "target": np.array(texts[::-1], object)}
     align_files.write_table(tmp_path / "anchors.tsv", table | {"confidence": np.linspace(1, 0, 6)})
-    found = pair_files.read(tmp_path / "anchors.tsv")
-    assert found == ([*zip(texts, texts[::-1], strict=True)], False)
+    pairs = pair_files.read(tmp_path / "anchors.tsv")
+    assert pairs == ([*zip(texts, texts[::-1], strict=True)], False)
     columns = pd.read_csv(tmp_path / "anchors.tsv", sep="\t")
     assert columns["source"].tolist() == texts
 
@@ -414,8 +414,8 @@ def test_headers_that_are_written_last_fit_in_their_place(tmp_path, dimension):
     block = vector_files.Block(words, np.ones((11, dimension), np.float32))
     for name in ("a.npy", "a.vec"):
         assert align_files.write_blocks(tmp_path / name, iter([block] * 20)) == 220
-    found = np.load(tmp_path / "a.npy")
-    assert found.shape == (220, dimension) and (found == 1).all()
+    vectors = np.load(tmp_path / "a.npy")
+    assert vectors.shape == (220, dimension) and (vectors == 1).all()
     lines = (tmp_path / "a.vec").read_text().splitlines()
     assert len(lines) == 221 and lines[0].split() == ["220", str(dimension)]
 
@@ -451,10 +451,10 @@ def test_what_is_written_is_read_back(tmp_path_factory, rows, dimension):
                 align_files.write_blocks(path, blocks)
             continue
         assert align_files.write_blocks(path, blocks) == len(words)
-        (found,) = vector_files.stream(path, distinct=False)
+        (read_back,) = vector_files.stream(path, distinct=False)
         expected = [str(row) for row in range(len(words))] if suffix == ".npy" else list(words)
-        assert found.words == expected
-        np.testing.assert_allclose(found.vectors, vectors, rtol=1e-5)
+        assert read_back.words == expected
+        np.testing.assert_allclose(read_back.vectors, vectors, rtol=1e-5)
         if len({*words, ""}) > len(words):  # so that they identify rows
             assert vector_files.read(path).words == expected
 
@@ -477,8 +477,8 @@ def test_a_known_pair_names_one_row_of_each_space(tmp_path):
     pairs = pair_files.Pairs([("a", "x"), ("c", "z")], None)
     source = align_files.Space("s", ["a", "b", "b"], np.ones((3, 2), np.float32))
     target = source._replace(words=["x", "y", "y"])
-    found = align_files.with_pairs(source, target, pairs, False, path)
-    assert found.pairs.tolist() == [[0, 0]] and found.num_unknown == 1
+    known = align_files.with_pairs(source, target, pairs, False, path)
+    assert known.pairs.tolist() == [[0, 0]] and known.num_unknown == 1
     repeated = target._replace(words=["x", "y", "x"])
     with pytest.raises(UserError, match="pair with 'x', the word of several rows"):
         align_files.with_pairs(source, repeated, pairs, False, path)

@@ -44,10 +44,10 @@ def test_a_saved_map_is_applied_to_new_vectors(saved_map, tmp_path, monkeypatch,
     given = tmp_path / "new.vec", f"--map={saved_map}"
     assert not run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}")
     assert "50 vectors of 'old' mapped onto 'new'" in capsys.readouterr().out
-    found = vector_files.read(tmp_path / f"mapped.{suffix}")
-    assert found.words == (words if suffix != "npy" else [str(i) for i in range(50)])
-    mapped = unit(np.asarray(alignment.load(saved_map).apply(x)))
-    np.testing.assert_allclose(found.vectors, mapped, atol=1e-5)
+    written = vector_files.read(tmp_path / f"mapped.{suffix}")
+    assert written.words == (words if suffix != "npy" else [str(i) for i in range(50)])
+    expected = unit(np.asarray(alignment.load(saved_map).apply(x)))
+    np.testing.assert_allclose(written.vectors, expected, atol=1e-5)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"mapped.{suffix}", "new.vec"]
 
 
@@ -90,9 +90,9 @@ def test_many_rows_are_mapped_in_constant_memory(tmp_path, monkeypatch):
     finally:
         tracemalloc.stop()
     assert peak < 3e6
-    found = np.load(tmp_path / "out.npy", mmap_mode="r")
+    written = np.load(tmp_path / "out.npy", mmap_mode="r")
     expected = unit(np.asarray(aligner.apply(x[[0, 5000, -1]])))
-    np.testing.assert_allclose(found[[0, 5000, -1]], expected, atol=1e-5)
+    np.testing.assert_allclose(written[[0, 5000, -1]], expected, atol=1e-5)
 
 
 def stored(kind):
@@ -136,15 +136,15 @@ def test_apply_keeps_all_other_columns_of_a_table(tmp_path, saved_map, monkeypat
         assert run(monkeypatch, *given) == 2
         given.append("--vector_column=embedding")
     assert not run(monkeypatch, *given)
-    found = pa.parquet.read_table(tmp_path / "out.parquet")
+    written = pa.parquet.read_table(tmp_path / "out.parquet")
     others = table.drop("embedding")
-    assert found.drop("embedding").schema.equals(others.schema)
-    assert found.schema.metadata == table.schema.metadata
-    assert found.drop("embedding").to_pylist() == others.to_pylist()
-    assert found.schema.names == table.schema.names
-    mapped = alignment.load(saved_map).apply(np.array([[1, 2, 3], [4, 5, -6]], np.float32))
-    mapped = unit(np.asarray(mapped))
-    np.testing.assert_allclose(found["embedding"].to_pylist(), mapped, atol=1e-6)
+    assert written.drop("embedding").schema.equals(others.schema)
+    assert written.schema.metadata == table.schema.metadata
+    assert written.drop("embedding").to_pylist() == others.to_pylist()
+    assert written.schema.names == table.schema.names
+    expected = alignment.load(saved_map).apply(np.array([[1, 2, 3], [4, 5, -6]], np.float32))
+    expected = unit(np.asarray(expected))
+    np.testing.assert_allclose(written["embedding"].to_pylist(), expected, atol=1e-6)
 
 
 def arrow_stream(table):
@@ -214,9 +214,9 @@ def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
         out = tmp_path / f"{name}-{side}.npy"
         given = f"--map={tmp_path}/map.npz", f"--side={side}", f"--out={out}"
         assert not run(monkeypatch, tmp_path / f"{name}.npy", *given)
-        found = np.load(out)
-        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-        return found
+        written = np.load(out)
+        np.testing.assert_allclose(np.linalg.norm(written, axis=1), 1, atol=1e-5)
+        return written
 
     if side == "back":
         queries, store = applied("new", "back"), unit(old)

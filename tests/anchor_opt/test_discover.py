@@ -18,7 +18,7 @@ def unit_rows(random_seed, n, d):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def discovered(tmp_path_factory):
     x, y, truth = rotated_spaces()
     pairs = np.stack([np.arange(15), truth[:15]], axis=1)
     pairs[3, 1] = truth[100]  # a wrong pair
@@ -27,9 +27,9 @@ def found(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_spaces_of_different_size_and_dimension_are_aligned(found):
+def test_spaces_of_different_size_and_dimension_are_aligned(discovered):
     x, y, truth = rotated_spaces()
-    result = found[0]
+    result = discovered[0]
     assert not result.failed and result.agreement > 0.9 and result.corrected_agreement > 0.8
     assert result.probability > 0.99
     assert result.initialization == "pairs" and result.rejected_pairs == [3]
@@ -42,9 +42,9 @@ def test_spaces_of_different_size_and_dimension_are_aligned(found):
 
 
 @pytest.mark.slow
-def test_the_aligner_maps_vectors_to_their_partners(found):
+def test_the_aligner_maps_vectors_to_their_partners(discovered):
     x, y, truth = rotated_spaces()
-    aligner = found[0].aligner
+    aligner = discovered[0].aligner
     assert (aligner.source, aligner.target) == ("a", "b")
     partners = aligner.normalise_target(y)[truth[:5]]
     cosines = np.sum(unit(aligner.apply(x[:5])) * partners, axis=1)
@@ -52,18 +52,18 @@ def test_the_aligner_maps_vectors_to_their_partners(found):
 
 
 @pytest.mark.slow
-def test_a_search_resumes_in_its_workdir(found):
+def test_a_search_resumes_in_its_workdir(discovered):
     x, y, _ = rotated_spaces()
-    result, pairs, work = found
+    result, pairs, work = discovered
     again = align.discover(x, y, pairs, names=("a", "b"), workdir=Workdir(work / ".", {}))
     assert again.agreement == result.agreement
     np.testing.assert_array_equal(again.anchors, result.anchors)
 
 
 @pytest.mark.slow
-def test_progress_bars_are_shown_on_request_alone(found, capfd):
+def test_progress_bars_are_shown_on_request_alone(discovered, capfd):
     x, y, _ = rotated_spaces()
-    _, pairs, work = found
+    _, pairs, work = discovered
     for progress in (False, True):  # from checkpoints
         align.discover(x, y, pairs, workdir=Workdir(work / ".", {}), progress=progress)
         out, shown = capfd.readouterr()
@@ -84,14 +84,14 @@ def test_spaces_are_aligned_without_known_pairs():
             settings.bootstrap, search_rows=300, search_steps=20, group_rows=100
         ),
     )
-    found = align.discover(x, y[order], settings=settings)
+    result = align.discover(x, y[order], settings=settings)
     assert (
-        not found.failed
-        and found.initialization == "profiles-geometry-0.5"
-        and found.rejected_pairs == []
+        not result.failed
+        and result.initialization == "profiles-geometry-0.5"
+        and result.rejected_pairs == []
     )
-    assert len(found.anchors) > 450
-    np.testing.assert_array_equal(order[found.anchors[:, 1]], found.anchors[:, 0])
+    assert len(result.anchors) > 450
+    np.testing.assert_array_equal(order[result.anchors[:, 1]], result.anchors[:, 0])
 
 
 def test_right_pairs_that_are_held_out_rank_first_and_wrong_ones_do_not():
@@ -114,9 +114,9 @@ def test_any_translation_of_a_held_out_row_is_right():
 
 
 @pytest.mark.slow
-def test_of_several_translations_the_first_is_fitted_to(found):
+def test_of_several_translations_the_first_is_fitted_to(discovered):
     x, y, truth = rotated_spaces()
-    result, pairs, _ = found
+    result, pairs, _ = discovered
     others = np.stack([np.arange(15), truth[50:65]], axis=1)
     same = align.discover(x, y, np.concatenate([pairs, others]), names=("a", "b"))
     np.testing.assert_array_equal(same.aligner.matrix, result.aligner.matrix)

@@ -74,7 +74,7 @@ def test_training_learns_and_depends_on_the_random_seed_alone(form):
     x = unit_rows(330, 20)  # 10 batches, and 10 rows that are skipped
     labels = jnp.asarray((x[:, 0] > 0).astype(int))
     chosen = settings(form, width=20, classes=2, learning_rate=1e-2)
-    found = []
+    last_losses = []
     for random_seed in (0, 0, 1):
         state = head.init(chosen, random_seed)
         data = head.Data(jnp.asarray(x), labels, jax.random.key(random_seed))
@@ -82,10 +82,10 @@ def test_training_learns_and_depends_on_the_random_seed_alone(form):
         for index in range(20):
             state, metrics = epoch(state, index, data, chosen)
             losses.append(float(metrics["loss"]))
-        found.append(losses[-1])
+        last_losses.append(losses[-1])
         right = np.asarray(head.predict(state.parameters, x, chosen)) == np.asarray(labels)
         assert losses[-1] < 0.6 * losses[0] and right.mean() > 0.8
-    assert found[0] == found[1] != found[2]
+    assert last_losses[0] == last_losses[1] != last_losses[2]
 
 
 @pytest.mark.slow

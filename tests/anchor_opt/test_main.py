@@ -71,8 +71,8 @@ def test_a_run_leaves_results_table_and_figures(whole):
     itself = [r for r in rows if r.source == r.target and r.metric in ("jaccard", "mrr")]
     assert itself and all(row.mean > 0.999 for row in itself)
     across = select(rows, metric="mrr", source="glove", target="minilm_input")
-    found = select(across, representation="relative")
-    mrr = {row.method: row.mean for row in found if row.anchors != "discrete"}
+    relative = select(across, representation="relative")
+    mrr = {row.method: row.mean for row in relative if row.anchors != "discrete"}
     assert mrr["seed"] < mrr["gt"] < mrr["lstsq_truth"]
     table = (workdir / "table.md").read_text()
     assert "| bootstrap" in table and "| bootstrap" in stdout

@@ -94,8 +94,8 @@ def test_the_correspondence_is_found(name, problem, tmp_path):
         # The data span 20 of the 30 dimensions: relative rows are compared, since an anchor's part
         # off that span is arbitrary.
         true = problem.target[problem.truth[problem.anchors]]
-        both = (unit_relative(problem.target, anchors) for anchors in (true, result.anchors))
-        assert float(jnp.sum(jnp.multiply(*both), axis=1).mean()) > 0.99
+        relative = (unit_relative(problem.target, anchors) for anchors in (true, result.anchors))
+        assert float(jnp.sum(jnp.multiply(*relative), axis=1).mean()) > 0.99
 
 
 @pytest.mark.slow

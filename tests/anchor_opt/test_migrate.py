@@ -121,13 +121,13 @@ def test_the_journey_from_the_first_command_to_a_searched_store(
 def test_pairs_are_equal_ids_or_those_of_a_file(files, tmp_path, monkeypatch, suffix, more):
     more = [flag.format(files=files) for flag in more]
     assert not run(monkeypatch, *store(files, suffix), *more, f"--out={tmp_path / 'out'}")
-    found = alignment.load(tmp_path / "out" / "map.npz")
+    aligner = alignment.load(tmp_path / "out" / "map.npz")
     old = np.load(files / "old.npy")
     new = np.load(files / "new.npy")
     pairs = np.loadtxt(files / "rows.txt", dtype=int)
     expected = isthmus.migrate(old, new, pairs).aligner
-    np.testing.assert_allclose(found.apply(old), expected.apply(old), atol=1e-4)
-    assert found.likeness(old) == pytest.approx(1, abs=0.2)
+    np.testing.assert_allclose(aligner.apply(old), expected.apply(old), atol=1e-4)
+    assert aligner.likeness(old) == pytest.approx(1, abs=0.2)
 
 
 @pytest.mark.slow

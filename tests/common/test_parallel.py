@@ -118,10 +118,10 @@ for top_k in (retrieval.top_k, csls.top_k, retrieval.inverted_softmax_top_k):
 out["hubness"] = csls.hubness(unit(x), unit(y), 10)
 out |= metrics.correspondence({"a": unit(x), "b": unit(x + 0.1 * x[::-1])})["a", "b"]
 for iterations in (1, 30):
-    found = ot.match(x, y, 0.05, iterations=iterations, rows=True)
-    out |= {f"{k}_{iterations}": v for k, v in found._asdict().items()}
-    out[f"soft_{iterations}"] = ot.barycentric(y, x, found.u, x, 0.05)
-loss = lambda values: (ot.barycentric(y, x, found.u, values, 0.05) ** 2).sum()
+    matching = ot.match(x, y, 0.05, iterations=iterations, rows=True)
+    out |= {f"{k}_{iterations}": v for k, v in matching._asdict().items()}
+    out[f"soft_{iterations}"] = ot.barycentric(y, x, matching.u, x, 0.05)
+loss = lambda values: (ot.barycentric(y, x, matching.u, values, 0.05) ** 2).sum()
 out["gradient"] = jax.jit(jax.grad(loss))(x)
 np.savez(sys.argv[2], **out)
 """
@@ -164,7 +164,7 @@ from common import ot, parallel, retrieval
 def numbers():
     rng = np.random.default_rng(0)
     x, y = (jnp.asarray(rng.normal(size=(n, 12)), jnp.float32) for n in (101, 87))
-    found = ot.match(x, y, 0.05, iterations=3)
+    matching = ot.match(x, y, 0.05, iterations=3)
     mean = jax.jit(lambda x: parallel.mean_over_devices(lambda x: (x**2).mean(0), x))
     def collected(rows, scale):
         x, y = rows
@@ -173,8 +173,8 @@ def numbers():
 
     equal, scaled = jax.jit(lambda *rows: parallel.on_parts(collected, rows, 2))(x[:100], y[:10])
     # 101 rows are not a multiple of two hosts.
-    nearest = retrieval.top_k(x, y[found.to_x % 87], 5)[1]
-    return {"v": found.v, "nearest": nearest, "mean": mean(x[:100]), "uneven": mean(x),
+    nearest = retrieval.top_k(x, y[matching.to_x % 87], 5)[1]
+    return {"v": matching.v, "nearest": nearest, "mean": mean(x[:100]), "uneven": mean(x),
         "equal": equal, "scaled": scaled}
 """
 A_HOST = """

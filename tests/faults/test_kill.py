@@ -29,8 +29,8 @@ def undisturbed(tmp_path_factory):
 
 def checkpoints(workdir, part):
     """Steps of a part's complete checkpoints."""
-    found = (workdir / "checkpoints" / part).glob("*/_CHECKPOINT_METADATA")
-    return sorted(int(path.parent.name) for path in found if path.parent.name.isdigit())
+    complete = (workdir / "checkpoints" / part).glob("*/_CHECKPOINT_METADATA")
+    return sorted(int(path.parent.name) for path in complete if path.parent.name.isdigit())
 
 
 def test_a_run_killed_at_every_point_in_turn_ends_with_the_same_numbers(undisturbed, tmp_path):
