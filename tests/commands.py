@@ -1,10 +1,14 @@
-"""Runs a command in the process of a test."""
+"""Runs a command in the process of a test, or in one with several devices."""
 
+import os
 import runpy
 import sys
+from pathlib import Path
 
 import pytest
 from absl import flags
+
+ROOT = Path(__file__).parents[1]
 
 
 def run(monkeypatch, module, *arguments):
@@ -31,3 +35,10 @@ def run(monkeypatch, module, *arguments):
 
 def _is_of_absl(name):
     return str(flags.FLAGS.find_module_defining_flag(name)).startswith("absl.")
+
+
+def on_devices(count):
+    """The environment of a process in which so many devices are simulated."""
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}"
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    return os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}

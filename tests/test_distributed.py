@@ -1,7 +1,6 @@
 """A whole experiment of each paper with --distributed: two processes end with one's results."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -9,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests import commands
 
 pytestmark = pytest.mark.slow
 
@@ -54,13 +55,6 @@ COMMANDS = {
 }
 
 
-def start(command, workdir, *flags, **environment):
-    """A process with a run."""
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"} | environment
-    command = [sys.executable, "-m", *command, f"--workdir={workdir}", *flags]
-    return subprocess.Popen(command, cwd=ROOT, env=environment)
-
-
 def start_two(command, workdir):
     """Two processes, as started by Open MPI, which tells each its rank and the first's address."""
     with socket.socket() as free:
@@ -71,10 +65,9 @@ def start_two(command, workdir):
         "OMPI_COMM_WORLD_SIZE": "2",
     }
     names = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
-    return [
-        start(command, workdir, "--distributed", **world, **dict.fromkeys(names, rank))
-        for rank in "01"
-    ]
+    command = [sys.executable, "-m", *command, f"--workdir={workdir}", "--distributed"]
+    environments = (commands.on_devices(1) | world | dict.fromkeys(names, rank) for rank in "01")
+    return [subprocess.Popen(command, cwd=ROOT, env=environment) for environment in environments]
 
 
 def rows(folder):
@@ -86,10 +79,11 @@ def rows(folder):
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", COMMANDS)
-def test_two_processes_end_with_the_results_of_one(name, tmp_path):
+def test_two_processes_end_with_the_results_of_one(name, tmp_path, monkeypatch):
     processes = start_two(COMMANDS[name], tmp_path / "two")
     assert [process.wait(3600) for process in processes] == [0, 0]
-    assert start(COMMANDS[name], tmp_path / "one").wait() == 0  # afterwards, for its memory
+    # Afterwards, for its memory.
+    assert not commands.run(monkeypatch, *COMMANDS[name], f"--workdir={tmp_path / 'one'}")
     one, two, second = (rows(tmp_path / folder) for folder in ("one", "two", "two-host1"))
     assert two == second
     for row, other in zip(one, two, strict=True):

@@ -1,9 +1,6 @@
 """The ablation, through the command line, and the phase diagram: small runs, and their parts."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +20,8 @@ from common.run.results import Row, select
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
 from configs.anchor_opt import ablation, phase
+from tests import commands
 
-ROOT = Path(__file__).parents[2]
 TINY = {"num_words": 300, "num_anchors": 30, "num_pairs": 10, "algorithm1.steps": 10}
 
 
@@ -38,19 +35,20 @@ def lines(table: str) -> list[list[str]]:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(tmp_path):
+def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(
+    tmp_path, monkeypatch, capsys
+):
     vary = "[('algorithm1.init_norm', (1.0, 0.01)), ('num_pairs', (20,)), ('centre', (False,)),"
     vary += " ('num_words', (10_000_000,))]"
-    command = [sys.executable, "-m", "anchor_opt.main", f"--workdir={tmp_path}"]
-    command += ["--config=configs/anchor_opt/ablation.py", "--config.quick"]
-    command += [f"--config.{name}={value}" for name, value in TINY.items()]
-    command += [f"--config.vary={vary}", "--config.pairs=('glove:word2vec', 'word2vec:glove')"]
-    command += ["--config.methods=gt,seed,algorithm1"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == (tmp_path / "table.md").read_text().strip()
+    given = [f"--workdir={tmp_path}", "--config=configs/anchor_opt/ablation.py", "--config.quick"]
+    given += [f"--config.{name}={value}" for name, value in TINY.items()]
+    given += [f"--config.vary={vary}", "--config.pairs=('glove:word2vec', 'word2vec:glove')"]
+    given += ["--config.methods=gt,seed,algorithm1"]
+    assert not commands.run(monkeypatch, "anchor_opt.main", *given)
+    printed = capsys.readouterr().out
+    assert printed.strip() == (tmp_path / "table.md").read_text().strip()
     rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
-    cells = lines(done.stdout)
+    cells = lines(printed)
     assert cells[0] == ["Varied", "Value", "glove -> word2vec", "word2vec -> glove"]
     norms = [line[1] for line in cells if line[0] == "algorithm1.init_norm"]
     assert norms == ["0.01 (base)", "1.0"]
