@@ -1,7 +1,9 @@
 """Runs a command in the process of a test, or in one with several devices."""
 
 import os
+import re
 import runpy
+import socket
 import sys
 from pathlib import Path
 
@@ -33,6 +35,14 @@ def run(monkeypatch, module, *arguments):
         flags.FLAGS.unparse_flags()
 
 
+def refused(monkeypatch, capfd, module, *arguments):
+    """Runs the module of a command, which has to end with one sentence, and returns that."""
+    assert run(monkeypatch, module, *arguments) == 2
+    lines = capfd.readouterr().err.splitlines()
+    (sentence,) = [line for line in lines if line and not re.match(r"I\d{4} ", line)]  # no log
+    return sentence
+
+
 def _is_of_absl(name):
     return str(flags.FLAGS.find_module_defining_flag(name)).startswith("absl.")
 
@@ -42,3 +52,13 @@ def on_devices(count):
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}"
     path = os.pathsep.join([str(ROOT), *sys.path])
     return os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path}
+
+
+def on_two_hosts():
+    """The environments of two processes, which Open MPI tells their rank and the first address."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"1.0;tcp://127.0.0.1:{free.getsockname()[1]}"
+    world = {"OMPI_MCA_orte_hnp_uri": address, "OMPI_COMM_WORLD_SIZE": "2"}
+    names = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
+    return [on_devices(1) | world | dict.fromkeys(names, rank) for rank in "01"]

@@ -1,15 +1,19 @@
 """A small model in the file format of Hugging Face, random rows, and spaces that correspond."""
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import jax
 import numpy as np
+import pytest
 import safetensors.numpy
 import tokenizers
 from flax import nnx
 
+from common import retrieval
 from common.data.packages import cache_dir
 from common.encoders import bert
 from common.linear import unit
@@ -50,9 +54,38 @@ def bert_files(draw: Callable[[tuple[int, ...]], np.ndarray], **more) -> dict[st
     }
 
 
+def normal(seed: int, *shape: int) -> np.ndarray:
+    """Numbers of the standard normal distribution, float32."""
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
 def unit_rows(seed: int, n: int, d: int) -> np.ndarray:
     """Random rows of unit norm, float32."""
-    return unit(np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32))
+    return unit(normal(seed, n, d))
+
+
+def integer_rows(seed: int, n: int, d: int = 3) -> np.ndarray:
+    """Few distinct rows: most similarities are tied, and products are exact in float32."""
+    return np.random.default_rng(seed).integers(-1, 2, (n, d)).astype(np.float32)
+
+
+def isometry(seed: int, rows: int, columns: int) -> np.ndarray:
+    """A random matrix with orthonormal rows or columns, whichever are fewer."""
+    q = np.linalg.qr(normal(seed, max(rows, columns), min(rows, columns)))[0]
+    return q if rows >= columns else q.T
+
+
+@contextlib.contextmanager
+def small_blocks(*modules: ModuleType) -> Iterator[None]:
+    """Lets modules stream blocks of eight rows, and retrieve among two tiles or more of keys."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in modules:
+            patch.setattr(module, "block_rows", lambda columns: 8)
+        patch.setattr(retrieval, "MIN_TILE_KEYS", 6)
+        patch.setattr(retrieval, "TILE_QUERIES", 8)
+        jax.clear_caches()
+        yield
+    jax.clear_caches()
 
 
 def csls_scores(x: np.ndarray, y: np.ndarray, neighbours: int) -> np.ndarray:

@@ -1,7 +1,6 @@
 """A whole experiment of each paper with --distributed: two processes end with one's results."""
 
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -56,18 +55,8 @@ COMMANDS = {
 
 
 def start_two(command, workdir):
-    """Two processes, as started by Open MPI, which tells each its rank and the first's address."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    world = {
-        "OMPI_MCA_orte_hnp_uri": f"1.0;tcp://127.0.0.1:{port}",
-        "OMPI_COMM_WORLD_SIZE": "2",
-    }
-    names = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
     command = [sys.executable, "-m", *command, f"--workdir={workdir}", "--distributed"]
-    environments = (commands.on_devices(1) | world | dict.fromkeys(names, rank) for rank in "01")
-    return [subprocess.Popen(command, cwd=ROOT, env=environment) for environment in environments]
+    return [subprocess.Popen(command, cwd=ROOT, env=host) for host in commands.on_two_hosts()]
 
 
 def rows(folder):

@@ -6,7 +6,6 @@ import html
 import itertools
 import os
 import re
-import sys
 import threading
 import tracemalloc
 from pathlib import Path
@@ -14,12 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from absl.testing import flagsaver
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anchor_opt import align, methods
-from anchor_opt.align import __main__ as command
 from anchor_opt.align import files as align_files
 from anchor_opt.align import report
 from anchor_opt.align.space import name_spaces
@@ -29,8 +26,8 @@ from common.data import packages
 from common.data.readers import pair_files, vector_files
 from common.errors import UserError
 from common.linear import unit
-from common.run import cli
 from common.spaces import paired_spaces
+from tests import commands
 from tests.samples import rotated_spaces
 
 NUM_PAIRS = 30  # each of two folds has 15, as many as the search from wrong pairs
@@ -59,11 +56,7 @@ def files(tmp_path_factory):
 
 
 def run(monkeypatch, *arguments):
-    """Runs the command in this process and returns its exit code."""
-    monkeypatch.setattr(sys, "argv", ["align", *map(str, arguments)])
-    with flagsaver.flagsaver(), pytest.raises(SystemExit) as left:
-        cli.run(command.main)
-    return left.value.code
+    return commands.run(monkeypatch, "anchor_opt.align", *arguments)
 
 
 def of(files, out, *names):
@@ -277,10 +270,9 @@ def test_invalid_input_is_refused_in_one_sentence_and_nothing_is_written(
     places = {"good": files, "bad": bad, "out": tmp_path / "out", "done": finished}
     if not any("--out" in argument for argument in arguments):
         arguments = (*arguments, "--out={out}")
-    assert run(monkeypatch, *(argument.format(**places) for argument in arguments)) == 2
-    error = [s for s in capfd.readouterr().err.splitlines() if s and not re.match(r"I\d{4} ", s)]
-    assert len(error) == 1 and "Traceback" not in error[0]
-    assert re.search(message, error[0]), error[0]
+    arguments = (argument.format(**places) for argument in arguments)
+    error = commands.refused(monkeypatch, capfd, "anchor_opt.align", *arguments)
+    assert re.search(message, error), error
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
     assert [path.name for path in bad.parent.iterdir()] == [name] * (content is not None)
 

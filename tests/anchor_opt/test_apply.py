@@ -16,14 +16,11 @@ from common.data.readers import vector_files
 from common.linear import unit
 from common.retrieval import top_k
 from tests import commands
+from tests.samples import normal
 
 
 def run(monkeypatch, *arguments):
     return commands.run(monkeypatch, "anchor_opt.apply", *arguments)
-
-
-def rows(count, dimension, seed=0):
-    return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +28,14 @@ def saved_map(tmp_path_factory):
     """A map of three numbers into two."""
     path = tmp_path_factory.mktemp("map") / "map.npz"
     names = ("old", "new")
-    alignment.fit("least_squares", rows(9, 3), rows(9, 2, 1), names=names).save(path)
+    alignment.fit("least_squares", normal(0, 9, 3), normal(1, 9, 2), names=names).save(path)
     return path
 
 
 @pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
 def test_a_saved_map_is_applied_to_new_vectors(saved_map, tmp_path, monkeypatch, capsys, suffix):
     monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
-    x, words = rows(50, 3), [f"new{i}" for i in range(50)]
+    x, words = normal(0, 50, 3), [f"new{i}" for i in range(50)]
     lines = [f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, x, strict=True)]
     (tmp_path / "new.vec").write_text("".join(lines))
     given = tmp_path / "new.vec", f"--map={saved_map}"
@@ -67,7 +64,7 @@ def test_nothing_is_written_if_a_later_block_is_wrong(
     saved_map, tmp_path, monkeypatch, capsys, suffix, word, scale, message
 ):
     monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
-    x = rows(50, 3)
+    x = normal(0, 50, 3)
     x[45] *= scale
     words = np.array([f"new {i}" for i in range(45)] + [word] + [f"new {i}" for i in range(46, 50)])
     np.savez(tmp_path / "new.npz", words=words, vectors=x)
@@ -78,7 +75,7 @@ def test_nothing_is_written_if_a_later_block_is_wrong(
 
 
 def test_many_rows_are_mapped_in_constant_memory(tmp_path, monkeypatch):
-    x = rows(100_000, 12)  # 5 MB
+    x = normal(0, 100_000, 12)  # 5 MB
     np.save(tmp_path / "new.npy", x)
     monkeypatch.setattr(vector_files, "BLOCK_ROWS", 2000)
     aligner = alignment.fit("procrustes", x[:100], x[:100])
@@ -203,8 +200,8 @@ def test_bytes_that_are_not_utf8_are_replaced_on_request(tmp_path, saved_map, mo
 @pytest.mark.parametrize("side", align_files.SIDES)
 def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
     """Old vectors that are a rotation of new ones, off centre and of any length."""
-    new = rows(300, 8, 2) + 0.3
-    old = 3 * new @ np.linalg.qr(rows(8, 8, 3))[0] + 0.5
+    new = normal(2, 300, 8) + 0.3
+    old = 3 * new @ np.linalg.qr(normal(3, 8, 8))[0] + 0.5
     aligner = alignment.fit("ridge", old[:200], new[:200], penalty=20.0)
     aligner.save(tmp_path / "map.npz")
     for name, vectors in (("old", old), ("new", new)):
@@ -227,7 +224,7 @@ def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
 
 
 def test_files_and_globs_are_mapped_into_a_folder(saved_map, tmp_path, monkeypatch, capsys):
-    vectors = rows(4, 3)
+    vectors = normal(0, 4, 3)
     for name in ("part-0.npy", "part-1.npy"):
         np.save(tmp_path / name, vectors)
     np.savez(tmp_path / "more.npz", vectors=vectors)
@@ -266,10 +263,10 @@ INVALID = {
 def test_invalid_input_is_refused_in_one_sentence(
     arguments, message, saved_map, tmp_path, monkeypatch, capfd
 ):
-    np.save(tmp_path / "a.npy", rows(4, 3))
+    np.save(tmp_path / "a.npy", normal(0, 4, 3))
     places = {"a": tmp_path / "a.npy", "m": saved_map, "out": tmp_path / "out"}
     monkeypatch.chdir(tmp_path)
-    assert run(monkeypatch, *(argument.format(**places) for argument in arguments)) == 2
-    error = capfd.readouterr().err.splitlines()
-    assert len(error) == 1 and re.search(message, error[0]), error
+    arguments = (argument.format(**places) for argument in arguments)
+    error = commands.refused(monkeypatch, capfd, "anchor_opt.apply", *arguments)
+    assert re.search(message, error), error
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]

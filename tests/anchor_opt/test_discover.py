@@ -9,12 +9,7 @@ from anchor_opt import align
 from common.errors import UserError
 from common.linear import unit
 from common.run.workdir import Workdir
-from tests.samples import rotated_spaces
-
-
-def unit_rows(random_seed, n, d):
-    x = np.random.default_rng(random_seed).normal(size=(n, d)).astype(np.float32)
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+from tests.samples import rotated_spaces, unit_rows
 
 
 @pytest.fixture(scope="module")

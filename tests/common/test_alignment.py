@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from common import alignment
 from common.errors import UserError
+from tests.samples import isometry, normal
 
 # Every method, with options under which an exact fit remains exact.
 ALIGNERS = [
@@ -20,15 +21,6 @@ every_aligner = pytest.mark.parametrize(
     ("method", "options"), ALIGNERS, ids=[name for name, _ in ALIGNERS]
 )
 STEPS = [(), ("unit",), ("center",), ("center", "unit"), ("unit", "center", "unit")]
-
-
-def normal(seed, *shape):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def isometry(seed, rows, columns):
-    q = np.linalg.qr(normal(seed, max(rows, columns), min(rows, columns)))[0]
-    return q if rows >= columns else q.T
 
 
 def white(seed, n, d):

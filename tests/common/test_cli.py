@@ -4,7 +4,6 @@ import errno
 import importlib
 import json
 import os
-import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -143,18 +142,9 @@ def test_a_run_its_config_and_compiled_programs_may_be_in_the_home_folder(
 
 @pytest.mark.slow
 def test_two_hosts_join_and_write_a_folder_each(tmp_path):
-    """As started by Open MPI, which tells each process its rank and the address of the first."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        address = f"1.0;tcp://127.0.0.1:{free.getsockname()[1]}"
-    rank = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
-    shared = {"OMPI_MCA_orte_hnp_uri": address, "OMPI_COMM_WORLD_SIZE": "2", "JAX_PLATFORMS": "cpu"}
     given = "--config=config.py", "--workdir=run", "--distributed"
     with ThreadPoolExecutor() as pool:
-        hosts = [
-            pool.submit(launch, tmp_path, *given, **shared, **dict.fromkeys(rank, host))
-            for host in "01"
-        ]
+        hosts = [pool.submit(launch, tmp_path, *given, **x) for x in commands.on_two_hosts()]
     assert [host.result().stdout for host in hosts] == ["3 steps\n"] * 2, hosts[0].result().stderr
     assert (tmp_path / "run/config.json").exists() and (tmp_path / "run-host1/config.json").exists()
 

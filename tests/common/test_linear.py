@@ -10,15 +10,7 @@ from sklearn.preprocessing import normalize
 
 from common import linear
 from common.errors import UserError
-
-
-def normal(seed, *shape):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def isometry(seed, rows, columns):
-    q = np.linalg.qr(normal(seed, max(rows, columns), min(rows, columns)))[0]
-    return q if rows >= columns else q.T
+from tests.samples import isometry, normal
 
 
 @pytest.mark.parametrize("array", [np.asarray, jnp.asarray])

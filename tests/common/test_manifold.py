@@ -12,10 +12,7 @@ from scipy.optimize import brentq
 
 from common import manifold
 from common.linear import unit
-
-
-def normal(seed, *shape):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+from tests.samples import normal
 
 
 def minimise(optimiser, loss, params, steps):

@@ -1,4 +1,3 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,15 +6,13 @@ from hypothesis import strategies as st
 
 from common import metrics, retrieval
 from common.linear import unit
+from tests import samples
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retrieval, "block_rows", lambda columns: 8)
-        jax.clear_caches()
+    with samples.small_blocks(retrieval):
         yield
-    jax.clear_caches()
 
 
 def by_definition(source, target, k):

@@ -10,17 +10,15 @@ from scipy.special import logsumexp, softmax
 from common import ot
 from common.errors import UserError
 from common.ot import streamed
+from tests import samples
 
 SHAPES = [(1, 1), (7, 19), (30, 16)]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streamed, "block_rows", lambda columns: 8)
-        jax.clear_caches()
+    with samples.small_blocks(streamed):
         yield
-    jax.clear_caches()
 
 
 def clouds(n, m, d=5, seed=0):
