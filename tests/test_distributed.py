@@ -13,50 +13,32 @@ from tests import commands
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = {
-    "retrieval": (
-        "anchor_opt.main",
-        "--config=configs/anchor_opt/retrieval.py",
-        "--config.quick",
-        "--config.methods=algorithm1",
-        "--config.num_words=500",
-    ),
-    "images": (
-        "wasserstein_embed.main",
-        "--config=configs/wasserstein_embed/images.py",
-        "--config.dataset=mnist_5k",
-        "--config.train_split=train[:300]",
-        "--config.test_split=test[:60]",
-        "--config.methods=sinkhorn",
-        "--config.batch_size=32",
-        "--config.steps=9",
-        "--config.evaluate_every=3",
-        "--config.num_test_pairs=60",
-        "--config.distance.iterations=4",
-    ),
-    "word_alignment": (
-        "lpl.main",
-        "--config=configs/lpl/word_alignment.py",
-        "--config.quick",
-        "--config.sources=('glove',)",
-        "--config.targets=('word2vec',)",
-        "--config.dictionaries=('same',)",
-        "--config.num_pairs=(500,)",
-        "--config.methods=('artetxe_2018', 'lpa_mse')",
-    ),
-    "match": (
-        "embed_match.main",
-        "--config=configs/embed_match/match.py",
-        "--config.quick",
-        "--config.dataset=rotten_tomatoes",
-        "--config.random_seeds=(0,)",
-    ),
+COMMANDS = {  # experiment -> module of its paper, and values that make it small
+    "retrieval": "anchor_opt.main --config.quick --config.methods=algorithm1",
+    "images": "wasserstein_embed.main --config.dataset=mnist_5k --config.train_split=train[:300]"
+    " --config.test_split=test[:60] --config.methods=sinkhorn --config.batch_size=32"
+    " --config.steps=9 --config.evaluate_every=3 --config.num_test_pairs=60"
+    " --config.distance.iterations=4",
+    "word_alignment": "lpl.main --config.quick --config.sources=('glove',)"
+    " --config.targets=('word2vec',) --config.dictionaries=('same',) --config.num_pairs=(500,)"
+    " --config.methods=('artetxe_2018','lpa_mse') --config.max_rows=4000 --config.num_test=300"
+    " --config.lpa_mse.updates=100",
+    "match": "embed_match.main --config.quick --config.dataset=rotten_tomatoes"
+    " --config.random_seeds=(0,) --config.num_texts=400 --config.num_words=200"
+    " --config.cbow.dim=12 --config.cbow.epochs=2 --config.glove.dim=12 --config.glove.blocks=4"
+    " --config.glove.epochs_per_step=1 --config.glove.steps=2 --config.lstm.hidden_size=8"
+    " --config.lstm.max_length=10 --config.lstm.updates_per_step=5 --config.lstm.steps=2",
 }
 
 
-def start_two(command, workdir):
-    command = [sys.executable, "-m", *command, f"--workdir={workdir}", "--distributed"]
-    return [subprocess.Popen(command, cwd=ROOT, env=host) for host in commands.on_two_hosts()]
+def command(name, workdir):
+    """Module and flags of a run."""
+    return *COMMANDS[name].split(), f"--config={name}", f"--workdir={workdir}"
+
+
+def start_two(name, workdir):
+    line = [sys.executable, "-m", *command(name, workdir), "--distributed"]
+    return [subprocess.Popen(line, cwd=ROOT, env=host) for host in commands.on_two_hosts()]
 
 
 def rows(folder):
@@ -69,10 +51,10 @@ def rows(folder):
 @pytest.mark.network
 @pytest.mark.parametrize("name", COMMANDS)
 def test_two_processes_end_with_the_results_of_one(name, tmp_path, monkeypatch):
-    processes = start_two(COMMANDS[name], tmp_path / "two")
+    processes = start_two(name, tmp_path / "two")
     assert [process.wait(3600) for process in processes] == [0, 0]
     # Afterwards, for its memory.
-    assert not commands.run(monkeypatch, *COMMANDS[name], f"--workdir={tmp_path / 'one'}")
+    assert not commands.run(monkeypatch, *command(name, tmp_path / "one"))
     one, two, second = (rows(tmp_path / folder) for folder in ("one", "two", "two-host1"))
     assert two == second
     for row, other in zip(one, two, strict=True):
@@ -85,6 +67,6 @@ def test_a_run_on_several_hosts_is_not_resumed(tmp_path, capfd):
     for folder in ("two", "two-host1"):
         (tmp_path / folder / "parts").mkdir(parents=True)
         (tmp_path / folder / "parts/first.json").touch()
-    processes = start_two(COMMANDS["images"], tmp_path / "two")
+    processes = start_two("images", tmp_path / "two")
     assert [process.wait(3600) for process in processes] == [2, 2]
     assert capfd.readouterr().err.count("choose another --workdir.") == 2

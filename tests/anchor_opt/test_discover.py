@@ -17,6 +17,8 @@ def discovered(tmp_path_factory):
     x, y, truth = rotated_spaces()
     pairs = np.stack([np.arange(15), truth[:15]], axis=1)
     pairs[3, 1] = truth[100]  # a wrong pair
+    others = np.stack([np.arange(15), truth[50:65]], axis=1)  # the first of two translations counts
+    pairs = np.concatenate([pairs, others])
     work = tmp_path_factory.mktemp("work")
     return align.discover(x, y, pairs, names=("a", "b"), workdir=Workdir(work, {})), pairs, work
 
@@ -89,33 +91,15 @@ def test_spaces_are_aligned_without_known_pairs():
     np.testing.assert_array_equal(order[result.anchors[:, 1]], result.anchors[:, 0])
 
 
-def test_right_pairs_that_are_held_out_rank_first_and_wrong_ones_do_not():
-    x, y, truth = rotated_spaces()
-    pairs = np.stack([np.arange(30), truth[:30]], axis=1)
-    pairs[:3, 1] = np.roll(pairs[:3, 1], 1)
-    ranks, confidence = align.held_out(x, y, pairs, folds=2)
-    assert ranks.shape == (30,) and (ranks[3:] == 0).mean() > 0.9 and not (ranks[:3] == 0).any()
-    assert confidence.shape == (30,) and ((confidence > 0) & (confidence <= 1)).all()
-
-
-def test_any_translation_of_a_held_out_row_is_right():
-    """Each row has a wrong translation too, before or after the right one."""
+def test_a_right_translation_of_a_held_out_row_ranks_first_and_wrong_ones_do_not():
+    """Each row has a wrong translation, before the right one or after it; three rows no other."""
     x, y, truth = rotated_spaces()
     right = np.stack([np.arange(30), truth[:30]], axis=1)
     wrong = np.stack([np.arange(30), truth[30:60]], axis=1)
-    pairs = np.concatenate([wrong[:5], right, wrong])
+    pairs = np.concatenate([wrong[:5], right[3:], wrong])
     ranks, confidence = align.held_out(x, y, pairs, folds=2)
-    assert ranks.shape == confidence.shape == (30,) and (ranks == 0).mean() > 0.9
-
-
-@pytest.mark.slow
-def test_of_several_translations_the_first_is_fitted_to(discovered):
-    x, y, truth = rotated_spaces()
-    result, pairs, _ = discovered
-    others = np.stack([np.arange(15), truth[50:65]], axis=1)
-    same = align.discover(x, y, np.concatenate([pairs, others]), names=("a", "b"))
-    np.testing.assert_array_equal(same.aligner.matrix, result.aligner.matrix)
-    assert same.rejected_pairs == result.rejected_pairs == [3]
+    assert ranks.shape == (30,) and (ranks[3:] == 0).mean() > 0.9 and not (ranks[:3] == 0).any()
+    assert confidence.shape == (30,) and ((confidence > 0) & (confidence <= 1)).all()
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,12 @@ def test_the_journey_from_the_first_command_to_a_searched_store(
         assert abs(kept[name] - value) < uncertainty + 0.08, name
 
 
+@pytest.fixture(scope="module")
+def migration(files):
+    old, new = (np.load(files / f"{name}.npy") for name in ("old", "new"))
+    return isthmus.migrate(old, new, np.loadtxt(files / "rows.txt", dtype=int))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "more"),
@@ -118,15 +124,14 @@ def test_the_journey_from_the_first_command_to_a_searched_store(
         ("npy", ["--pairs={files}/rows.csv"]),
     ],
 )
-def test_pairs_are_equal_ids_or_those_of_a_file(files, tmp_path, monkeypatch, suffix, more):
+def test_pairs_are_equal_ids_or_those_of_a_file(
+    files, migration, tmp_path, monkeypatch, suffix, more
+):
     more = [flag.format(files=files) for flag in more]
     assert not run(monkeypatch, *store(files, suffix), *more, f"--out={tmp_path / 'out'}")
     aligner = alignment.load(tmp_path / "out" / "map.npz")
     old = np.load(files / "old.npy")
-    new = np.load(files / "new.npy")
-    pairs = np.loadtxt(files / "rows.txt", dtype=int)
-    expected = isthmus.migrate(old, new, pairs).aligner
-    np.testing.assert_allclose(aligner.apply(old), expected.apply(old), atol=1e-4)
+    np.testing.assert_allclose(aligner.apply(old), migration.aligner.apply(old), atol=1e-4)
     assert aligner.likeness(old) == pytest.approx(1, abs=0.2)
 
 
