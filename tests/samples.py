@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -16,7 +17,7 @@ from flax import nnx
 from common import retrieval
 from common.data.packages import cache_dir
 from common.encoders import bert
-from common.linear import unit
+from common.linear import preprocess, unit
 from common.spaces import paired_spaces
 
 TINY_BERT = {
@@ -109,6 +110,18 @@ def rotated_spaces() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     y[:240] = x @ rotation + 0.05 * rng.normal(size=(240, 16))
     order = rng.permutation(260)
     return (x + 1).astype(np.float32), (y[order] - 2).astype(np.float32), np.argsort(order)[:240]
+
+
+def shuffled_copy(
+    n: int = 400, d: int = 20, d_target: int = 20, noise: float = 0.02
+) -> tuple[jax.Array, jax.Array, np.ndarray]:
+    """A preprocessed space, its rotated, noisy and shuffled copy, and the row of each row there."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, d)) * np.linspace(2, 0.5, d)
+    rotation = np.linalg.qr(rng.normal(size=(max(d, d_target),) * 2))[0][:d, :d_target]
+    y = x @ rotation + noise * rng.normal(size=(n, d_target))
+    order = rng.permutation(n)
+    return preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y[order])), np.argsort(order)
 
 
 def rotated_words(path: Path, random_seed: int = 0) -> None:
