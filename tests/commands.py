@@ -18,9 +18,8 @@ def run(monkeypatch, module, *arguments):
 
     Commands have flags of the same names. So those of others are put aside meanwhile.
     """
-    own = [name for name in flags.FLAGS if not _is_of_absl(name)]
-    aside = {name: flags.FLAGS[name] for name in own}
-    for name in own:
+    aside = _flags_of_commands()
+    for name in aside:
         delattr(flags.FLAGS, name)
     monkeypatch.setattr(sys, "argv", [module, *map(str, arguments)])
     try:
@@ -28,7 +27,7 @@ def run(monkeypatch, module, *arguments):
             runpy.run_module(module, run_name="__main__", alter_sys=True)
         return left.value.code
     finally:
-        for name in [name for name in flags.FLAGS if not _is_of_absl(name)]:
+        for name in _flags_of_commands():
             delattr(flags.FLAGS, name)
         for name, flag in aside.items():
             flags.FLAGS[name] = flag
@@ -43,8 +42,15 @@ def refused(monkeypatch, capfd, module, *arguments):
     return sentence
 
 
-def _is_of_absl(name):
-    return str(flags.FLAGS.find_module_defining_flag(name)).startswith("absl.")
+def _flags_of_commands():
+    """Flags that no library has defined; values of a config are flags with a point in their name."""
+    own = {}
+    for name in flags.FLAGS:
+        module = str(flags.FLAGS.find_module_defining_flag(name))
+        ours = module not in sys.modules or (ROOT / module.partition(".")[0]).is_dir()
+        if ours or "." in name:
+            own[name] = flags.FLAGS[name]
+    return own
 
 
 def on_devices(count):

@@ -71,16 +71,32 @@ def of(files, out, *names):
 BOTH = ("a.vec", "bare.npz", "pairs.txt", "rows.txt")
 
 
+def stop(*_):
+    raise KeyboardInterrupt
+
+
 @pytest.fixture(scope="module")
-def finished(files, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("finished")
+def stopped(files, tmp_path_factory):
+    """A run that is stopped before its report, the log of self-learning, and its tables."""
+    folder = tmp_path_factory.mktemp("run")
     (folder / "volume").mkdir()
     out = folder / "out"
     out.symlink_to(folder / "volume")  # which no other folder can replace, as a mounted one
     with pytest.MonkeyPatch.context() as patch:
-        code = run(patch, *of(files, out, *BOTH))
-    assert not code
-    return out
+        patch.setattr(report, "document", stop)
+        assert run(patch, *of(files, out, *BOTH)) == 2
+    gc.collect()  # releases the lock of the workdir, which is held in the same process
+    log = (out / "learning" / "bare" / "metrics.jsonl").read_text()
+    assert not (out / "report.md").exists()
+    return out, log, {path: path.read_bytes() for path in out.glob("*/*.tsv")}
+
+
+@pytest.fixture(scope="module")
+def finished(files, stopped):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(align, "held_out", stop)  # its result is stored, so it is not called
+        assert not run(patch, *of(files, stopped[0], *BOTH))
+    return stopped[0]
 
 
 def table(path):
@@ -206,26 +222,12 @@ def test_a_pipe_is_read_once_and_gives_no_report_of_other_vectors(
 
 
 @pytest.mark.slow
-def test_a_stopped_run_resumes_to_the_same_results(finished, files, tmp_path, monkeypatch):
-    arguments = of(files, tmp_path / "out", "bare.npz", "rows.txt")
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(report, "document", stop)
-        assert run(patch, *arguments) == 2
-    gc.collect()  # releases the lock of the workdir, which is held in the same process
-    log = (tmp_path / "out" / "learning" / "bare" / "metrics.jsonl").read_text()
+def test_a_stopped_run_resumes_to_the_same_results(stopped, finished):
+    _, log, tables = stopped
     assert '"part": "align/refine"' in log
-    assert not (tmp_path / "out" / "report.md").exists()
-    with monkeypatch.context() as patch:
-        patch.setattr(align, "held_out", stop)  # its result is stored, so it is not called
-        assert not run(patch, *arguments)
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    for name in ("anchors.tsv", "dictionary.tsv"):
-        content = (tmp_path / "out" / "bare" / name).read_bytes()
-        assert content == (finished / "bare" / name).read_bytes()
+    assert {path.name for path in tables} == {"anchors.tsv", "dictionary.tsv"}
+    assert tables == {path: path.read_bytes() for path in finished.glob("*/*.tsv")}
+    assert {path.name for path in finished.parent.iterdir()} == {"out", "volume"}
 
 
 A = "--source={good}/a.vec"

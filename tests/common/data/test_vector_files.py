@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 from common.data.readers import vector_files
 from common.errors import UserError
+from tests.faults.readers import npy
 
 # The formats allow any character but space, tab and line end.
 WORD = st.text(
@@ -400,6 +401,7 @@ BROKEN = {  # file name, content, message
     "a line without end": ("a.txt", b"a" * (2 << 20), "line 1 is not UTF-8 text of at most 1 MiB"),
     "bin, a word without end": ("a.bin", b"9 3\n" + b"a" * 99_999, "row index . is cut"),
     "npy, empty": ("a.npy", b"", "is cut, is no file of its format"),
+    "npy, cut": ("a.npy", npy(np.ones((30, 20)))[:-8], "never loaded"),
     "npy, pickled": ("a.npy", pickle.dumps([[1.0]]), "pickled Python objects"),
     "parquet, empty": ("a.parquet", b"", "is damaged or of another format"),
     "parquet, cut": ("a.parquet", b"PAR1" + b"\xff" * 40, "is damaged or of another format"),
@@ -480,15 +482,6 @@ def test_a_broken_word_list_is_a_user_error(tmp_path, word_list, message):
     (tmp_path / "w.txt").write_bytes(word_list)
     with pytest.raises(UserError, match=message):
         vector_files.read(tmp_path / "a.npy", tmp_path / "w.txt")
-
-
-def test_a_cut_or_pickled_npy_is_a_user_error(tmp_path):
-    np.save(tmp_path / "a.npy", np.ones((30, 20)))
-    (tmp_path / "cut.npy").write_bytes((tmp_path / "a.npy").read_bytes()[:-8])
-    np.save(tmp_path / "object.npy", np.array([[1.0]], object), allow_pickle=True)
-    for name in ("cut.npy", "object.npy"):
-        with pytest.raises(UserError, match="never loaded"):
-            vector_files.read(tmp_path / name, tmp_path / "w.txt")
 
 
 @pytest.mark.parametrize("more", [{"labels": np.zeros(3)}, {}])
