@@ -43,7 +43,7 @@ def refused(monkeypatch, capfd, module, *arguments):
 
 
 def _flags_of_commands():
-    """Flags that no library has defined; values of a config are flags with a point in their name."""
+    """Flags that no library has defined, and the values of a config, whose names have a point."""
     own = {}
     for name in flags.FLAGS:
         module = str(flags.FLAGS.find_module_defining_flag(name))

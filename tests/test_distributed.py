@@ -33,7 +33,8 @@ COMMANDS = {  # experiment -> module of its paper, and values that make it small
 
 def command(name, workdir):
     """Module and flags of a run."""
-    return *COMMANDS[name].split(), f"--config={name}", f"--workdir={workdir}"
+    module, *values = COMMANDS[name].split()
+    return module, f"--config={name}", f"--workdir={workdir}", *values
 
 
 def start_two(name, workdir):
