@@ -51,8 +51,8 @@ def english_french():
     source_words = word_vectors.glove_index(cache_dir())
     target = french.load(cache_dir())
     pairs, test = (
-        dictionary.lookup(found, source_words, target.words).pairs
-        for found in (pair_files.read(PAIRS).entries, dictionary.wordnet(cache_dir()))
+        dictionary.lookup(entries, source_words, target.words).pairs
+        for entries in (pair_files.read(PAIRS).entries, dictionary.wordnet(cache_dir()))
     )
     test = test[~np.isin(test[:, 0], pairs[:, 0])]
     return word_vectors.glove_table(cache_dir()), target.vectors, pairs, test
@@ -64,21 +64,21 @@ def main(argv: list[str]) -> None:
     load = {"random": random_spaces, "english_french": english_french}[SPACES.value]
     source, target, pairs, test = load()
     start = time.perf_counter()
-    found = align.discover(source, target, pairs, rows=ROWS.value)
+    result = align.discover(source, target, pairs, rows=ROWS.value)
     seconds = time.perf_counter() - start
     print(f"\n{len(source)} x {len(target)} rows, {len(pairs)} known pairs: {seconds:.0f} s")
     print(
-        f"initialization {found.initialization}, agreement {found.agreement:.3f}, from wrong pairs "
-        f"{found.chance_agreement:.3f}, corrected {found.corrected_agreement:.3f}, "
-        f"failed {found.failed}, {len(found.anchors)} mutual pairs, "
-        f"rejected pairs {found.rejected_pairs}"
+        f"initialization {result.initialization}, agreement {result.agreement:.3f}, from wrong "
+        f"pairs {result.chance_agreement:.3f}, corrected {result.corrected_agreement:.3f}, "
+        f"failed {result.failed}, {len(result.anchors)} mutual pairs, "
+        f"rejected pairs {result.rejected_pairs}"
     )
     rows, gold = dictionary.gold_sets(test)
-    normalised = found.aligner.normalise_source(source), found.aligner.normalise_target(target)
-    x, y = (unit(z @ matrix) for z, matrix in zip(normalised, found.maps, strict=True))
+    normalised = result.aligner.normalise_source(source), result.aligner.normalise_target(target)
+    x, y = (unit(z @ matrix) for z, matrix in zip(normalised, result.maps, strict=True))
     report("in common coordinates", rows, x[rows], y, x[: ROWS.value], gold)
-    mapped = [unit(found.aligner.apply(source[part])) for part in (rows, slice(ROWS.value))]
-    report("by the aligner", rows, mapped[0], normalised[1], mapped[1], gold)
+    mapped_source = [unit(result.aligner.apply(source[part])) for part in (rows, slice(ROWS.value))]
+    report("by the aligner", rows, mapped_source[0], normalised[1], mapped_source[1], gold)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory {peak:.2f} GiB")
 

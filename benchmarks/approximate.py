@@ -37,11 +37,11 @@ def _build_and_search(data):
     return lambda: _graph(keys).search(queries, K)[1]
 
 
-def score(data, found) -> dict[str, float]:
+def score(data, nearest) -> dict[str, float]:
     """The fraction of the ten nearest keys that are found."""
     exact = np.asarray(_exact(data)())
     return {
-        "found": float(np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)]))
+        "found": float(np.mean([np.isin(a, b).mean() for a, b in zip(exact, nearest, strict=True)]))
     }
 
 

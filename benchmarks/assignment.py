@@ -35,12 +35,12 @@ def rounded(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> Int[np.ndarray, "
     themselves.
     """
     scores, best, certain = _scores(x, y)
-    certain, found = np.asarray(certain), np.array(best)
+    certain, matches = np.asarray(certain), np.array(best)
     rows = np.flatnonzero(~certain)
-    columns = np.setdiff1d(np.arange(len(found)), found[certain])
+    columns = np.setdiff1d(np.arange(len(matches)), matches[certain])
     cost = -np.asarray(scores)[np.ix_(rows, columns)].astype(np.float64)
-    found[rows] = columns[linear_sum_assignment(cost)[1]]
-    return found
+    matches[rows] = columns[linear_sum_assignment(cost)[1]]
+    return matches
 
 
 @jax.jit
@@ -71,13 +71,13 @@ def _pot(data):
     return call
 
 
-def score(data, found) -> dict[str, float]:
+def score(data, columns) -> dict[str, float]:
     """The mean of 1 - cos over matched rows, and the fraction of words matched to themselves."""
     x, y = map(np.asarray, data)
     truth = np.arange(len(x))
-    assert len(set(found)) == len(truth), "not a permutation"
-    cosines = np.sum(x * y[found], axis=1)
-    return {"cost": 1 - float(np.mean(cosines)), "correct": float(np.mean(found == truth))}
+    assert len(set(columns)) == len(truth), "not a permutation"
+    cosines = np.sum(x * y[columns], axis=1)
+    return {"cost": 1 - float(np.mean(cosines)), "correct": float(np.mean(columns == truth))}
 
 
 def case(source: str, n: int, **options) -> Case:

@@ -43,8 +43,8 @@ def _ours(problem):
     def call():
         with tempfile.TemporaryDirectory() as folder:
             run = Run(methods.Settings(), Workdir(folder, {}), "bench", RANDOM_SEED)
-            found = bootstrap.run(problem._replace(truth=None), run)
-            return found.coordinates(problem.source, problem.target)
+            result = bootstrap.run(problem._replace(truth=None), run)
+            return result.coordinates(problem.source, problem.target)
 
     return call
 
@@ -57,12 +57,12 @@ def _numpy(problem, **options):
     return partial(self_learning.align, x, y, pairs, frequent, settings, RANDOM_SEED)
 
 
-def score(problem, found) -> dict[str, float]:
+def score(problem, result) -> dict[str, float]:
     """MRR of each word among the other space's words, in the common coordinates found."""
-    source, target = (unit(jnp.asarray(part)) for part in found[:2])
+    source, target = (unit(jnp.asarray(part)) for part in result[:2])
     index = top_k(source, target, 10)[1]
     scores = {"MRR": float(mrr(index, jnp.asarray(problem.truth)))}
-    return scores | ({"iterations": float(found[2])} if len(found) > 2 else {})
+    return scores | ({"iterations": float(result[2])} if len(result) > 2 else {})
 
 
 def case(n: int, **options) -> Case:

@@ -85,7 +85,7 @@ def describe(topology: str) -> tuple[Sequence[Any], Chip]:
     jax.devices()  # finds the plugins
     if kind == "cuda":
         options = {"target_config": H100.read_text(), "topology": f"1x1x{gpus[1]}"}
-        found = topologies.get_topology_desc(platform="cuda", **options)
+        description = topologies.get_topology_desc(platform="cuda", **options)
     else:
         os.environ |= {
             "TPU_SKIP_MDS_QUERY": "1",
@@ -93,8 +93,8 @@ def describe(topology: str) -> tuple[Sequence[Any], Chip]:
             "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # processes that compile share no chip
             "TPU_ACCELERATOR_TYPE": chip.accelerator_type,
         }
-        found = topologies.get_topology_desc(platform="tpu", topology_name=topology)
-    return found.devices, chip
+        description = topologies.get_topology_desc(platform="tpu", topology_name=topology)
+    return description.devices, chip
 
 
 def use(devices: Sequence[Any], chip: Chip) -> None:
@@ -130,7 +130,7 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: fl
     compiled = lowered.compile()
     compile_seconds = time.perf_counter() - start
     text, memory = compiled.as_text(), compiled.memory_analysis()
-    flops, found = hlo.product_flops(traced.jaxpr, program.trips), hlo.cost(text, program.trips)
+    flops, cost = hlo.product_flops(traced.jaxpr, program.trips), hlo.cost(text, program.trips)
     full = hlo.product_flops(traced.jaxpr, program.trips, high=HIGH_PASSES / FULL_PASSES)
     row = {
         "program": name,
@@ -138,12 +138,12 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: fl
         "arguments": memory.argument_size_in_bytes,
         "temporary": memory.temp_size_in_bytes,
         "flops": flops,
-        "bytes": found.bytes,
+        "bytes": cost.bytes,
         "seconds_products": full / chip.flops,
-        "seconds_bytes": found.bytes / chip.bandwidth,
-        "seconds_estimate": found.cycles / chip.clock if chip.clock else None,
-        "collectives": found.collectives,
-        "collective_counts": found.counts,
+        "seconds_bytes": cost.bytes / chip.bandwidth,
+        "seconds_estimate": cost.cycles / chip.clock if chip.clock else None,
+        "collectives": cost.collectives,
+        "collective_counts": cost.counts,
         "compile_seconds": compile_seconds,
         "float64": hlo.has_float64(text),
         "callback": hlo.has_callback(traced.jaxpr),

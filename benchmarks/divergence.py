@@ -139,7 +139,7 @@ def _pot(data):
     return call
 
 
-def score(data, found) -> dict[str, float]:
+def score(data, solved) -> dict[str, float]:
     """Relative errors of values and gradient with respect to those of many more iterations."""
     x, y = map(jnp.asarray, data)
     rows = slice(0, 64)
@@ -147,7 +147,7 @@ def score(data, found) -> dict[str, float]:
     names = "value_error", "gradient_error"
     return {
         name: float(jnp.linalg.norm(result[rows] - exact) / jnp.linalg.norm(exact))
-        for name, result, exact in zip(names, found, reference, strict=True)
+        for name, result, exact in zip(names, solved, reference, strict=True)
     }
 
 

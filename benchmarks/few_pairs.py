@@ -24,7 +24,7 @@ def _graspologic(problem):
 
     def call():
         spaces = (np.asarray(x, np.float64) for x in (problem.source, problem.target))
-        found = graph_match(
+        result = graph_match(
             *(x @ x.T for x in spaces),
             partial_match=np.stack([problem.source_pairs, problem.target_pairs], axis=1),
             transport=True,
@@ -33,7 +33,7 @@ def _graspologic(problem):
             tol=SETTINGS.tolerance,
             rng=RANDOM_SEED,
         )
-        matched = problem.source[found.indices_A], problem.target[found.indices_B]
+        matched = problem.source[result.indices_A], problem.target[result.indices_B]
         return orthogonal(procrustes(*matched))
 
     return call

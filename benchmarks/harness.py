@@ -159,22 +159,22 @@ def chip() -> str:
     if device.platform != "cpu":
         return device.device_kind
     try:
-        found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+        match = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     except OSError:
-        found = None
-    name = f"{found[1].strip() if found else platform.processor()}, {cores()} cores"
+        match = None
+    name = f"{match[1].strip() if match else platform.processor()}, {cores()} cores"
     return name if jax.device_count() == 1 else f"{name}, {jax.device_count()} devices"
 
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that are installed."""
-    found = {"python": platform.python_version()}
+    releases = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            releases[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return releases
 
 
 def installed(implementation: Implementation) -> bool:
@@ -224,7 +224,7 @@ def measure(benchmark: Benchmark, case: Case, rounds: int) -> list[dict]:
         for name, implementation in benchmark.implementations.items()
         if case.n <= implementation.max_n and installed(implementation)
     }
-    calls = {name: found.prepare(data) for name, found in implementations.items()}
+    calls = {name: x.prepare(data) for name, x in implementations.items()}
     first_calls = {
         name: seconds(call)[0] for name, call in calls.items() if implementations[name].warm_up
     }

@@ -157,13 +157,13 @@ def _parse(text: str) -> tuple[dict[str, list[Instruction]], str]:
     computations: dict[str, list[Instruction]] = {}
     name = entry = ""
     for line in text.splitlines():
-        if not line.startswith(" ") and (found := COMPUTATION.match(line.rstrip())):
-            name = found[2]
+        if not line.startswith(" ") and (match := COMPUTATION.match(line.rstrip())):
+            name = match[2]
             computations[name] = []
-            entry = name if found[1] else entry
-        elif name and (found := INSTRUCTION.match(line.strip())):
-            operands = re.findall(r"%([\w.\-]+)", found[4].split("), ")[0])
-            computations[name].append(Instruction(*found.groups()[:3], operands, line.strip()))
+            entry = name if match[1] else entry
+        elif name and (match := INSTRUCTION.match(line.strip())):
+            operands = re.findall(r"%([\w.\-]+)", match[4].split("), ")[0])
+            computations[name].append(Instruction(*match.groups()[:3], operands, line.strip()))
     return computations, entry
 
 
@@ -243,7 +243,7 @@ class _Reader:
         """Bytes of those operands of a fusion of which only slices are read."""
         if computation in self.memo:
             return self.memo[computation]
-        found = self.memo[computation] = {}
+        parts = self.memo[computation] = {}
         instructions = self.computations.get(computation, [])
         shapes = self.shapes.get(computation, {})
         for x in instructions:
@@ -251,11 +251,11 @@ class _Reader:
                 place = int(re.search(r"parameter\((\d+)\)", x.line)[1])
                 uses = list(self._uses(instructions, shapes, x.name))
                 if uses and all(use is not None for use in uses):
-                    found[place] = sum(uses)
+                    parts[place] = sum(uses)
         root = next((x for x in instructions if x.line.startswith("ROOT")), None)
         if root and root.operation == "dynamic-update-slice":
-            found[-1] = _in_memory(shapes.get(root.operands[1], ""))
-        return found
+            parts[-1] = _in_memory(shapes.get(root.operands[1], ""))
+        return parts
 
     def _uses(self, instructions, shapes, name) -> Iterator[float | None]:
         """Bytes that each use of a value reads, or None for all of them."""

@@ -42,11 +42,11 @@ def _sklearn(data):
     return partial(barycenter_weights, vectors, vectors, index, reg=loss.REGULARISATION)
 
 
-def score(data, found) -> dict[str, float]:
+def score(data, weights) -> dict[str, float]:
     """The mean squared distance of a row from the weighted sum of its neighbours."""
     vectors, index = data
     rows = slice(0, 1_000)
-    rebuilt = np.einsum("nk,nkd->nd", np.asarray(found)[rows], vectors[index[rows]])
+    rebuilt = np.einsum("nk,nkd->nd", np.asarray(weights)[rows], vectors[index[rows]])
     return {"error": float(np.mean((rebuilt - vectors[rows]) ** 2))}
 
 

@@ -131,11 +131,11 @@ def _ott(data, online):
     return partial(step, y, anchors_y)
 
 
-def score(data, found) -> dict[str, float]:
+def score(data, result) -> dict[str, float]:
     """The fraction of words matched with themselves."""
-    if isinstance(found, tuple):
+    if isinstance(result, tuple):
         return {}
-    return {"correct": float(np.mean(np.asarray(found) == np.arange(len(data[1]))))}
+    return {"correct": float(np.mean(np.asarray(result) == np.arange(len(data[1]))))}
 
 
 def case(target: str, n: int, **options) -> Case:

@@ -16,8 +16,8 @@ def process_status(field: str) -> int:
 
     `getrusage` is not used, since the peak it reports includes that of the parent process.
     """
-    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found[1]) << 10
+    match = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(match[1]) << 10
 
 
 def main(name: str, case_name: str, implementation_name: str) -> None:

@@ -45,8 +45,8 @@ def align(
 
     def centres_of(rows, clusters, init="k-means++"):
         seed = int(rng.integers(2**31))
-        found = KMeans(clusters, init=init, n_init=1, random_state=seed).fit(rows)
-        return found.cluster_centers_.astype(np.float32)
+        clustering = KMeans(clusters, init=init, n_init=1, random_state=seed).fit(rows)
+        return clustering.cluster_centers_.astype(np.float32)
 
     draws = [_matched_centres(x, y, centres_of, settings, rng) for _ in range(settings.num_draws)]
     anchors = [torch.from_numpy(np.concatenate(side)) for side in zip(*draws, strict=True)]
@@ -74,8 +74,8 @@ def _matched_centres(x, y, centres_of, settings, rng):
     )
     kernels = [centred @ centred.T for centred in (c - c.mean(axis=0) for c in (first, second))]
     options = {"maximize": True, "rng": rng}
-    found = [
+    restarts = [
         quadratic_assignment(*kernels, method="2opt", options=options)
         for _ in range(settings.num_restarts)
     ]
-    return first, second[max(found, key=lambda one: one.fun).col_ind]
+    return first, second[max(restarts, key=lambda restart: restart.fun).col_ind]

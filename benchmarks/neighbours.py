@@ -63,9 +63,9 @@ def _faiss(data):
     return call
 
 
-def score(data, found) -> dict[str, float]:
+def score(data, result) -> dict[str, float]:
     """The fraction of queries whose own key is retrieved first."""
-    return {"correct": float(np.mean(np.asarray(found)[:, 0] == np.arange(len(data[1]))))}
+    return {"correct": float(np.mean(np.asarray(result)[:, 0] == np.arange(len(data[1]))))}
 
 
 def case(n: int, csls: bool, **options) -> Case:

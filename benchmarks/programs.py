@@ -65,12 +65,12 @@ def rows(n: int, dim: int, seed: int = KEY) -> Float[Array, "n d"]:
 def spaces(n: int, *dims: int) -> list[Float[Array, "n d"]]:
     """Unit rows that correspond: random maps of the same rows, with noise."""
     hidden = jax.random.normal(jax.random.key(KEY), (n, 64))
-    found = []
+    drawn = []
     for seed, dim in enumerate(dims):
         map_key, noise_key = jax.random.split(jax.random.key(seed + 1))
         space = hidden @ jax.random.normal(map_key, (64, dim)) / 8
-        found.append(unit(space + 0.1 * jax.random.normal(noise_key, space.shape)))
-    return found
+        drawn.append(unit(space + 0.1 * jax.random.normal(noise_key, space.shape)))
+    return drawn
 
 
 def integers(shape: tuple[int, ...], limit: int, seed: int = KEY) -> Array:

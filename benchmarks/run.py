@@ -82,8 +82,8 @@ def run(name: str, benchmark: Benchmark, cases: tuple[Case, ...], out: Path) -> 
     """Measures a benchmark, writes its files, and returns its table."""
     rows = []
     for case in cases:
-        found = harness.measure(benchmark, case, ROUNDS.value)
-        for row in found:
+        measurements = harness.measure(benchmark, case, ROUNDS.value)
+        for row in measurements:
             # The memory of a process says nothing of that of an accelerator.
             wanted = case.memory and jax.default_backend() == "cpu"
             memory = harness.peak_memory(name, case.name, row["side"]) if wanted else None

@@ -91,14 +91,14 @@ for name, (task, *given) in tasks.items():
     program = task.lower(*given).compile()
     jax.block_until_ready(task(*given))
     start = time.perf_counter()
-    found = jax.block_until_ready(task(*given))
+    outputs = jax.block_until_ready(task(*given))
     measured[name] = {
         "seconds": time.perf_counter() - start,
         "temporary": program.memory_analysis().temp_size_in_bytes,
         "collectives": collectives(program.as_text()),
         "devices": jax.device_count(),
     }
-    results |= {f"{name}-{i}": value for i, value in enumerate(found)}
+    results |= {f"{name}-{i}": value for i, value in enumerate(outputs)}
 np.savez(path, **results)
 print(json.dumps(measured))
 """
@@ -114,12 +114,12 @@ def collectives(program: str) -> dict[str, int]:
 
     A collective in the body of a loop counts once.
     """
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for shapes, kind, _ in COLLECTIVE.findall(program):
         for name, dims in re.findall(r"(\w+)\[([\d,]*)\]", shapes):
             size = TYPES[name] * int(np.prod([int(d) for d in dims.split(",") if d]))
-            found[kind] = found.get(kind, 0) + size
-    return found
+            sizes[kind] = sizes.get(kind, 0) + size
+    return sizes
 
 
 def start(rows: int, devices: int, path: Path, *hosts: str) -> subprocess.Popen:

@@ -34,7 +34,7 @@ def measure(arguments: list[str], programs: Path) -> dict:
     """
     environment = {"JAX_COMPILATION_CACHE_DIR": str(programs), "JAX_LOG_COMPILES": "1"}
     start = time.perf_counter()
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", PROGRAM.value, *arguments],
         env=os.environ | environment,
         capture_output=True,
@@ -42,9 +42,9 @@ def measure(arguments: list[str], programs: Path) -> dict:
         check=False,
     )
     seconds = time.perf_counter() - start
-    if found.returncode not in (0, 1 if "--help" in arguments else 0):  # absl's --help exits with 1
-        raise UserError(f"{' '.join(arguments)} has failed: {found.stderr[-500:]}")
-    return {"seconds": seconds, "programs": found.stderr.count(COMPILED)}
+    if done.returncode not in (0, 1 if "--help" in arguments else 0):  # absl's --help exits with 1
+        raise UserError(f"{' '.join(arguments)} has failed: {done.stderr[-500:]}")
+    return {"seconds": seconds, "programs": done.stderr.count(COMPILED)}
 
 
 def main(argv: list[str]) -> None:

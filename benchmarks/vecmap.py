@@ -90,11 +90,11 @@ def theirs(folder: Path, method: str) -> tuple[dict[str, float], float]:
     began = time.perf_counter()
     run("map_embeddings.py", *PEERS[method], folder / "train.txt", *files)
     seconds = time.perf_counter() - began
-    found = {}
+    precision = {}
     for name, chosen in RETRIEVALS.items():
         said = run("eval_translation.py", *files[2:], "-d", folder / "test.txt", *chosen)
-        found[name] = float(re.search(r"Accuracy:\s*([\d.]+)%", said)[1]) / 100
-    return found, seconds
+        precision[name] = float(re.search(r"Accuracy:\s*([\d.]+)%", said)[1]) / 100
+    return precision, seconds
 
 
 def ours(
@@ -102,11 +102,11 @@ def ours(
 ) -> tuple[dict[str, float], float]:
     """The same by our code, with hubness over all source words as in vecmap."""
     began = time.perf_counter()
-    mapped = jax.block_until_ready(method.fit(problem))
+    coordinates = jax.block_until_ready(method.fit(problem))
     seconds = time.perf_counter() - began
     queries, translations = jnp.asarray(split.queries), jnp.asarray(split.translations)
     return {
-        name: translation.precision(*mapped, queries, translations, name, hubness)["p_at_1"]
+        name: translation.precision(*coordinates, queries, translations, name, hubness)["p_at_1"]
         for name in RETRIEVALS
     }, seconds
 
@@ -147,11 +147,11 @@ def compare(data: BilingualData, methods: dict[str, MultiStep], random_seed: int
         ]
         write_pairs(folder / "test.txt", data, asked)
         for method, baseline in methods.items():
-            found = {
+            results = {
                 "vecmap": theirs(folder, method),
                 "ours": ours(baseline, problem, split, hubness),
             }
-            for code, (precision, seconds) in found.items():
+            for code, (precision, seconds) in results.items():
                 row = partial(
                     Row,
                     experiment="vecmap",

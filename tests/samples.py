@@ -1,18 +1,23 @@
 """A small model in the file format of Hugging Face, random rows, and spaces that correspond."""
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import pytest
 import safetensors.numpy
 import tokenizers
 from flax import nnx
 
+from common import retrieval
 from common.data.packages import cache_dir
 from common.encoders import bert
-from common.linear import unit
+from common.linear import preprocess, unit
 from common.spaces import paired_spaces
 
 TINY_BERT = {
@@ -50,9 +55,38 @@ def bert_files(draw: Callable[[tuple[int, ...]], np.ndarray], **more) -> dict[st
     }
 
 
+def normal(seed: int, *shape: int) -> np.ndarray:
+    """Numbers of the standard normal distribution, float32."""
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
 def unit_rows(seed: int, n: int, d: int) -> np.ndarray:
     """Random rows of unit norm, float32."""
-    return unit(np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32))
+    return unit(normal(seed, n, d))
+
+
+def integer_rows(seed: int, n: int, d: int = 3) -> np.ndarray:
+    """Few distinct rows: most similarities are tied, and products are exact in float32."""
+    return np.random.default_rng(seed).integers(-1, 2, (n, d)).astype(np.float32)
+
+
+def isometry(seed: int, rows: int, columns: int) -> np.ndarray:
+    """A random matrix with orthonormal rows or columns, whichever are fewer."""
+    q = np.linalg.qr(normal(seed, max(rows, columns), min(rows, columns)))[0]
+    return q if rows >= columns else q.T
+
+
+@contextlib.contextmanager
+def small_blocks(*modules: ModuleType) -> Iterator[None]:
+    """Lets modules stream blocks of eight rows, and retrieve among two tiles or more of keys."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in modules:
+            patch.setattr(module, "block_rows", lambda columns: 8)
+        patch.setattr(retrieval, "MIN_TILE_KEYS", 6)
+        patch.setattr(retrieval, "TILE_QUERIES", 8)
+        jax.clear_caches()
+        yield
+    jax.clear_caches()
 
 
 def csls_scores(x: np.ndarray, y: np.ndarray, neighbours: int) -> np.ndarray:
@@ -76,6 +110,18 @@ def rotated_spaces() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     y[:240] = x @ rotation + 0.05 * rng.normal(size=(240, 16))
     order = rng.permutation(260)
     return (x + 1).astype(np.float32), (y[order] - 2).astype(np.float32), np.argsort(order)[:240]
+
+
+def shuffled_copy(
+    n: int = 400, d: int = 20, d_target: int = 20, noise: float = 0.02
+) -> tuple[jax.Array, jax.Array, np.ndarray]:
+    """A preprocessed space, its rotated, noisy and shuffled copy, and the row of each row there."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, d)) * np.linspace(2, 0.5, d)
+    rotation = np.linalg.qr(rng.normal(size=(max(d, d_target),) * 2))[0][:d, :d_target]
+    y = x @ rotation + noise * rng.normal(size=(n, d_target))
+    order = rng.permutation(n)
+    return preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y[order])), np.argsort(order)
 
 
 def rotated_words(path: Path, random_seed: int = 0) -> None:

@@ -30,15 +30,15 @@ def tree(path: Path) -> ast.Module:
 
 def imported(path: Path) -> set[str]:
     """Names of the modules that a file imports anywhere; of ours, the module and not its names."""
-    found = set()
+    modules = set()
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} has a relative import"
             names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= names & MODULES.keys() or {node.module}
-    return found
+            modules |= names & MODULES.keys() or {node.module}
+    return modules
 
 
 def package(module: str) -> str:
@@ -67,8 +67,8 @@ def test_every_folder_of_code_is_installed():
 def test_papers_import_common_alone_and_common_imports_no_paper():
     others = {*PAPERS, "tests", "benchmarks", "docs", "configs"}
     for module, path in MODULES.items():
-        found = {package(name) for name in imported(path)}
-        assert not found & (others - {package(module)}), module
+        packages = {package(name) for name in imported(path)}
+        assert not packages & (others - {package(module)}), module
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("configs/*/*.py")), ids=lambda path: path.stem)
@@ -80,13 +80,13 @@ def test_a_config_imports_its_own_paper_alone(path):
 
 def test_imports_point_from_main_to_experiments_to_methods():
     for module, path in MODULES.items():
-        found = imported(path)
-        assert not {name for name in found & MODULES.keys() if is_command_line(name)}, module
-        assert not {name for name in found if name.endswith(".page")}, module
+        names = imported(path)
+        assert not {name for name in names & MODULES.keys() if is_command_line(name)}, module
+        assert not {name for name in names if name.endswith(".page")}, module
         if not module.endswith(".page") and not of_experiments(module):
-            assert not {name for name in found if ".experiments." in name}, module
+            assert not {name for name in names if ".experiments." in name}, module
         if module.endswith(".main"):  # names its experiments, which are imported after the flags
-            assert {package(name) for name in found} == {"common"}
+            assert {package(name) for name in names} == {"common"}
             assert f"launch('{package(module)}.experiments')" in ast.unparse(tree(path))
 
 
@@ -130,8 +130,8 @@ def test_public_functions_are_documented_and_their_arrays_have_shapes(module):
     for node in public(MODULES[module]):
         assert ast.get_docstring(node), node.name
         if isinstance(node, FUNCTIONS):
-            found = [a.annotation for a in arguments(node) if a.arg not in ("key", "keys")]
-            texts = {ast.unparse(annotation) for annotation in [*found, node.returns] if annotation}
+            types = [a.annotation for a in arguments(node) if a.arg not in ("key", "keys")]
+            texts = {ast.unparse(annotation) for annotation in [*types, node.returns] if annotation}
             assert not texts & shapeless, f"{node.name} has arrays without shapes"
 
 
@@ -164,10 +164,10 @@ def test_configs_are_seen_by_experiments_alone(name):
     """Functions below the experiments take values, which `settings` makes of a config."""
     below = {m for m in MODULES if package(m) == name and not of_experiments(m)}
     functions = {
-        (module, node.name): {ast.unparse(a.annotation) if a.annotation else a.arg for a in found}
+        (module, node.name): {ast.unparse(a.annotation) if a.annotation else a.arg for a in values}
         for module in below
         for node in ast.walk(tree(MODULES[module]))
-        if isinstance(node, FUNCTIONS) and (found := arguments(node))
+        if isinstance(node, FUNCTIONS) and (values := arguments(node))
     }
     wrong = {
         function
@@ -181,8 +181,8 @@ def test_nothing_is_unpickled():
     """But for PyTorch's checkpoints, by an unpickler that knows tensors alone."""
     folders = (*PAPERS, "common", "configs", "docs", "benchmarks", "template")
     for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        found = {"pickle", "dill", "joblib"} & {package(name) for name in imported(path)}
-        assert not found or path == MODULES["common.data.readers.torch_file"], path
+        unpicklers = {"pickle", "dill", "joblib"} & {package(name) for name in imported(path)}
+        assert not unpicklers or path == MODULES["common.data.readers.torch_file"], path
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
                 assert isinstance(node.value, ast.Constant) and not node.value.value, path

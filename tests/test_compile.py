@@ -27,10 +27,10 @@ def test_work_in_a_loop_counts_as_often_as_the_loop_runs():
     n = 64
     traced = hlo.traced(looped, jnp.ones((n, n)))
     assert hlo.product_flops(traced.jaxpr) == 7 * 2 * n**3
-    found = hlo.cost(traced.lower().compile().as_text())
+    cost = hlo.cost(traced.lower().compile().as_text())
     # A product reads a matrix and writes one, the sine likewise; copies may be added.
-    assert 7 * 4 * 4 * n**2 <= found.bytes <= 7 * 8 * 4 * n**2
-    assert not found.collectives and not found.cycles
+    assert 7 * 4 * 4 * n**2 <= cost.bytes <= 7 * 8 * 4 * n**2
+    assert not cost.collectives and not cost.cycles
 
 
 def test_iterations_that_are_known_only_at_run_time_are_those_that_are_given():
@@ -70,9 +70,9 @@ ENTRY main (a: f32[8]) -> f32[64] {
   ROOT %d = f32[8]{0} collective-permute-done(%s)
 }
 """  # noqa: E501
-    found = hlo.cost(text)
-    assert found.collectives == {"all-reduce": 5 * 32, "collective-permute": 32}
-    assert found.counts == {"all-reduce": 5, "collective-permute": 1}
+    cost = hlo.cost(text)
+    assert cost.collectives == {"all-reduce": 5 * 32, "collective-permute": 32}
+    assert cost.counts == {"all-reduce": 5, "collective-permute": 1}
 
 
 def test_double_precision_and_callbacks_are_seen():
@@ -124,13 +124,13 @@ def test_programs_compiled_for_eight_tpus(tmp_path):
     command = [sys.executable, "-m", "benchmarks.compile", "--topology=v5e:2x4"]
     command += [f"--programs={','.join(names)}", f"--out={tmp_path}"]
     subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu"})
-    found = json.loads((tmp_path / "compile_v5e-2x4.json").read_text())
-    assert found["devices"] == 8
-    for row in found["rows"]:
+    written = json.loads((tmp_path / "compile_v5e-2x4.json").read_text())
+    assert written["devices"] == 8
+    for row in written["rows"]:
         assert not row["float64"] and not row["callback"] and row["seconds"] is None
         bound = programs.PROGRAMS[row["program"]]().bound
         if bound:
-            assert row["temporary"] < bound(found["devices"]), row["program"]
+            assert row["temporary"] < bound(written["devices"]), row["program"]
         if row["program"] in ("match_20000", "graphs", "lpl"):
             assert row["collectives"]["all-reduce"] > 0, row["program"]
 

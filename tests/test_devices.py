@@ -1,18 +1,17 @@
 """Trainings of all papers on several devices have the numbers of one, and are compiled once."""
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
+from tests import commands
+
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
-# The batches of the configs, and some that neither two nor eight devices divide.
+# The batches of the configs, and some that eight devices do not divide.
 BATCHES = {
     "config": {"images": 128, "words": 1_024, "vit": 64, "head": 32, "lstm": 64, "nli": 64,
         "lpl": 500, "nodes": 16, "vocabulary": 8, "copies": 2},
@@ -145,30 +144,21 @@ def trainings(name):
     return f"batch = {BATCHES[name]}\n{TRAININGS}"
 
 
-@pytest.mark.parametrize(
-    ("batches", "counts"), [("config", (3, 8)), ("awkward", (2, 8))], ids=lambda x: str(x)
-)
-def test_trainings_on_several_devices_have_the_losses_of_one(batches, counts, tmp_path):
-    running = []
-    for count in counts:
-        flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}"
-        environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *sys.path])
-        path = tmp_path / f"{count}.npz"
-        code = f"{trainings(batches)}\nassert jax.device_count() == {count}\n"
-        code += f"np.savez({str(path)!r}, compilations=len(compiled), **curves)"
+@pytest.mark.parametrize("batches", BATCHES)
+def test_trainings_on_eight_devices_have_the_losses_of_one(batches, tmp_path):
+    path, log = tmp_path / "eight.npz", tmp_path / "eight.log"
+    code = f"{trainings(batches)}\nassert jax.device_count() == 8\n"
+    code += f"np.savez({str(path)!r}, compilations=len(compiled), **curves)"
+    with log.open("wb") as file:  # not a pipe, which the log of compilations would fill
         command = [sys.executable, "-c", code]
-        log = path.with_suffix(".log")  # not a pipe, which the log of compilations would fill
-        with log.open("wb") as file:
-            running.append((subprocess.Popen(command, env=environment, stderr=file), path, log))
+        process = subprocess.Popen(command, env=commands.on_devices(8), stderr=file)
     exec(trainings(batches), names := {})
     jax.config.update("jax_log_compiles", False)
     assert jax.device_count() == 1 and len(names["curves"]) == 26
-    for process, path, log in running:
-        assert process.wait() == 0, log.read_text()[-2000:]
-        found = dict(np.load(path))
-        assert found.pop("compilations") == 13  # one for each training, though it has two chunks
-        assert set(found) == set(names["curves"])
-        for name, curve in names["curves"].items():
-            assert np.isfinite(curve).all()
-            np.testing.assert_allclose(curve, found[name], rtol=1e-4, atol=1e-6, err_msg=name)
+    assert process.wait() == 0, log.read_text()[-2000:]
+    losses = dict(np.load(path))
+    assert losses.pop("compilations") == 13  # one for each training, though it has two chunks
+    assert set(losses) == set(names["curves"])
+    for name, curve in names["curves"].items():
+        assert np.isfinite(curve).all()
+        np.testing.assert_allclose(curve, losses[name], rtol=1e-4, atol=1e-6, err_msg=name)

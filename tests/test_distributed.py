@@ -1,8 +1,6 @@
 """A whole experiment of each paper with --distributed: two processes end with one's results."""
 
 import json
-import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,86 +8,54 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import commands
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = {
-    "retrieval": (
-        "anchor_opt.main",
-        "--config=configs/anchor_opt/retrieval.py",
-        "--config.quick",
-        "--config.methods=algorithm1",
-        "--config.num_words=500",
-    ),
-    "images": (
-        "wasserstein_embed.main",
-        "--config=configs/wasserstein_embed/images.py",
-        "--config.dataset=mnist_5k",
-        "--config.train_split=train[:300]",
-        "--config.test_split=test[:60]",
-        "--config.methods=sinkhorn",
-        "--config.batch_size=32",
-        "--config.steps=9",
-        "--config.evaluate_every=3",
-        "--config.num_test_pairs=60",
-        "--config.distance.iterations=4",
-    ),
-    "word_alignment": (
-        "lpl.main",
-        "--config=configs/lpl/word_alignment.py",
-        "--config.quick",
-        "--config.sources=('glove',)",
-        "--config.targets=('word2vec',)",
-        "--config.dictionaries=('same',)",
-        "--config.num_pairs=(500,)",
-        "--config.methods=('artetxe_2018', 'lpa_mse')",
-    ),
-    "match": (
-        "embed_match.main",
-        "--config=configs/embed_match/match.py",
-        "--config.quick",
-        "--config.dataset=rotten_tomatoes",
-        "--config.random_seeds=(0,)",
-    ),
+COMMANDS = {  # experiment -> module of its paper, and values that make it small
+    "retrieval": "anchor_opt.main --config.quick --config.methods=algorithm1",
+    "images": "wasserstein_embed.main --config.dataset=mnist_5k --config.train_split=train[:300]"
+    " --config.test_split=test[:60] --config.methods=sinkhorn --config.batch_size=32"
+    " --config.steps=9 --config.evaluate_every=3 --config.num_test_pairs=60"
+    " --config.distance.iterations=4",
+    "word_alignment": "lpl.main --config.quick --config.sources=('glove',)"
+    " --config.targets=('word2vec',) --config.dictionaries=('same',) --config.num_pairs=(500,)"
+    " --config.methods=('artetxe_2018','lpa_mse') --config.max_rows=4000 --config.num_test=300"
+    " --config.lpa_mse.updates=100",
+    "match": "embed_match.main --config.quick --config.dataset=rotten_tomatoes"
+    " --config.random_seeds=(0,) --config.num_texts=400 --config.num_words=200"
+    " --config.cbow.dim=12 --config.cbow.epochs=2 --config.glove.dim=12 --config.glove.blocks=4"
+    " --config.glove.epochs_per_step=1 --config.glove.steps=2 --config.lstm.hidden_size=8"
+    " --config.lstm.max_length=10 --config.lstm.updates_per_step=5 --config.lstm.steps=2",
 }
 
 
-def start(command, workdir, *flags, **environment):
-    """A process with a run."""
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"} | environment
-    command = [sys.executable, "-m", *command, f"--workdir={workdir}", *flags]
-    return subprocess.Popen(command, cwd=ROOT, env=environment)
+def command(name, workdir):
+    """Module and flags of a run."""
+    module, *values = COMMANDS[name].split()
+    return module, f"--config={name}", f"--workdir={workdir}", *values
 
 
-def start_two(command, workdir):
-    """Two processes, as started by Open MPI, which tells each its rank and the first's address."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    world = {
-        "OMPI_MCA_orte_hnp_uri": f"1.0;tcp://127.0.0.1:{port}",
-        "OMPI_COMM_WORLD_SIZE": "2",
-    }
-    names = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
-    return [
-        start(command, workdir, "--distributed", **world, **dict.fromkeys(names, rank))
-        for rank in "01"
-    ]
+def start_two(name, workdir):
+    line = [sys.executable, "-m", *command(name, workdir), "--distributed"]
+    return [subprocess.Popen(line, cwd=ROOT, env=host) for host in commands.on_two_hosts()]
 
 
 def rows(folder):
     """The results of a run but for the times."""
     assert (folder / "table.md").stat().st_size > 0
-    found = json.loads((folder / "results.json").read_text())
-    return [row for row in found if "seconds" not in row["metric"]]
+    results = json.loads((folder / "results.json").read_text())
+    return [row for row in results if "seconds" not in row["metric"]]
 
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", COMMANDS)
-def test_two_processes_end_with_the_results_of_one(name, tmp_path):
-    processes = start_two(COMMANDS[name], tmp_path / "two")
+def test_two_processes_end_with_the_results_of_one(name, tmp_path, monkeypatch):
+    processes = start_two(name, tmp_path / "two")
     assert [process.wait(3600) for process in processes] == [0, 0]
-    assert start(COMMANDS[name], tmp_path / "one").wait() == 0  # afterwards, for its memory
+    # Afterwards, for its memory.
+    assert not commands.run(monkeypatch, *command(name, tmp_path / "one"))
     one, two, second = (rows(tmp_path / folder) for folder in ("one", "two", "two-host1"))
     assert two == second
     for row, other in zip(one, two, strict=True):
@@ -102,6 +68,6 @@ def test_a_run_on_several_hosts_is_not_resumed(tmp_path, capfd):
     for folder in ("two", "two-host1"):
         (tmp_path / folder / "parts").mkdir(parents=True)
         (tmp_path / folder / "parts/first.json").touch()
-    processes = start_two(COMMANDS["images"], tmp_path / "two")
+    processes = start_two("images", tmp_path / "two")
     assert [process.wait(3600) for process in processes] == [2, 2]
     assert capfd.readouterr().err.count("choose another --workdir.") == 2

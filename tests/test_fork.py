@@ -81,14 +81,6 @@ def test_its_help_is_its_own(fork):
     assert "my paper" in done.stdout and "anchor" not in done.stdout
 
 
-def test_more_training_images_than_there_are_are_refused(fork):
-    root, _ = fork
-    flags = "--config=configs/my_paper/main_table.py", "--workdir=runs/more"
-    command = [sys.executable, "-m", "my_paper.main", *flags, "--config.num_train=1797"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    assert done.returncode == 2 and "num_train is 1,797 of 1,796 images" in done.stderr
-
-
 def test_its_results_reach_the_documentation(fork):
     root, _ = fork
     run(root, "python", "-m", "docs.render", "--check")  # nothing is missing before a run is kept

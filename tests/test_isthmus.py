@@ -14,20 +14,19 @@ import pytest
 import isthmus
 from anchor_opt import align
 from common import alignment, retrieval
-from common.data.readers import vector_files
-from common.linear import unit
+from tests import commands
 
 ROOT = Path(__file__).parents[1]
 
 
 def called(monkeypatch, *arguments):
     """The module that a command runs, and its arguments."""
-    found = []
+    modules = []
     monkeypatch.setattr(sys, "argv", ["isthmus", *arguments])
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(runpy, "run_module", lambda name, **_: found.append(name))
+    monkeypatch.setattr(runpy, "run_module", lambda name, **_: modules.append(name))
     isthmus.main()
-    return *found, sys.argv[1:]
+    return *modules, sys.argv[1:]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
@@ -59,10 +58,13 @@ def test_the_version_is_printed(monkeypatch, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [*isthmus.MODULES, "run", "new"])
-def test_every_command_has_its_own_help(command):
-    words = [sys.executable, "-m", "isthmus", command, "--help"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert f"  isthmus {command} " in done.stdout and not done.stderr
+def test_every_command_has_its_own_help(monkeypatch, capsys, command):
+    if command in isthmus.MODULES:
+        commands.run(monkeypatch, isthmus.MODULES[command], "--help")
+    else:
+        called(monkeypatch, command, "--help")
+    printed = capsys.readouterr()
+    assert f"  isthmus {command} " in printed.out and not printed.err
 
 
 @pytest.mark.parametrize(
@@ -121,17 +123,3 @@ def test_texts_are_encoded_by_the_front_door():
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     cosines = vectors @ vectors.T
     assert cosines[0, 1] > 0.7 > 0.3 > cosines[0, 2]
-
-
-@pytest.mark.slow
-def test_a_map_is_applied_by_the_command(tmp_path):
-    x = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
-    aligner = alignment.fit("procrustes", x, x[:, ::-1])
-    aligner.save(tmp_path / "map.npz")
-    np.save(tmp_path / "new.npy", x[:5])
-    command = [sys.executable, "-m", "isthmus", "apply", tmp_path / "new.npy"]
-    command += [f"--map={tmp_path / 'map.npz'}", f"--out={tmp_path / 'out.npy'}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0 and "5 vectors" in done.stdout, done.stderr
-    found = vector_files.read(tmp_path / "out.npy").vectors
-    np.testing.assert_allclose(found, unit(np.asarray(aligner.apply(x[:5]))), atol=1e-6)

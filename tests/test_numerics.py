@@ -24,9 +24,9 @@ def matched(x, y):
 
 
 def transported(x, y):
-    found = ot.match(x, y, 0.05, iterations=20, rows=True)
-    along = {"along_rows": found.u, "along_columns": found.v}
-    return {"columns": found.to_y, "rows": found.to_x, **along}
+    matching = ot.match(x, y, 0.05, iterations=20, rows=True)
+    along = {"along_rows": matching.u, "along_columns": matching.v}
+    return {"columns": matching.to_y, "rows": matching.to_x, **along}
 
 
 def solved(x, y):
@@ -73,11 +73,11 @@ def test_permuted_rows_give_permuted_results(name):
             expected = expected[Q]
         elif kind == "matrix":
             expected = expected[rows][:, rows]
-        found = np.asarray(permuted[kind])
+        result = np.asarray(permuted[kind])
         if expected.dtype.kind in "iu":
-            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(result, expected)
         else:
-            np.testing.assert_allclose(found, expected, atol=1e-5, rtol=1e-5)
+            np.testing.assert_allclose(result, expected, atol=1e-5, rtol=1e-5)
 
 
 def reference(x, y, epsilon, iterations):

@@ -131,8 +131,8 @@ def test_pages_that_the_code_names_exist():
 
 def headings(text: str) -> set[str]:
     """Names of a page's headings in links."""
-    found = re.findall(r"^#+ (.*)$", text, flags=re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+    titles = re.findall(r"^#+ (.*)$", text, flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in titles}
 
 
 def test_every_figure_is_shown():

@@ -68,7 +68,7 @@ def test_rows_are_read_as_they_were_kept(rows, tmp_path):
     (tmp_path / "p").mkdir()
     (tmp_path / "p/n.json").write_text(records.packed(head, rows))
     record = records.read(tmp_path, "p/n")
-    assert [dataclasses.asdict(found) for found in record.rows] == rows
+    assert [dataclasses.asdict(kept) for kept in record.rows] == rows
     assert {name: getattr(record, name) for name in head} == head
 
 
@@ -129,16 +129,16 @@ def test_a_record_that_no_longer_holds_is_made_again_with_its_figures_and_quotes
 ):
     results = kept(quick=0.5)
     keep.make_fingerprint(tmp_path / "made", "p/n", None, jobs=2)
-    found = keep.check(tmp_path / "same", jobs=2)
-    assert found == {"p/n": []} and keep.report(found, allow_stale=False)
-    keep.all_again(tmp_path / "runs", 2, 2, found)
+    changes = keep.check(tmp_path / "same", jobs=2)
+    assert changes == {"p/n": []} and keep.report(changes, allow_stale=False)
+    keep.all_again(tmp_path / "runs", 2, 2, changes)
     assert records.read(results, "p/n").commit == "old"  # it holds: nothing is made
 
     kept(quick=0.6)
-    found = keep.check(tmp_path / "other", jobs=1)
-    assert not keep.report(found, allow_stale=True)
+    changes = keep.check(tmp_path / "other", jobs=1)
+    assert not keep.report(changes, allow_stale=True)
     assert "a mrr (d): mean 0.5 -> 0.6, std 0 -> 0" in capsys.readouterr().out
-    keep.all_again(tmp_path / "runs", 2, 2, found)
+    keep.all_again(tmp_path / "runs", 2, 2, changes)
     again = records.read(results, "p/n")
     assert again.rows[0].mean == 0.75 and again.commit == "new" and again.cores == 2
     assert again.quoted == "## First\n\n| new |" and again.seconds is not None
@@ -151,12 +151,12 @@ def test_a_change_of_numbers_that_is_meant_marks_the_record_as_stale(kept, tmp_p
     keep.make_fingerprint(tmp_path / "made", "p/n", None, jobs=1)
     kept(quick=0.6)
     monkeypatch.setattr(render, "outdated", lambda record: ["rounds"])
-    found = keep.check(tmp_path / "quick", jobs=1)
-    assert found["p/n"][0] == "config.rounds has changed"
-    keep.accept(found, tmp_path / "quick", "ties count half")
-    found = keep.check(tmp_path / "quick", jobs=1)
-    assert found == {"p/n": []} and "stale since new: ties count half" in render.runs()
-    assert keep.report(found, allow_stale=True) and not keep.report(found, allow_stale=False)
+    changes = keep.check(tmp_path / "quick", jobs=1)
+    assert changes["p/n"][0] == "config.rounds has changed"
+    keep.accept(changes, tmp_path / "quick", "ties count half")
+    changes = keep.check(tmp_path / "quick", jobs=1)
+    assert changes == {"p/n": []} and "stale since new: ties count half" in render.runs()
+    assert keep.report(changes, allow_stale=True) and not keep.report(changes, allow_stale=False)
 
 
 def test_quick_runs_of_other_code_are_not_compared(kept, tmp_path, monkeypatch):
@@ -176,7 +176,7 @@ def test_a_record_without_a_fingerprint_does_not_hold(kept, tmp_path):
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_a_changed_constant_of_a_method_makes_that_papers_records_fall_and_no_others(tmp_path):
+def test_a_changed_constant_makes_the_records_of_its_method_fall_and_no_others(tmp_path):
     """In a copy of the tree. The bisections of the bootstrap's anchors are 60; 2 are too few."""
     tree = tmp_path / "tree"
     ignored = shutil.ignore_patterns(".*", "runs", "figures", "tests", "*.egg-info", "__pycache__")
@@ -195,10 +195,9 @@ def test_a_changed_constant_of_a_method_makes_that_papers_records_fall_and_no_ot
         )
         return done.returncode, done.stdout
 
-    code, printed = check("anchor_opt/overlap")
-    assert code == 1 and "bootstrap mrr" in printed and "seed mrr" not in printed
-    assert printed.count("overlap") == 2 and "valid" not in printed
-    assert check("embed_match/ensemble") == (0, "embed_match/ensemble: valid\n")
+    code, printed = check("anchor_opt/few_pairs")
+    assert code == 1 and "bootstrap mrr" in printed and "goat mrr" not in printed
+    assert check("anchor_opt/spaces") == (0, "anchor_opt/spaces: valid\n")
 
 
 A, B = row(method="a", mean=0.25), row(method="b", mean=0.5)
@@ -255,8 +254,8 @@ def test_figures_are_compressed_without_a_visible_difference(tmp_path):
     gradient = np.linspace(0, 255, 64 * 64 * 3).reshape(64, 64, 3).astype(np.uint8)
     Image.fromarray(gradient).save(tmp_path / "f.png")
     (tmp_path / "g.png").write_bytes(keep.compressed(tmp_path / "f.png"))
-    found = np.asarray(Image.open(tmp_path / "g.png").convert("RGB")).astype(int)
-    assert np.abs(found - gradient).max() < 16
+    shown = np.asarray(Image.open(tmp_path / "g.png").convert("RGB")).astype(int)
+    assert np.abs(shown - gradient).max() < 16
 
 
 def test_config_values_that_have_changed_since_a_run_are_named():

@@ -14,22 +14,19 @@ from safetensors.numpy import load_file
 
 from common import alignment
 from tests import commands
+from tests.samples import normal
 
 PAGE = Path(__file__).parents[1] / "docs/vector_stores.md"
 RECIPES = dict(re.findall(r"^## (.*?)\n.*?```python\n(.*?)```", PAGE.read_text(), re.M | re.S))
 NUM_ROWS, NUM_QUERIES = 60, 5
 
 
-def rows(count, dimension, seed):
-    return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
-
-
 @pytest.fixture
 def names(tmp_path, monkeypatch):
     """Old and new vectors; their files, as the page has them, are in the working folder."""
     monkeypatch.chdir(tmp_path)
-    old, new = rows(NUM_ROWS, 6, 0) + 0.5, rows(NUM_QUERIES, 4, 1)
-    aligner = alignment.fit("ridge", old, old @ rows(6, 4, 2), penalty=1.0)
+    old, new = normal(0, NUM_ROWS, 6) + 0.5, normal(1, NUM_QUERIES, 4)
+    aligner = alignment.fit("ridge", old, old @ normal(2, 6, 4), penalty=1.0)
     aligner.save("map.npz")
     ids = np.arange(NUM_ROWS) + 1000
     table = {"id": ids, "embedding": pa.array(old.tolist()), "text": [f"text {i}" for i in ids]}
@@ -131,8 +128,8 @@ def test_sentence_transformers_reads_the_modules(names):
     features = {"sentence_embedding": torch.tensor(names["old"])}
     for module in package.SentenceTransformer("model", device="cpu"):
         features = module(features)
-    found = features["sentence_embedding"].detach().numpy()
-    np.testing.assert_allclose(found, names["written"], atol=1e-5)
+    vectors = features["sentence_embedding"].detach().numpy()
+    np.testing.assert_allclose(vectors, names["written"], atol=1e-5)
 
 
 def test_the_map_is_a_model_of_onnx(names):
@@ -146,14 +143,14 @@ def test_the_map_is_a_model_of_onnx(names):
 
 def test_the_store_remembers_what_the_new_model_has_embedded(names):
     asked = []
-    new = np.linalg.qr(rows(NUM_ROWS, NUM_ROWS, 5))[0]  # unit rows
+    new = np.linalg.qr(normal(5, NUM_ROWS, NUM_ROWS))[0]  # unit rows
     texts = [f"text {i}" for i in range(NUM_ROWS)]
 
     def embed(wanted):
         asked.extend(wanted)
         return new[[texts.index(text) for text in wanted]]
 
-    noisy = new + 0.02 * rows(NUM_ROWS, NUM_ROWS, 6)
+    noisy = new + 0.02 * normal(6, NUM_ROWS, NUM_ROWS)
     names |= {"embed": embed, "texts": texts, "mapped": noisy, "mean": np.zeros(NUM_ROWS)}
     exec(RECIPES["Embed little by little"], names)
     for _ in range(2):

@@ -258,7 +258,7 @@ def word_groups(
     rows = [words.index(word) for word in chosen if word in words] or list(range(5))
     space = _preprocessed(vectors)
     nearest = np.argsort(-space[rows] @ space.T, axis=1, kind="stable")[:, :NEIGHBOURS]
-    return {words[row]: list(members) for row, members in zip(rows, nearest, strict=True)}
+    return {words[row]: members for row, members in zip(rows, nearest.tolist(), strict=True)}
 
 
 def class_groups(

@@ -86,8 +86,8 @@ def test_a_step_agrees_with_lines_4_to_8_in_numpy(permute, plan):
         # After one iteration all rows with the same nearest neighbour have the same score, up to
         # epsilon: take the row that was chosen, and require that its score is among the best.
         epsilon = settings.sinkhorn_epsilon
-        found = algorithm1.sinkhorn_matching(data, state.anchors, epsilon, rows=True)
-        chosen = np.asarray(found.to_x if permute == "source" else found.to_y)
+        matching = algorithm1.sinkhorn_matching(data, state.anchors, epsilon, rows=True)
+        chosen = np.asarray(matching.to_x if permute == "source" else matching.to_y)
         assert (scores.max(1) - scores[np.arange(len(scores)), chosen]).max() < 0.02
         weights = np.eye(len(x))[chosen]
     if permute == "source":
@@ -111,11 +111,11 @@ def test_products_of_the_smaller_factors_give_the_same_matching(d_source, d_targ
     source, target = unit_rows(0, 30, d_source), unit_rows(1, 20, d_target)
     anchors = unit_rows(2, 8, d_target)
     data = algorithm1.prepare(source, source[:8], target, 0)
-    found = algorithm1.sinkhorn_matching(data, anchors, 0.1, iterations=3)
+    matching = algorithm1.sinkhorn_matching(data, anchors, 0.1, iterations=3)
     expected = ot.match(data.source_relative, relative(target, anchors), 0.1, iterations=3)
-    np.testing.assert_allclose(found.u, expected.u, atol=1e-5)
-    np.testing.assert_allclose(found.v, expected.v, atol=1e-5)
-    np.testing.assert_array_equal(found.to_x, expected.to_x)
+    np.testing.assert_allclose(matching.u, expected.u, atol=1e-5)
+    np.testing.assert_allclose(matching.v, expected.v, atol=1e-5)
+    np.testing.assert_array_equal(matching.to_x, expected.to_x)
 
 
 @pytest.mark.slow
@@ -127,9 +127,9 @@ def test_tied_anchors_are_images_of_the_source_anchors_under_one_orthogonal_map(
     data = algorithm1.prepare(source, source[:12], target, 4)
     state = algorithm1.init(jax.random.key(0), target, np.arange(4), 12, settings)
     first, _ = algorithm1.step(state, 0, data, settings)
-    found = algorithm1.sinkhorn_matching(data, state.anchors, 1e-4, rows=True)
+    matching = algorithm1.sinkhorn_matching(data, state.anchors, 1e-4, rows=True)
     x, y = np.asarray(source, np.float64), np.asarray(target, np.float64)
-    x, y = (x[found.to_x], y) if permute == "source" else (x, y[found.to_y])
+    x, y = (x[matching.to_x], y) if permute == "source" else (x, y[matching.to_y])
     padded = np.pad(x, [(0, 0), (0, d_target - 6)])  # scipy's map is square
     expected = (
         np.pad(source[:12], [(0, 0), (0, d_target - 6)]) @ orthogonal_procrustes(padded, y)[0]

@@ -6,7 +6,6 @@ import html
 import itertools
 import os
 import re
-import sys
 import threading
 import tracemalloc
 from pathlib import Path
@@ -14,12 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from absl.testing import flagsaver
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anchor_opt import align, methods
-from anchor_opt.align import __main__ as command
 from anchor_opt.align import files as align_files
 from anchor_opt.align import report
 from anchor_opt.align.space import name_spaces
@@ -29,8 +26,8 @@ from common.data import packages
 from common.data.readers import pair_files, vector_files
 from common.errors import UserError
 from common.linear import unit
-from common.run import cli
 from common.spaces import paired_spaces
+from tests import commands
 from tests.samples import rotated_spaces
 
 NUM_PAIRS = 30  # each of two folds has 15, as many as the search from wrong pairs
@@ -59,11 +56,7 @@ def files(tmp_path_factory):
 
 
 def run(monkeypatch, *arguments):
-    """Runs the command in this process and returns its exit code."""
-    monkeypatch.setattr(sys, "argv", ["align", *map(str, arguments)])
-    with flagsaver.flagsaver(), pytest.raises(SystemExit) as left:
-        cli.run(command.main)
-    return left.value.code
+    return commands.run(monkeypatch, "anchor_opt.align", *arguments)
 
 
 def of(files, out, *names):
@@ -78,16 +71,32 @@ def of(files, out, *names):
 BOTH = ("a.vec", "bare.npz", "pairs.txt", "rows.txt")
 
 
+def stop(*_):
+    raise KeyboardInterrupt
+
+
 @pytest.fixture(scope="module")
-def finished(files, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("finished")
+def stopped(files, tmp_path_factory):
+    """A run that is stopped before its report, the log of self-learning, and its tables."""
+    folder = tmp_path_factory.mktemp("run")
     (folder / "volume").mkdir()
     out = folder / "out"
     out.symlink_to(folder / "volume")  # which no other folder can replace, as a mounted one
     with pytest.MonkeyPatch.context() as patch:
-        code = run(patch, *of(files, out, *BOTH))
-    assert not code
-    return out
+        patch.setattr(report, "document", stop)
+        assert run(patch, *of(files, out, *BOTH)) == 2
+    gc.collect()  # releases the lock of the workdir, which is held in the same process
+    log = (out / "learning" / "bare" / "metrics.jsonl").read_text()
+    assert not (out / "report.md").exists()
+    return out, log, {path: path.read_bytes() for path in out.glob("*/*.tsv")}
+
+
+@pytest.fixture(scope="module")
+def finished(files, stopped):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(align, "held_out", stop)  # its result is stored, so it is not called
+        assert not run(patch, *of(files, stopped[0], *BOTH))
+    return stopped[0]
 
 
 def table(path):
@@ -110,12 +119,12 @@ def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
     assert scores == sorted(scores, reverse=True)
     aligner = alignment.load(folder / "map.npz")
     assert (aligner.source, aligner.target) == (name, "b") and aligner.profile is not None
-    mapped = vector_files.read(folder / "aligned.npz")
+    aligned = vector_files.read(folder / "aligned.npz")
     mapped_source = unit(np.asarray(aligner.apply(rotated_spaces()[0])))
-    np.testing.assert_allclose(mapped.vectors, mapped_source, atol=1e-5)
+    np.testing.assert_allclose(aligned.vectors, mapped_source, atol=1e-5)
     text = vector_files.read(folder / "aligned.vec")
-    assert text.words == mapped.words
-    np.testing.assert_allclose(text.vectors, mapped.vectors, atol=1e-5)
+    assert text.words == aligned.words
+    np.testing.assert_allclose(text.vectors, aligned.vectors, atol=1e-5)
     with np.load(folder / "relative.npz") as relative:
         assert relative["source"].shape == (240, 30) and relative["target"].shape == (260, 30)
         s, t = relative["anchors"].T
@@ -160,8 +169,8 @@ def test_all_spaces_are_mapped_into_common_coordinates(finished):
         for n, m in maps.items()
     )
     rows = {name: unit(np.asarray(m.apply(y if name == "b" else x))) for name, m in maps.items()}
-    for one, other, partners in (("a", "bare", np.arange(240)), ("a", "b", truth)):
-        cosines = rows[one] @ rows[other].T
+    for first, second, partners in (("a", "bare", np.arange(240)), ("a", "b", truth)):
+        cosines = rows[first] @ rows[second].T
         assert (cosines.argmax(axis=1) == partners).mean() > 0.97
     text = (finished / "report.md").read_text()
     assert "## All spaces in the coordinates of b" in text and "| a, bare " in text
@@ -213,26 +222,12 @@ def test_a_pipe_is_read_once_and_gives_no_report_of_other_vectors(
 
 
 @pytest.mark.slow
-def test_a_stopped_run_resumes_to_the_same_results(finished, files, tmp_path, monkeypatch):
-    arguments = of(files, tmp_path / "out", "bare.npz", "rows.txt")
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(report, "document", stop)
-        assert run(patch, *arguments) == 2
-    gc.collect()  # releases the lock of the workdir, which is held in the same process
-    log = (tmp_path / "out" / "learning" / "bare" / "metrics.jsonl").read_text()
+def test_a_stopped_run_resumes_to_the_same_results(stopped, finished):
+    _, log, tables = stopped
     assert '"part": "align/refine"' in log
-    assert not (tmp_path / "out" / "report.md").exists()
-    with monkeypatch.context() as patch:
-        patch.setattr(align, "held_out", stop)  # its result is stored, so it is not called
-        assert not run(patch, *arguments)
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    for name in ("anchors.tsv", "dictionary.tsv"):
-        found = (tmp_path / "out" / "bare" / name).read_bytes()
-        assert found == (finished / "bare" / name).read_bytes()
+    assert {path.name for path in tables} == {"anchors.tsv", "dictionary.tsv"}
+    assert tables == {path: path.read_bytes() for path in finished.glob("*/*.tsv")}
+    assert {path.name for path in finished.parent.iterdir()} == {"out", "volume"}
 
 
 A = "--source={good}/a.vec"
@@ -277,10 +272,9 @@ def test_invalid_input_is_refused_in_one_sentence_and_nothing_is_written(
     places = {"good": files, "bad": bad, "out": tmp_path / "out", "done": finished}
     if not any("--out" in argument for argument in arguments):
         arguments = (*arguments, "--out={out}")
-    assert run(monkeypatch, *(argument.format(**places) for argument in arguments)) == 2
-    error = [s for s in capfd.readouterr().err.splitlines() if s and not re.match(r"I\d{4} ", s)]
-    assert len(error) == 1 and "Traceback" not in error[0]
-    assert re.search(message, error[0]), error[0]
+    arguments = (argument.format(**places) for argument in arguments)
+    error = commands.refused(monkeypatch, capfd, "anchor_opt.align", *arguments)
+    assert re.search(message, error), error
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
     assert [path.name for path in bad.parent.iterdir()] == [name] * (content is not None)
 
@@ -326,16 +320,16 @@ def test_pairs_are_words_or_row_numbers_as_the_file_or_a_flag_says(tmp_path, nam
     source = align_files.Space("a", ["x0", "x1", "x2"], np.eye(3, dtype=np.float32))
     target = align_files.Space("b", ["y0", '"y'], np.eye(2, dtype=np.float32))
     pairs = pair_files.read(tmp_path / name)
-    found = align_files.with_pairs(source, target, pairs, name == "rows.txt", tmp_path / name)
-    assert found.pairs.tolist() == [[0, 1], [2, 0]] and not found.num_unknown
+    known = align_files.with_pairs(source, target, pairs, name == "rows.txt", tmp_path / name)
+    assert known.pairs.tolist() == [[0, 1], [2, 0]] and not known.num_unknown
 
 
 def test_a_table_of_texts_is_read_again_as_pairs(tmp_path):
     texts = ["a tab\there", 'a "quote"', '"', " spaces ", "plain", "source"]
     table = {"source": np.array(texts, object), "target": np.array(texts[::-1], object)}
     align_files.write_table(tmp_path / "anchors.tsv", table | {"confidence": np.linspace(1, 0, 6)})
-    found = pair_files.read(tmp_path / "anchors.tsv")
-    assert found == ([*zip(texts, texts[::-1], strict=True)], False)
+    pairs = pair_files.read(tmp_path / "anchors.tsv")
+    assert pairs == ([*zip(texts, texts[::-1], strict=True)], False)
     columns = pd.read_csv(tmp_path / "anchors.tsv", sep="\t")
     assert columns["source"].tolist() == texts
 
@@ -414,8 +408,8 @@ def test_headers_that_are_written_last_fit_in_their_place(tmp_path, dimension):
     block = vector_files.Block(words, np.ones((11, dimension), np.float32))
     for name in ("a.npy", "a.vec"):
         assert align_files.write_blocks(tmp_path / name, iter([block] * 20)) == 220
-    found = np.load(tmp_path / "a.npy")
-    assert found.shape == (220, dimension) and (found == 1).all()
+    vectors = np.load(tmp_path / "a.npy")
+    assert vectors.shape == (220, dimension) and (vectors == 1).all()
     lines = (tmp_path / "a.vec").read_text().splitlines()
     assert len(lines) == 221 and lines[0].split() == ["220", str(dimension)]
 
@@ -451,10 +445,10 @@ def test_what_is_written_is_read_back(tmp_path_factory, rows, dimension):
                 align_files.write_blocks(path, blocks)
             continue
         assert align_files.write_blocks(path, blocks) == len(words)
-        (found,) = vector_files.stream(path, distinct=False)
+        (read_back,) = vector_files.stream(path, distinct=False)
         expected = [str(row) for row in range(len(words))] if suffix == ".npy" else list(words)
-        assert found.words == expected
-        np.testing.assert_allclose(found.vectors, vectors, rtol=1e-5)
+        assert read_back.words == expected
+        np.testing.assert_allclose(read_back.vectors, vectors, rtol=1e-5)
         if len({*words, ""}) > len(words):  # so that they identify rows
             assert vector_files.read(path).words == expected
 
@@ -477,8 +471,8 @@ def test_a_known_pair_names_one_row_of_each_space(tmp_path):
     pairs = pair_files.Pairs([("a", "x"), ("c", "z")], None)
     source = align_files.Space("s", ["a", "b", "b"], np.ones((3, 2), np.float32))
     target = source._replace(words=["x", "y", "y"])
-    found = align_files.with_pairs(source, target, pairs, False, path)
-    assert found.pairs.tolist() == [[0, 0]] and found.num_unknown == 1
+    known = align_files.with_pairs(source, target, pairs, False, path)
+    assert known.pairs.tolist() == [[0, 0]] and known.num_unknown == 1
     repeated = target._replace(words=["x", "y", "x"])
     with pytest.raises(UserError, match="pair with 'x', the word of several rows"):
         align_files.with_pairs(source, repeated, pairs, False, path)

@@ -6,8 +6,7 @@ from scipy.optimize import brentq
 
 from anchor_opt.methods.anchors import fit_anchors
 from common.linear import unit
-from tests.anchor_opt.test_self_learning import rotated_spaces
-from tests.samples import unit_rows
+from tests.samples import shuffled_copy, unit_rows
 
 
 def fitting_problem(seed=0, n=60, d=5, k=4):
@@ -52,7 +51,7 @@ def test_unit_anchors_solve_the_secular_equation(seed):
 
 
 def test_anchors_fitted_to_a_rotated_space_are_the_true_ones():
-    source, target, truth = rotated_spaces(noise=0)
+    source, target, truth = shuffled_copy(noise=0)
     fitted = fit_anchors(source, target, source[:9], truth, jnp.ones(len(truth)))
     cosine = np.sum(np.asarray(fitted) * np.asarray(unit(target[truth[:9]])), axis=1)
     assert cosine.min() > 0.95

@@ -16,14 +16,11 @@ from common.data.readers import vector_files
 from common.linear import unit
 from common.retrieval import top_k
 from tests import commands
+from tests.samples import normal
 
 
 def run(monkeypatch, *arguments):
     return commands.run(monkeypatch, "anchor_opt.apply", *arguments)
-
-
-def rows(count, dimension, seed=0):
-    return np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -31,23 +28,23 @@ def saved_map(tmp_path_factory):
     """A map of three numbers into two."""
     path = tmp_path_factory.mktemp("map") / "map.npz"
     names = ("old", "new")
-    alignment.fit("least_squares", rows(9, 3), rows(9, 2, 1), names=names).save(path)
+    alignment.fit("least_squares", normal(0, 9, 3), normal(1, 9, 2), names=names).save(path)
     return path
 
 
 @pytest.mark.parametrize("suffix", ["npz", "vec", "npy", "parquet"])
 def test_a_saved_map_is_applied_to_new_vectors(saved_map, tmp_path, monkeypatch, capsys, suffix):
     monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
-    x, words = rows(50, 3), [f"new{i}" for i in range(50)]
+    x, words = normal(0, 50, 3), [f"new{i}" for i in range(50)]
     lines = [f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, x, strict=True)]
     (tmp_path / "new.vec").write_text("".join(lines))
     given = tmp_path / "new.vec", f"--map={saved_map}"
     assert not run(monkeypatch, *given, f"--out={tmp_path / 'mapped'}.{suffix}")
     assert "50 vectors of 'old' mapped onto 'new'" in capsys.readouterr().out
-    found = vector_files.read(tmp_path / f"mapped.{suffix}")
-    assert found.words == (words if suffix != "npy" else [str(i) for i in range(50)])
-    mapped = unit(np.asarray(alignment.load(saved_map).apply(x)))
-    np.testing.assert_allclose(found.vectors, mapped, atol=1e-5)
+    written = vector_files.read(tmp_path / f"mapped.{suffix}")
+    assert written.words == (words if suffix != "npy" else [str(i) for i in range(50)])
+    expected = unit(np.asarray(alignment.load(saved_map).apply(x)))
+    np.testing.assert_allclose(written.vectors, expected, atol=1e-5)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"mapped.{suffix}", "new.vec"]
 
 
@@ -67,7 +64,7 @@ def test_nothing_is_written_if_a_later_block_is_wrong(
     saved_map, tmp_path, monkeypatch, capsys, suffix, word, scale, message
 ):
     monkeypatch.setattr(vector_files, "BLOCK_ROWS", 20)
-    x = rows(50, 3)
+    x = normal(0, 50, 3)
     x[45] *= scale
     words = np.array([f"new {i}" for i in range(45)] + [word] + [f"new {i}" for i in range(46, 50)])
     np.savez(tmp_path / "new.npz", words=words, vectors=x)
@@ -78,7 +75,7 @@ def test_nothing_is_written_if_a_later_block_is_wrong(
 
 
 def test_many_rows_are_mapped_in_constant_memory(tmp_path, monkeypatch):
-    x = rows(100_000, 12)  # 5 MB
+    x = normal(0, 100_000, 12)  # 5 MB
     np.save(tmp_path / "new.npy", x)
     monkeypatch.setattr(vector_files, "BLOCK_ROWS", 2000)
     aligner = alignment.fit("procrustes", x[:100], x[:100])
@@ -90,9 +87,9 @@ def test_many_rows_are_mapped_in_constant_memory(tmp_path, monkeypatch):
     finally:
         tracemalloc.stop()
     assert peak < 3e6
-    found = np.load(tmp_path / "out.npy", mmap_mode="r")
+    written = np.load(tmp_path / "out.npy", mmap_mode="r")
     expected = unit(np.asarray(aligner.apply(x[[0, 5000, -1]])))
-    np.testing.assert_allclose(found[[0, 5000, -1]], expected, atol=1e-5)
+    np.testing.assert_allclose(written[[0, 5000, -1]], expected, atol=1e-5)
 
 
 def stored(kind):
@@ -136,15 +133,15 @@ def test_apply_keeps_all_other_columns_of_a_table(tmp_path, saved_map, monkeypat
         assert run(monkeypatch, *given) == 2
         given.append("--vector_column=embedding")
     assert not run(monkeypatch, *given)
-    found = pa.parquet.read_table(tmp_path / "out.parquet")
+    written = pa.parquet.read_table(tmp_path / "out.parquet")
     others = table.drop("embedding")
-    assert found.drop("embedding").schema.equals(others.schema)
-    assert found.schema.metadata == table.schema.metadata
-    assert found.drop("embedding").to_pylist() == others.to_pylist()
-    assert found.schema.names == table.schema.names
-    mapped = alignment.load(saved_map).apply(np.array([[1, 2, 3], [4, 5, -6]], np.float32))
-    mapped = unit(np.asarray(mapped))
-    np.testing.assert_allclose(found["embedding"].to_pylist(), mapped, atol=1e-6)
+    assert written.drop("embedding").schema.equals(others.schema)
+    assert written.schema.metadata == table.schema.metadata
+    assert written.drop("embedding").to_pylist() == others.to_pylist()
+    assert written.schema.names == table.schema.names
+    expected = alignment.load(saved_map).apply(np.array([[1, 2, 3], [4, 5, -6]], np.float32))
+    expected = unit(np.asarray(expected))
+    np.testing.assert_allclose(written["embedding"].to_pylist(), expected, atol=1e-6)
 
 
 def arrow_stream(table):
@@ -203,8 +200,8 @@ def test_bytes_that_are_not_utf8_are_replaced_on_request(tmp_path, saved_map, mo
 @pytest.mark.parametrize("side", align_files.SIDES)
 def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
     """Old vectors that are a rotation of new ones, off centre and of any length."""
-    new = rows(300, 8, 2) + 0.3
-    old = 3 * new @ np.linalg.qr(rows(8, 8, 3))[0] + 0.5
+    new = normal(2, 300, 8) + 0.3
+    old = 3 * new @ np.linalg.qr(normal(3, 8, 8))[0] + 0.5
     aligner = alignment.fit("ridge", old[:200], new[:200], penalty=20.0)
     aligner.save(tmp_path / "map.npz")
     for name, vectors in (("old", old), ("new", new)):
@@ -214,9 +211,9 @@ def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
         out = tmp_path / f"{name}-{side}.npy"
         given = f"--map={tmp_path}/map.npz", f"--side={side}", f"--out={out}"
         assert not run(monkeypatch, tmp_path / f"{name}.npy", *given)
-        found = np.load(out)
-        np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-        return found
+        written = np.load(out)
+        np.testing.assert_allclose(np.linalg.norm(written, axis=1), 1, atol=1e-5)
+        return written
 
     if side == "back":
         queries, store = applied("new", "back"), unit(old)
@@ -227,7 +224,7 @@ def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
 
 
 def test_files_and_globs_are_mapped_into_a_folder(saved_map, tmp_path, monkeypatch, capsys):
-    vectors = rows(4, 3)
+    vectors = normal(0, 4, 3)
     for name in ("part-0.npy", "part-1.npy"):
         np.save(tmp_path / name, vectors)
     np.savez(tmp_path / "more.npz", vectors=vectors)
@@ -266,10 +263,10 @@ INVALID = {
 def test_invalid_input_is_refused_in_one_sentence(
     arguments, message, saved_map, tmp_path, monkeypatch, capfd
 ):
-    np.save(tmp_path / "a.npy", rows(4, 3))
+    np.save(tmp_path / "a.npy", normal(0, 4, 3))
     places = {"a": tmp_path / "a.npy", "m": saved_map, "out": tmp_path / "out"}
     monkeypatch.chdir(tmp_path)
-    assert run(monkeypatch, *(argument.format(**places) for argument in arguments)) == 2
-    error = capfd.readouterr().err.splitlines()
-    assert len(error) == 1 and re.search(message, error[0]), error
+    arguments = (argument.format(**places) for argument in arguments)
+    error = commands.refused(monkeypatch, capfd, "anchor_opt.apply", *arguments)
+    assert re.search(message, error), error
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]

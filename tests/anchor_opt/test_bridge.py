@@ -36,9 +36,9 @@ def test_composed_true_matches_are_true_whatever_the_direction_of_the_links(spac
         items = items[known[items]]
         link = (one, two) if rng.random() < 0.5 else (two, one)
         pairs[link] = np.stack([rows[name][known] for name in link], axis=1)
-    found = bridge.compose(pairs, names)
+    composed = bridge.compose(pairs, names)
     expected = np.stack([rows[names[0]][items], rows[names[-1]][items]], axis=1)
-    np.testing.assert_array_equal(found, expected[np.argsort(expected[:, 0])])
+    np.testing.assert_array_equal(composed, expected[np.argsort(expected[:, 0])])
 
 
 def test_without_a_path_nothing_is_composed():
@@ -68,23 +68,23 @@ def test_a_failed_search_is_repeated_through_the_other_spaces(tmp_path, monkeypa
     converge = bridge.bootstrap.converge
 
     def failing(problem, run):
-        found = converge(problem, run)
+        search = converge(problem, run)
         if run.part == "glove-two.npz-direct-seed0":  # as if its matches were wrong
-            return found._replace(
-                maps=tuple(m[::-1] for m in found.maps), report=found.report._replace(failed=True)
+            return search._replace(
+                maps=tuple(m[::-1] for m in search.maps), report=search.report._replace(failed=True)
             )
-        return found
+        return search
 
     monkeypatch.setattr(bridge.bootstrap, "converge", failing)
     table = bridge.run(config, Workdir(tmp_path / "run", {}), cache_dir())
     assert "glove-two.npz-direct (1 random run)" in table
     rows = json.loads((tmp_path / "run/results.json").read_text())
-    found = {
+    precision = {
         (row["method"], row["dataset"]): row["mean"] for row in rows if row["metric"] == "p_at_1"
     }
-    assert found["direct", "glove -> two.npz"] < 0.05
-    assert found["bridge", "glove -> two.npz"] > 0.95
-    assert min(value for (method, _), value in found.items() if method == "hub") > 0.95
+    assert precision["direct", "glove -> two.npz"] < 0.05
+    assert precision["bridge", "glove -> two.npz"] > 0.95
+    assert min(value for (method, _), value in precision.items() if method == "hub") > 0.95
 
 
 def test_spaces_without_a_successful_search_are_not_joined():

@@ -1,9 +1,6 @@
 """The ablation, through the command line, and the phase diagram: small runs, and their parts."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +20,8 @@ from common.run.results import Row, select
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
 from configs.anchor_opt import ablation, phase
+from tests import commands
 
-ROOT = Path(__file__).parents[2]
 TINY = {"num_words": 300, "num_anchors": 30, "num_pairs": 10, "algorithm1.steps": 10}
 
 
@@ -38,27 +35,28 @@ def lines(table: str) -> list[list[str]]:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(tmp_path):
+def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(
+    tmp_path, monkeypatch, capsys
+):
     vary = "[('algorithm1.init_norm', (1.0, 0.01)), ('num_pairs', (20,)), ('centre', (False,)),"
     vary += " ('num_words', (10_000_000,))]"
-    command = [sys.executable, "-m", "anchor_opt.main", f"--workdir={tmp_path}"]
-    command += ["--config=configs/anchor_opt/ablation.py", "--config.quick"]
-    command += [f"--config.{name}={value}" for name, value in TINY.items()]
-    command += [f"--config.vary={vary}", "--config.pairs=('glove:word2vec', 'word2vec:glove')"]
-    command += ["--config.methods=gt,seed,algorithm1"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == (tmp_path / "table.md").read_text().strip()
+    given = [f"--workdir={tmp_path}", "--config=configs/anchor_opt/ablation.py", "--config.quick"]
+    given += [f"--config.{name}={value}" for name, value in TINY.items()]
+    given += [f"--config.vary={vary}", "--config.pairs=('glove:word2vec', 'word2vec:glove')"]
+    given += ["--config.methods=gt,seed,algorithm1"]
+    assert not commands.run(monkeypatch, "anchor_opt.main", *given)
+    printed = capsys.readouterr().out
+    assert printed.strip() == (tmp_path / "table.md").read_text().strip()
     rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
-    found = lines(done.stdout)
-    assert found[0] == ["Varied", "Value", "glove -> word2vec", "word2vec -> glove"]
-    norms = [line[1] for line in found if line[0] == "algorithm1.init_norm"]
+    cells = lines(printed)
+    assert cells[0] == ["Varied", "Value", "glove -> word2vec", "word2vec -> glove"]
+    norms = [line[1] for line in cells if line[0] == "algorithm1.init_norm"]
     assert norms == ["0.01 (base)", "1.0"]
     expected = [["num_pairs", "10 (base)"], ["num_pairs", "20"], ["centre", "False"]]
     expected += [["centre", "True (base)"], ["num_words", "300 (base)"]]
-    heads = [line[:2] for line in found if line[0] in ("num_pairs", "centre", "num_words")]
+    heads = [line[:2] for line in cells if line[0] in ("num_pairs", "centre", "num_words")]
     assert heads == 2 * expected
-    assert found[3] == ["Varied", "Value", "gt", "seed", "algorithm1"]
+    assert cells[3] == ["Varied", "Value", "gt", "seed", "algorithm1"]
     base = select(rows, method="algorithm1", base=True, dataset="glove -> word2vec")
     assert len(base) == 4 and len({row.mean for row in base}) == 1
     parts = {path.stem for path in (tmp_path / "parts").glob("glove-word2vec-*")}
@@ -82,12 +80,12 @@ def test_a_phase_diagram_has_a_line_for_each_noise_and_pair(tmp_path):
     config.methods = ("seed", "gt", "algorithm1")
     table = phase_experiment.run(config, Workdir(tmp_path, {}), cache_dir())
     rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
-    found = lines(table)
-    assert found[0] == ["No.", "Source", "Target", "CKA", "seed", "gt", "algorithm1"]
+    cells = lines(table)
+    assert cells[0] == ["No.", "Source", "Target", "CKA", "seed", "gt", "algorithm1"]
     names = [["", "glove", "noise 0"], ["", "glove", "noise 2"], ["1", "glove", "word2vec"]]
-    assert [line[:3] for line in found[1:4]] == names
-    assert all(float(cell) > 0.99 for cell in found[1][3:6])  # an isometry
-    assert [line[:3] for line in found[5:]] == names
+    assert [line[:3] for line in cells[1:4]] == names
+    assert all(float(cell) > 0.99 for cell in cells[1][3:6])  # an isometry
+    assert [line[:3] for line in cells[5:]] == names
     values = {(r.get("noise"), r.method): r.mean for r in select(rows, metric="first_match_known")}
     assert values[0.0, "algorithm1"] > values[2.0, "algorithm1"]
     assert (tmp_path / "phase.png").stat().st_size > 10_000
@@ -136,7 +134,7 @@ def test_the_first_match_and_its_noise_follow_their_definitions():
     settings = runner.grid(phase.get_config()).settings.algorithm1
     config = phase.get_config().algorithm1.to_dict() | {"sinkhorn_epsilon": 0.05, "init_norm": 0.5}
     settings = type(settings)(**config)
-    found = phase_experiment.first_match(problem, settings, random_seed=4)
+    measures = phase_experiment.first_match(problem, settings, random_seed=4)
 
     key = jax.random.key(4)
     start = algorithm1.init(key, problem.target, problem.target_pairs, 40, settings).anchors
@@ -160,18 +158,18 @@ def test_the_first_match_and_its_noise_follow_their_definitions():
         "noise": np.sqrt(noise.var(axis=1).mean()),
         "estimated_noise": 0.5 * np.sqrt((lengths**2).mean() / 9),
     }
-    replaced = found.pop("first_match_noise")
-    assert found == pytest.approx(expected, rel=1e-3)
-    assert 0 < found["first_match"] < found["first_match_known"] and replaced < 0.5
-    assert found["noise"] == pytest.approx(found["estimated_noise"], rel=0.3)
+    replaced = measures.pop("first_match_noise")
+    assert measures == pytest.approx(expected, rel=1e-3)
+    assert 0 < measures["first_match"] < measures["first_match_known"] and replaced < 0.5
+    assert measures["noise"] == pytest.approx(measures["estimated_noise"], rel=0.3)
 
 
 def test_no_random_anchors_means_that_all_first_matches_are_those_of_the_known_pairs():
     x = preprocess(jnp.asarray(np.random.default_rng(0).normal(size=(50, 6)), jnp.float32))
     problem = sample(x, x, num_anchors=20, num_pairs=20, random_seed=0)
     settings = runner.grid(phase.get_config()).settings.algorithm1
-    found = phase_experiment.first_match(problem, settings, 0)
-    assert found["first_match"] == found["first_match_known"] == found["first_match_noise"] == 1
+    measures = phase_experiment.first_match(problem, settings, 0)
+    assert all(measures[f"first_match{kind}"] == 1 for kind in ("", "_known", "_noise"))
 
 
 def test_numbers_of_close_pairs_do_not_overlap_in_the_figure():

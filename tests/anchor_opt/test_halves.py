@@ -19,16 +19,16 @@ RNG = np.random.default_rng(0)
 
 def test_the_halves_and_the_third_set_have_no_item_in_common():
     x = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
-    found = halves.split(x, 3 * x, 12, 0)
-    assert len(found.problem.source) == len(found.problem.target) == 12
-    assert len(found.test[0]) == len(found.test[1]) == 6
-    assert not len(found.problem.anchors) and found.problem.truth is None
+    samples = halves.split(x, 3 * x, 12, 0)
+    assert len(samples.problem.source) == len(samples.problem.target) == 12
+    assert len(samples.test[0]) == len(samples.test[1]) == 6
+    assert not len(samples.problem.anchors) and samples.problem.truth is None
     order = np.random.default_rng(0).permutation(30)
     rows = {"source": order[:12], "target": order[12:24], "test": order[24:]}
     assert len(np.unique(np.concatenate(list(rows.values())))) == 30
     for space, seen, given, other, test in (
-        (x, "source", found.problem.source, found.other[1], found.test[0]),
-        (3 * x, "target", found.problem.target, found.other[0], found.test[1]),
+        (x, "source", samples.problem.source, samples.other[1], samples.test[0]),
+        (3 * x, "target", samples.problem.target, samples.other[0], samples.test[1]),
     ):
         expected = space / np.linalg.norm(space, axis=1, keepdims=True)
         expected = unit(expected - expected[rows[seen]].mean(axis=0))
@@ -41,11 +41,11 @@ def test_the_halves_and_the_third_set_have_no_item_in_common():
 def test_the_reference_maps_the_third_set_exactly_if_the_spaces_are_rotated():
     x = RNG.normal(size=(200, 6)) + 0.5
     rotation = np.linalg.qr(RNG.normal(size=(6, 6)))[0]
-    found = halves.split(x, x @ rotation, 90, 1)
-    both = halves.fitted_to_the_truth(found).coordinates(*found.test)
+    samples = halves.split(x, x @ rotation, 90, 1)
+    test = halves.fitted_to_the_truth(samples).coordinates(*samples.test)
     # The two means are of different items.
-    assert jnp.sum(both[0] * both[1], axis=1).mean() > 0.98
-    for score in halves.scores(halves.fitted_to_the_truth(found), found.test):
+    assert jnp.sum(test[0] * test[1], axis=1).mean() > 0.98
+    for score in halves.scores(halves.fitted_to_the_truth(samples), samples.test):
         assert score.top_1 > 0.5 > score.foscttm
 
 
@@ -69,8 +69,8 @@ def test_a_search_between_unrelated_spaces_reports_a_failure(tmp_path):
     values = methods.Settings(disjoint=few, start=start)
     empty = np.zeros(0, int)
     problem = Problem(source=x, target=y, anchors=empty, target_pairs=empty)
-    found = disjoint.run(problem, Run(values, Workdir(tmp_path, {}), "p", 0, progress=False))
-    assert found.notes["failed"] and found.notes["agreement"] < 0.2
+    result = disjoint.run(problem, Run(values, Workdir(tmp_path, {}), "p", 0, progress=False))
+    assert result.notes["failed"] and result.notes["agreement"] < 0.2
 
 
 @pytest.mark.network

@@ -8,7 +8,7 @@ import pytest
 from anchor_opt.methods import goat, initialization
 from anchor_opt.methods.self_learning import Data
 from common.linear import preprocess, unit
-from tests.anchor_opt.test_self_learning import rotated_spaces
+from tests.samples import shuffled_copy
 
 FEWER = initialization.Settings(num_clusters=6, num_draws=10, num_restarts=20, swaps=20)
 
@@ -56,7 +56,7 @@ def test_the_sorted_similarities_are_those_of_the_root_of_the_gram_matrix():
 
 def test_samples_that_contradict_each_other_are_told_apart():
     """The optima between symmetric spaces differ in signs; those of one kind agree."""
-    source, target, _ = rotated_spaces(n=300, d=6, d_target=6, noise=0.1)
+    source, target, _ = shuffled_copy(n=300, d=6, d_target=6, noise=0.1)
     modes = initialization.cluster_modes(jax.random.key(0), source, target, FEWER)
     assert 1 <= len(modes) <= 2
     assert sum(len(left) for left, _ in modes) <= FEWER.num_draws * FEWER.num_clusters

@@ -1,5 +1,7 @@
 """Small runs on real data through the command line: whole, killed and resumed, and refused."""
 
+import contextlib
+import io
 import json
 import re
 import signal
@@ -15,6 +17,7 @@ from common.errors import UserError
 from common.run.results import Row, select
 from common.run.workdir import Workdir
 from configs.anchor_opt.retrieval import get_config
+from tests import commands
 
 pytestmark = pytest.mark.network
 
@@ -37,22 +40,16 @@ METHODS = "gt,seed,algorithm1,bootstrap,lstsq_truth,procrustes"
 WHOLE = (*SMALL, f"--config.methods={METHODS}")
 
 
-def command(workdir, *arguments, config="configs/anchor_opt/retrieval.py"):
-    base = [sys.executable, "-m", "anchor_opt.main", f"--config={config}", f"--workdir={workdir}"]
-    return [*base, *arguments]
-
-
-def run(workdir, *arguments, **options):
-    line = command(workdir, *arguments, **options)
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+def arguments(workdir, *more):
+    return "--config=configs/anchor_opt/retrieval.py", f"--workdir={workdir}", *WHOLE, *more
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    workdir = tmp_path_factory.mktemp("whole")
-    done = run(workdir, *WHOLE)
-    assert done.returncode == 0, done.stderr
-    return workdir, done.stdout
+    workdir, printed = tmp_path_factory.mktemp("whole"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        assert not commands.run(patch, "anchor_opt.main", *arguments(workdir))
+    return workdir, printed.getvalue()
 
 
 @pytest.mark.slow
@@ -71,8 +68,8 @@ def test_a_run_leaves_results_table_and_figures(whole):
     itself = [r for r in rows if r.source == r.target and r.metric in ("jaccard", "mrr")]
     assert itself and all(row.mean > 0.999 for row in itself)
     across = select(rows, metric="mrr", source="glove", target="minilm_input")
-    found = select(across, representation="relative")
-    mrr = {row.method: row.mean for row in found if row.anchors != "discrete"}
+    relative = select(across, representation="relative")
+    mrr = {row.method: row.mean for row in relative if row.anchors != "discrete"}
     assert mrr["seed"] < mrr["gt"] < mrr["lstsq_truth"]
     table = (workdir / "table.md").read_text()
     assert "| bootstrap" in table and "| bootstrap" in stdout
@@ -83,19 +80,18 @@ def test_a_run_leaves_results_table_and_figures(whole):
     assert not list(workdir.rglob("*.half"))
 
 
-def test_a_killed_run_resumes_to_the_same_table(whole, tmp_path):
+def test_a_killed_run_resumes_to_the_same_table(whole, tmp_path, monkeypatch):
     expected, _ = whole
     parts = sorted(expected.glob("parts/*.json"), key=lambda path: path.stat().st_mtime_ns)
     code = "import runpy; from tests.faults.killed_run import kill_at\n"
     code += f"kill_at('os.rename', {parts[4].name!r})\n"  # as the fifth part is stored
     code += "runpy.run_module('anchor_opt.main', run_name='__main__')"
-    interpreter, _, _, *arguments = command(tmp_path, *WHOLE)
-    done = subprocess.run([interpreter, "-c", code, *arguments], cwd=ROOT, capture_output=True)
+    command = [sys.executable, "-c", code, *arguments(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True)
     assert done.returncode == -signal.SIGKILL
     assert len(list(tmp_path.glob("parts/*.json"))) == 4
     assert not (tmp_path / "table.md").exists()
-    done = run(tmp_path, *WHOLE)
-    assert done.returncode == 0, done.stderr
+    assert not commands.run(monkeypatch, "anchor_opt.main", *arguments(tmp_path))
     for name in ("results.json", "table.md"):
         assert (tmp_path / name).read_text() == (expected / name).read_text()
 
@@ -118,8 +114,7 @@ def test_values_that_do_not_fit_are_refused_in_one_sentence(tmp_path, values, sa
     assert not (tmp_path / "table.md").exists()
 
 
-def test_a_workdir_of_another_run_is_refused(whole):
-    workdir, _ = whole
-    done = run(workdir, *WHOLE, "--config.num_words=500")
-    assert done.returncode == 2
-    assert "num_words was 600, is now 500" in done.stderr
+def test_a_workdir_of_another_run_is_refused(whole, monkeypatch, capsys):
+    again = arguments(whole[0], "--config.num_words=500")
+    assert commands.run(monkeypatch, "anchor_opt.main", *again) == 2
+    assert "num_words was 600, is now 500" in capsys.readouterr().err

@@ -131,8 +131,16 @@ def test_the_estimates_hold_what_real_vectors_keep(tmp_path):
             assert abs(value - kept[name]) < max(uncertainty, 0.05), name
     text = report.text(result, 1.0, tmp_path / "old.npy", tmp_path)
     share = r"\.\d{3} ± \.\d{3}"
-    found = rf"the first ten of the old model hold {share}, and those of the mapped store {share}\."
-    assert re.match(rf"# {report.verdict(result)}\n\nOf the ten documents .*{found}", text), text
+    sentence = (
+        rf"the first ten of the old model hold {share}, and those of the mapped store {share}\."
+    )
+    assert re.match(rf"# {report.verdict(result)}\n\nOf the ten documents .*{sentence}", text), text
+
+
+@pytest.fixture(scope="module")
+def migration(files):
+    old, new = (np.load(files / f"{name}.npy") for name in ("old", "new"))
+    return isthmus.migrate(old, new, np.loadtxt(files / "rows.txt", dtype=int))
 
 
 @pytest.mark.slow
@@ -145,16 +153,15 @@ def test_the_estimates_hold_what_real_vectors_keep(tmp_path):
         ("npy", ["--pairs={files}/rows.csv"]),
     ],
 )
-def test_pairs_are_equal_ids_or_those_of_a_file(files, tmp_path, monkeypatch, suffix, more):
+def test_pairs_are_equal_ids_or_those_of_a_file(
+    files, migration, tmp_path, monkeypatch, suffix, more
+):
     more = [flag.format(files=files) for flag in more]
     assert not run(monkeypatch, *store(files, suffix), *more, f"--out={tmp_path / 'out'}")
-    found = alignment.load(tmp_path / "out" / "map.npz")
+    aligner = alignment.load(tmp_path / "out" / "map.npz")
     old = np.load(files / "old.npy")
-    new = np.load(files / "new.npy")
-    pairs = np.loadtxt(files / "rows.txt", dtype=int)
-    expected = isthmus.migrate(old, new, pairs).aligner
-    np.testing.assert_allclose(found.apply(old), expected.apply(old), atol=1e-4)
-    assert found.likeness(old) == pytest.approx(1, abs=0.2)
+    np.testing.assert_allclose(aligner.apply(old), migration.aligner.apply(old), atol=1e-4)
+    assert aligner.likeness(old) == pytest.approx(1, abs=0.2)
 
 
 @pytest.mark.slow
@@ -265,9 +272,9 @@ def test_invalid_input_is_refused_in_one_sentence(
     if not any(flag.startswith("--id_column") for flag in more):
         more = [*IDS, *more]
     given = [*store(files), f"--out={tmp_path / 'out'}", *more]
-    assert run(monkeypatch, *(flag.format(files=files) for flag in given)) == 2
-    error = [s for s in capfd.readouterr().err.splitlines() if s and not re.match(r"I\d{4} ", s)]
-    assert len(error) == 1 and re.search(message, error[0]), error
+    given = (flag.format(files=files) for flag in given)
+    error = commands.refused(monkeypatch, capfd, "anchor_opt.migrate", *given)
+    assert re.search(message, error), error
     assert not list(tmp_path.iterdir())
 
 

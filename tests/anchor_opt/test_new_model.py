@@ -23,10 +23,10 @@ def test_a_run_says_what_a_mapped_store_keeps_and_what_was_estimated(tmp_path):
     rows = json.loads((tmp_path / "results.json").read_text())
     for dataset in ("glove -> glove100", "glove100 -> glove"):
         of_dataset = [r for r in rows if r["dataset"] == dataset]
-        found = {(r["method"], r["metric"]): r["mean"] for r in of_dataset if not r["labels"]}
+        means = {(r["method"], r["metric"]): r["mean"] for r in of_dataset if not r["labels"]}
         errors = [r["mean"] for r in of_dataset if r["metric"] == "error"]
-        best = max(found[method, "recall_10"] for method in alignment.METHODS)
-        assert best - 0.03 < found["chosen", "recall_10"] <= best
-        assert not found["chosen", "flagged"] and len(errors) == 8 and max(errors) < 0.05
-        assert 0.5 < found["old model", "recall_10"] < best < found["chosen", "within_50"]
-        assert found["first numbers", "recall_10"] < 0.05
+        best = max(means[method, "recall_10"] for method in alignment.METHODS)
+        assert best - 0.03 < means["chosen", "recall_10"] <= best
+        assert not means["chosen", "flagged"] and len(errors) == 8 and max(errors) < 0.05
+        assert 0.5 < means["old model", "recall_10"] < best < means["chosen", "within_50"]
+        assert means["first numbers", "recall_10"] < 0.05

@@ -32,11 +32,11 @@ def draw(shared=0.6, random_seed=0, num_pairs=4):
 @given(st.sampled_from([0.5, 0.6, 0.9, 1.0]), st.integers(0, 30))
 def test_the_drawn_rows_share_the_given_fraction(shared, random_seed):
     problem = draw(shared, random_seed)
-    found = np.flatnonzero(problem.truth >= 0)
-    assert len(found) == round(shared * 30)
-    np.testing.assert_array_equal(problem.source[found], problem.target[problem.truth[found]])
+    rows = np.flatnonzero(problem.truth >= 0)
+    assert len(rows) == round(shared * 30)
+    np.testing.assert_array_equal(problem.source[rows], problem.target[problem.truth[rows]])
     distinct = np.unique(np.concatenate([problem.source, problem.target]), axis=0)
-    assert len(distinct) == 60 - len(found)  # the other rows have no partner
+    assert len(distinct) == 60 - len(rows)  # the other rows have no partner
     assert len(set(problem.anchors)) == 10 and (problem.truth[problem.anchors] >= 0).all()
     np.testing.assert_array_equal(problem.truth[problem.source_pairs], problem.target_pairs)
     assert problem.ranks is None
@@ -49,9 +49,9 @@ def test_the_report_of_a_search_is_compared_with_what_it_found():
     notes = {"corrected_agreement": 0.5}
 
     def report(coordinates, failed):
-        found = np.asarray(csls_matches(*coordinates, neighbours=5).to_target)
+        to_target = np.asarray(csls_matches(*coordinates, neighbours=5).to_target)
         shared = problem.truth >= 0
-        right = np.mean(found[shared] == problem.truth[shared])
+        right = np.mean(to_target[shared] == problem.truth[shared])
         task = Task(Case("case", {"experiment": "e", "dataset": "d"}, draw), "bootstrap", 0)
         rows = evaluation.search_rows(task, problem, notes | {"failed": failed}, right, 5)
         return {row.metric: row.mean for row in rows}
@@ -63,8 +63,8 @@ def test_the_report_of_a_search_is_compared_with_what_it_found():
         (wrong, True, (0, 0.5, 0, 0)),
     ]:
         names = ("relative_p_at_1", "gain", "false_success", "false_failure")
-        found = report(coordinates, failed)
-        assert [found[name] for name in names] == pytest.approx(expected, abs=0.1)
+        measures = report(coordinates, failed)
+        assert [measures[name] for name in names] == pytest.approx(expected, abs=0.1)
 
 
 @pytest.mark.parametrize("method", ["seed", "gt"])

@@ -19,8 +19,8 @@ def draw(num_pairs=4, random_seed=0, **more):
 
 def test_a_relative_representation_is_the_cosine_with_each_anchor():
     x, anchors = RNG.normal(size=(20, 5)), RNG.normal(size=(7, 5))
-    found = relative(unit(x), unit(anchors))
-    np.testing.assert_allclose(found, cosine_similarity(x, anchors), atol=1e-6)
+    cosines = relative(unit(x), unit(anchors))
+    np.testing.assert_allclose(cosines, cosine_similarity(x, anchors), atol=1e-6)
     norms = np.linalg.norm(unit_relative(unit(x), unit(anchors)), axis=1)
     np.testing.assert_allclose(norms, 1, atol=1e-6)
 

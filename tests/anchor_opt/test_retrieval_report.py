@@ -45,9 +45,9 @@ def test_each_direction_has_a_table_with_the_papers_numbers_in_a_column():
         row(representation="mapped", method="bootstrap", metric="p_at_1"),
         row(representation="absolute", mean=0.125),
     ]
-    found = tables(rows, num_anchors=5, failed=["b-seed-seed0", "b-seed-seed1"])
-    forth, back, failed = found.values()
-    assert next(iter(found)) == "a -> b, anchors of b sought"
+    shown = tables(rows, num_anchors=5, failed=["b-seed-seed0", "b-seed-seed1"])
+    forth, back, failed = shown.values()
+    assert next(iter(shown)) == "a -> b, anchors of b sought"
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in forth.split("\n")[:6]]
     assert lines[0] == ["Method", "Anchors", "MRR", "P@1", "Paper: MRR"]
     assert lines[2:] == [

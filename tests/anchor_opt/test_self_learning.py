@@ -8,8 +8,7 @@ from anchor_opt.methods.agreement import agreement
 from anchor_opt.methods.self_learning import Data, GroupedSettings, Settings
 from common import csls, multi_step
 from common.errors import UserError
-from common.linear import preprocess
-from tests.samples import csls_scores
+from tests.samples import csls_scores, shuffled_copy
 
 SETTINGS = Settings(patience=5)
 
@@ -20,15 +19,6 @@ def fitted_coordinates(x, y, rows, partners):
     scale = np.sqrt(values / values[0])
     spaces = x @ (left[:, : len(scale)] * scale), y @ (right[: len(scale)].T * scale)
     return [z / np.linalg.norm(z, axis=1, keepdims=True) for z in spaces]
-
-
-def rotated_spaces(n=400, d=20, d_target=20, noise=0.02):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(n, d)) * np.linspace(2, 0.5, d)
-    rotation = np.linalg.qr(rng.normal(size=(max(d, d_target),) * 2))[0][:d, :d_target]
-    y = x @ rotation + noise * rng.normal(size=(n, d_target))
-    order = rng.permutation(n)
-    return preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y[order])), np.argsort(order)
 
 
 def data_of(spaces, pairs):
@@ -49,7 +39,7 @@ def learn(data, settings=SETTINGS, keep_prob=1.0, steps=30):
 
 @pytest.mark.parametrize("d_target", [20, 30])
 def test_a_rotation_is_found_from_few_pairs(d_target):
-    spaces = rotated_spaces(d_target=d_target)
+    spaces = shuffled_copy(d_target=d_target)
     data, truth = data_of(spaces, np.arange(8)), spaces[2]
     state, metrics = learn(data)
     assert state.steps == len(metrics) and state.seed == 2 * len(metrics)
@@ -64,7 +54,7 @@ def test_a_rotation_is_found_from_few_pairs(d_target):
 
 
 def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
-    x, y, truth = rotated_spaces()
+    x, y, truth = shuffled_copy()
     data = data_of((x, y, truth), np.arange(0))
     state = self_learning.initial_state(multi_step.fit_covariance(x[:90].T @ y[30:120], 1.0))
     matches = self_learning.current_matches(state, data, 10)
@@ -83,7 +73,7 @@ def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
 
 
 def test_the_validation_leaves_out_the_pairs_that_are_to_be_found_again():
-    x, y, truth = rotated_spaces()
+    x, y, truth = shuffled_copy()
     x, y = np.asarray(x), np.asarray(y)
     data = data_of((x, y, truth), np.arange(0))
     rng = np.random.default_rng(0)
@@ -105,7 +95,7 @@ def test_the_validation_leaves_out_the_pairs_that_are_to_be_found_again():
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_one_group_takes_the_step_of_the_loop(whole):
-    data = data_of(rotated_spaces(), np.arange(8))
+    data = data_of(shuffled_copy(), np.arange(8))
     settings = GroupedSettings(groups=1, group_rows=len(data.source) if whole else None)
     state = self_learning.state_of_pairs(data)
     grouped, metrics = self_learning.grouped_step(state, 0, data, settings)
@@ -116,7 +106,7 @@ def test_one_group_takes_the_step_of_the_loop(whole):
 
 
 def test_the_probability_of_keeping_is_doubled_up_to_one():
-    data, settings = data_of(rotated_spaces(), np.arange(8)), Settings(patience=2)
+    data, settings = data_of(shuffled_copy(), np.arange(8)), Settings(patience=2)
     state, metrics = learn(data, settings, keep_prob=0.3, steps=40)
     kept = [round(float(step["keep_prob"]), 3) for step in metrics]
     assert sorted(set(kept)) == [0.3, 0.6, 1.0]
@@ -125,14 +115,14 @@ def test_the_probability_of_keeping_is_doubled_up_to_one():
 
 
 def test_repeated_pairs_give_finite_maps():
-    state = self_learning.state_of_pairs(data_of(rotated_spaces(), np.array([0, 0, 1, 2])))
+    state = self_learning.state_of_pairs(data_of(shuffled_copy(), np.array([0, 0, 1, 2])))
     assert np.isfinite(np.asarray(state.maps.source)).all()
     assert float(jnp.abs(state.maps.source).max()) < 10
 
 
 @pytest.mark.parametrize("changes", [{"rounds": 0}, {"whitenings": ()}])
 def test_a_fit_without_rounds_or_whitenings_is_a_users_error(changes):
-    data = data_of(rotated_spaces(), np.arange(8))
+    data = data_of(shuffled_copy(), np.arange(8))
     maps = self_learning.state_of_pairs(data).maps
     with pytest.raises(UserError, match="give at least one of each"):
         refinement.fit(data, maps, refinement.Settings(**changes))

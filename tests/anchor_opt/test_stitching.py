@@ -61,8 +61,8 @@ def test_a_run_leaves_results_table_and_figures(finished):
         assert 0 <= row["mean"] <= 1 and row["std"] >= 0
 
     def f1(**wanted):
-        found = select([Row(**row) for row in rows], metric="f1", **wanted)
-        return {(row.target, row.source): row.mean for row in found}
+        selected = select([Row(**row) for row in rows], metric="f1", **wanted)
+        return {(row.target, row.source): row.mean for row in selected}
 
     assert len(f1(method="bootstrap", anchors="continuous")) == 4
     absolute = f1(representation="absolute")
@@ -105,13 +105,13 @@ def views():
     bases = [np.linalg.qr(rng.normal(size=(d, 16)))[0] for d in (24, 30)]
     centres = 2 * rng.normal(size=(2, 16))
     pairs = rng.normal(size=(60, 16)) + centres[rng.integers(0, 2, 60)]
-    found = []
+    spaces = []
     for basis in bases:
         labels = rng.integers(0, 2, 600)
         texts = (rng.normal(size=(600, 16)) + centres[labels]) @ basis.T
         train, test = np.split(texts, [400])
-        found.append(LabelledVectors(train, test, *np.split(labels + 1, [400]), pairs @ basis.T))
-    return found
+        spaces.append(LabelledVectors(train, test, *np.split(labels + 1, [400]), pairs @ basis.T))
+    return spaces
 
 
 @pytest.mark.slow
@@ -191,8 +191,8 @@ def test_test_texts_are_centred_by_the_training_mean():
     raw = views()[0]
     train = raw.train / np.linalg.norm(raw.train, axis=1, keepdims=True)
     test = raw.test[0] / np.linalg.norm(raw.test[0]) - train.mean(0)
-    found = stitching.preprocessed(raw).test[0]
-    np.testing.assert_allclose(found, test / np.linalg.norm(test), atol=1e-5)
+    centred = stitching.preprocessed(raw).test[0]
+    np.testing.assert_allclose(centred, test / np.linalg.norm(test), atol=1e-5)
 
 
 @pytest.mark.network

@@ -40,7 +40,7 @@ def small(**changes):
 def load(work, cache, names=VITS, **changes):
     config = small(**changes)
     encoders = {
-        name: settings(encoded_images.Encoder, one) for name, one in config.encoders.items()
+        name: settings(encoded_images.Encoder, values) for name, values in config.encoders.items()
     }
     return encoded_images.load(
         names, settings(encoded_images.Settings, config, encoders=encoders), work, cache
@@ -95,8 +95,8 @@ def test_encoders_and_encodings_are_cached(encoded, cache, tmp_path, monkeypatch
 def test_pretrained_encoders_need_no_images_for_training(cache, tmp_path, monkeypatch):
     monkeypatch.setattr(image_features, "encode", lambda name, images, cache: features(150))
     names = ("augnet_resnet50", "efficientnet_lite0")
-    found = load(Workdir(tmp_path, {}), cache, names, train_split="no split")
-    assert len(found.pair.names) == len(found.labels) == 150
+    encoded = load(Workdir(tmp_path, {}), cache, names, train_split="no split")
+    assert len(encoded.pair.names) == len(encoded.labels) == 150
 
 
 @pytest.mark.network

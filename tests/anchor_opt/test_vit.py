@@ -55,8 +55,9 @@ def test_features_agree_with_numpy():
     )
     images = rng.integers(0, 256, (5, 12, 8, 3), dtype=np.uint8)
     values = jax.tree.map(np.asarray, nnx.to_pure_dict(parameters))
-    found = vit.encode(vit.with_parameters(shape, parameters), images, batch=2)  # the last has one
-    np.testing.assert_allclose(found, reference(values, images, patch=4, heads=2), atol=2e-4)
+    model = vit.with_parameters(shape, parameters)
+    features = vit.encode(model, images, batch=2)  # the last has one
+    np.testing.assert_allclose(features, reference(values, images, patch=4, heads=2), atol=2e-4)
 
 
 def test_shifted_images_are_padded_with_zeros():
@@ -116,6 +117,6 @@ def test_the_contrastive_loss_agrees_with_its_definition():
     a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (first, second))
     exponential = np.exp(a @ b.T / 0.1)
     losses = [-np.log(np.diag(exponential) / exponential.sum(axis=axis)).mean() for axis in (0, 1)]
-    found = vit.contrastive(first, second, np.arange(5), 0.1)
-    np.testing.assert_allclose(found, np.mean(losses), rtol=1e-4)
-    assert vit.contrastive(first, first, np.arange(5), 0.1) < found
+    value = vit.contrastive(first, second, np.arange(5), 0.1)
+    np.testing.assert_allclose(value, np.mean(losses), rtol=1e-4)
+    assert vit.contrastive(first, first, np.arange(5), 0.1) < value

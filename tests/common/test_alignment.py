@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from common import alignment
 from common.errors import UserError
+from tests.samples import isometry, normal
 
 # Every method, with options under which an exact fit remains exact.
 ALIGNERS = [
@@ -20,15 +21,6 @@ every_aligner = pytest.mark.parametrize(
     ("method", "options"), ALIGNERS, ids=[name for name, _ in ALIGNERS]
 )
 STEPS = [(), ("unit",), ("center",), ("center", "unit"), ("unit", "center", "unit")]
-
-
-def normal(seed, *shape):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def isometry(seed, rows, columns):
-    q = np.linalg.qr(normal(seed, max(rows, columns), min(rows, columns)))[0]
-    return q if rows >= columns else q.T
 
 
 def white(seed, n, d):
@@ -88,13 +80,13 @@ def test_the_order_of_the_pairs_does_not_matter(method, options):
     x, y, order = normal(0, 50, 6), normal(1, 50, 7), np.random.default_rng(2).permutation(50)
     expected = alignment.fit(method, x, y, **options)
     rows = np.stack([order, order], axis=1)
-    for found in (
+    for aligner in (
         alignment.fit(method, x, y, pairs=rows, **options),
         alignment.fit(method, x[order], y, pairs=np.stack([range(50), order], 1), **options),
         alignment.fit(method, x[order], y[order], **options),
     ):
-        np.testing.assert_allclose(found.matrix, expected.matrix, atol=1e-5)
-        np.testing.assert_allclose(found.source_means, expected.source_means, atol=1e-6)
+        np.testing.assert_allclose(aligner.matrix, expected.matrix, atol=1e-5)
+        np.testing.assert_allclose(aligner.source_means, expected.source_means, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -108,9 +100,9 @@ def test_results_under_jit_equal_those_without(method, options):
 
     with jax.disable_jit():
         expected = run(x, y, new)
-    for found in (run(x, y, new), jax.jit(run)(x, y, new)):
-        assert jax.tree.structure(found) == jax.tree.structure(expected)
-        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+    for results in (run(x, y, new), jax.jit(run)(x, y, new)):
+        assert jax.tree.structure(results) == jax.tree.structure(expected)
+        for a, b in zip(jax.tree.leaves(results), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(a, b, atol=2e-5)
 
 
@@ -254,9 +246,9 @@ def test_the_mean_may_be_that_of_the_first_rows_only():
     x, y = normal(0, 40, 5), normal(1, 30, 4)
     x[20:] += 9  # rare words, far from all others
     pairs = np.arange(20)[:, None].repeat(2, axis=1)
-    found = alignment.fit("procrustes", x, y, pairs=pairs, normalise=("center",), centre_rows=20)
-    np.testing.assert_allclose(found.source_means[0], x[:20].mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(found.apply(x[:20]).mean(axis=0), 0, atol=1e-6)
+    aligner = alignment.fit("procrustes", x, y, pairs=pairs, normalise=("center",), centre_rows=20)
+    np.testing.assert_allclose(aligner.source_means[0], x[:20].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(aligner.apply(x[:20]).mean(axis=0), 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("steps", [*STEPS, ("center", "unit", "center", "unit")], ids=str)

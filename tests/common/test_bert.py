@@ -21,8 +21,8 @@ def encoder():
 
 def check_reference(encoder, name):
     with np.load(FIXTURES / name) as reference:
-        found = bert.encode(encoder, reference["texts"].tolist(), batch_size=16)
-        np.testing.assert_allclose(found, reference["vectors"], atol=1e-5)
+        vectors = bert.encode(encoder, reference["texts"].tolist(), batch_size=16)
+        np.testing.assert_allclose(vectors, reference["vectors"], atol=1e-5)
 
 
 def test_vectors_agree_with_the_stored_reference(encoder):
@@ -57,8 +57,8 @@ def test_an_empty_list_of_texts(encoder):
 def test_the_minilm_space_has_the_encoded_words(encoder):
     space = minilm.load("minilm", cache_dir())
     rows = [0, 7, 500, 1999]
-    found = bert.encode(encoder, [space.words[row] for row in rows])
-    np.testing.assert_allclose(found, space.vectors[rows], atol=1e-5)
+    vectors = bert.encode(encoder, [space.words[row] for row in rows])
+    np.testing.assert_allclose(vectors, space.vectors[rows], atol=1e-5)
 
 
 def test_the_minilm_input_space_has_mean_word_piece_vectors(encoder):

@@ -21,9 +21,9 @@ SETTINGS = cbow.Settings(
 def test_subsampling_removes_words_by_their_probability_and_closes_the_gaps():
     tokens = jnp.asarray([-1, 0, 1, 0, 1, -1] * 2_000)
     keep_prob = np.array([1.0, 0.25], np.float32)
-    found, count = jax.jit(cbow.subsample)(tokens, keep_prob, jax.random.key(0))
-    assert (found[count:] == -1).all()
-    counts = [np.sum(found[:count] == word) for word in (-1, 0, 1)]
+    kept, count = jax.jit(cbow.subsample)(tokens, keep_prob, jax.random.key(0))
+    assert (kept[count:] == -1).all()
+    counts = [np.sum(kept[:count] == word) for word in (-1, 0, 1)]
     assert counts == [4_000, 4_000, pytest.approx(1_000, rel=0.1)]
 
 
@@ -37,8 +37,8 @@ def test_batches_contain_each_position_once_with_its_context():
         positions += middle[middle >= 0].tolist()
         # Word i is at position i, so neighbouring positions hold consecutive words.
         context = np.where(words < -1, -2 - words, words)
-        both = (context[:, 1:] > 0) & (context[:, :-1] >= 0)
-        assert (np.diff(context, axis=1)[both] == 1).all()
+        neighbours = (context[:, 1:] > 0) & (context[:, :-1] >= 0)
+        assert (np.diff(context, axis=1)[neighbours] == 1).all()
     assert sorted(positions) == list(range(25))
 
 

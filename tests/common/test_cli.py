@@ -4,7 +4,6 @@ import errno
 import importlib
 import json
 import os
-import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import common
 from common.data import packages
 from common.errors import UserError
 from common.run import cli
+from tests import commands
 
 MAIN = '''"""The experiment of this test."""
 from common.run import cli
@@ -36,7 +36,8 @@ def get_config():
 """
 
 
-def launch(folder, *arguments, cwd="", **variables):
+def write(folder):
+    """Writes a paper of three experiments."""
     (folder / "main.py").write_text(MAIN)
     (folder / "configs/paper").mkdir(parents=True, exist_ok=True)
     for name in ("config.py", "configs/paper/mine.py"):
@@ -45,10 +46,15 @@ def launch(folder, *arguments, cwd="", **variables):
         path = folder / "paper/experiments" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+
+
+def launch(folder, *arguments, **variables):
+    """Runs the paper in another process."""
+    write(folder)
     paths = os.pathsep.join(sys.path)
     return subprocess.run(
         [sys.executable, folder / "main.py", *arguments],
-        cwd=folder / cwd,
+        cwd=folder,
         env=os.environ | {"PYTHONPATH": paths} | variables,
         input="",
         capture_output=True,
@@ -57,9 +63,20 @@ def launch(folder, *arguments, cwd="", **variables):
     )
 
 
-def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(tmp_path):
-    done = launch(tmp_path, "--config=config.py", "--workdir", "run", "--config.steps", "5")
-    assert (done.returncode, done.stdout) == (0, "5 steps\n"), done.stderr
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Runs the paper in this process, and returns its exit code and what it printed."""
+    write(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    yield lambda *arguments: (commands.run(monkeypatch, "main", *arguments), *capsys.readouterr())
+    for name in [name for name in sys.modules if name.partition(".")[0] == "paper"]:
+        del sys.modules[name]
+
+
+def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(call, tmp_path):
+    code, out, _ = call("--config=config.py", "--workdir", "run", "--config.steps", "5")
+    assert not code and out == "5 steps\n"
     command = "python -m paper.main --config=config.py --config.steps=5\n"
     assert (tmp_path / "run/command.txt").read_text() == command
     config = json.loads((tmp_path / "run/config.json").read_text())
@@ -67,10 +84,13 @@ def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(tmp_p
 
 
 @pytest.mark.parametrize("config", ["mine", "configs/paper/mine.py", "../configs/paper/mine.py"])
-def test_a_config_is_found_by_its_name_and_by_its_path_from_any_folder(tmp_path, config):
+def test_a_config_is_found_by_its_name_and_by_its_path_from_any_folder(
+    call, tmp_path, monkeypatch, config
+):
     (tmp_path / "elsewhere").mkdir()
-    done = launch(tmp_path, "--config", config, "--workdir=run", cwd="elsewhere")
-    assert (done.returncode, done.stdout) == (0, "3 steps\n"), done.stderr
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    code, out, _ = call("--config", config, "--workdir=run")
+    assert not code and out == "3 steps\n"
     command = (tmp_path / "elsewhere/run/command.txt").read_text()
     file = config if config.startswith("..") else "configs/paper/mine.py"  # valid in any folder
     assert command == f"python -m paper.main --config={file}\n"
@@ -103,42 +123,38 @@ def test_a_user_without_a_home_folder_is_told_to_name_a_cache(monkeypatch, capsy
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("named", [False, True])
-def test_compiled_programs_are_kept(tmp_path, monkeypatch, named):
-    places = {"ISTHMUS_CACHE": str(tmp_path / "cache")}
-    places["JAX_COMPILATION_CACHE_DIR"] = str(tmp_path / "elsewhere") if named else ""
+@pytest.mark.parametrize("programs", ["", "elsewhere"])
+def test_a_run_its_config_and_compiled_programs_may_be_in_the_home_folder(
+    tmp_path, monkeypatch, programs
+):
+    """Programs are in the cache folder, unless JAX's variable names another."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/mine.py").write_text(CONFIG)
+    places = {"HOME": str(tmp_path / "home"), "ISTHMUS_CACHE": "~/cache"}
+    places["JAX_COMPILATION_CACHE_DIR"] = programs and str(tmp_path / programs)
     monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", raising=False)
-    config = "--config=config.py", "--config.experiment=two", "--workdir=run"
+    config = "--config=~/mine.py", "--config.experiment=two", "--workdir=~/r"
     done = launch(tmp_path, *config, **places)
     assert done.stdout == "2 is computed\n", done.stderr
-    assert any((tmp_path / ("elsewhere" if named else "cache/programs")).iterdir())
+    assert (tmp_path / "home/r/config.json").exists() and not list(tmp_path.rglob("~"))
+    assert any((tmp_path / (programs or "home/cache/programs")).iterdir())
 
 
 @pytest.mark.slow
 def test_two_hosts_join_and_write_a_folder_each(tmp_path):
-    """As started by Open MPI, which tells each process its rank and the address of the first."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        address = f"1.0;tcp://127.0.0.1:{free.getsockname()[1]}"
-    rank = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
-    shared = {"OMPI_MCA_orte_hnp_uri": address, "OMPI_COMM_WORLD_SIZE": "2", "JAX_PLATFORMS": "cpu"}
     given = "--config=config.py", "--workdir=run", "--distributed"
     with ThreadPoolExecutor() as pool:
-        hosts = [
-            pool.submit(launch, tmp_path, *given, **shared, **dict.fromkeys(rank, host))
-            for host in "01"
-        ]
+        hosts = [pool.submit(launch, tmp_path, *given, **x) for x in commands.on_two_hosts()]
     assert [host.result().stdout for host in hosts] == ["3 steps\n"] * 2, hosts[0].result().stderr
     assert (tmp_path / "run/config.json").exists() and (tmp_path / "run-host1/config.json").exists()
 
 
-def test_help_shows_the_docstring_and_the_flags(tmp_path):
-    text = launch(tmp_path, "--help").stdout
+def test_help_shows_the_docstring_and_the_flags(call):
+    _, text, _ = call("--help")
     for part in ("The experiment of this test.", "--config", "--workdir", "--[no]distributed"):
         assert part in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -156,14 +172,14 @@ def test_help_shows_the_docstring_and_the_flags(tmp_path):
             "no experiment 'four': choose one of one",
         ),
         (["--config=config.py", "steps=5"], "'steps=5' is not a flag"),
-        (["--config=config.py", "--config.experiment=/dev/stdin"], "/dev/stdin can be read once"),
+        (["--config=config.py", "--config.experiment=/dev/null"], "/dev/null can be read once"),
         ([], "--config"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_wrong_command_line_is_one_sentence(tmp_path, arguments, message):
-    done = launch(tmp_path, "--workdir=run", *arguments)
-    assert done.returncode != 0 and message in done.stderr and "Traceback" not in done.stderr
+def test_a_wrong_command_line_is_one_sentence(call, tmp_path, arguments, message):
+    code, _, error = call("--workdir=run", *arguments)
+    assert code and message in error and "Traceback" not in error
     assert not (tmp_path / "run").exists()
 
 
@@ -202,21 +218,6 @@ def test_a_path_that_is_not_on_this_machine_is_one_sentence(monkeypatch, capsys,
         cli.run(lambda argv: None)
     error = capsys.readouterr().err
     assert end.value.code == 2 and message in error and error.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_the_folders_of_a_run_and_its_config_may_be_in_the_home_folder(tmp_path):
-    (tmp_path / "home").mkdir()
-    launch(tmp_path)  # writes the files
-    (tmp_path / "config.py").rename(tmp_path / "home/mine.py")
-    places = {"HOME": str(tmp_path / "home"), "ISTHMUS_CACHE": "~/cache"}
-    places["JAX_COMPILATION_CACHE_DIR"] = ""
-    done = launch(
-        tmp_path, "--config=~/mine.py", "--config.experiment=two", "--workdir=~/r", **places
-    )
-    assert done.stdout == "2 is computed\n", done.stderr
-    assert {"mine.py", "r", "cache"} <= {path.name for path in (tmp_path / "home").iterdir()}
-    assert not list(tmp_path.rglob("~"))
 
 
 @pytest.mark.parametrize(

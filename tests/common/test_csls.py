@@ -2,7 +2,6 @@
 
 import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,24 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import csls, retrieval
-from tests.samples import csls_scores, unit_rows
+from tests import samples
+from tests.samples import csls_scores, integer_rows, unit_rows
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (csls, retrieval):
-            patch.setattr(module, "block_rows", lambda columns: 8)
-        patch.setattr(retrieval, "MIN_TILE_KEYS", 6)  # two tiles and a remainder, four tiles
-        patch.setattr(retrieval, "TILE_QUERIES", 8)
-        jax.clear_caches()
+    with samples.small_blocks(csls, retrieval):
         yield
-    jax.clear_caches()
-
-
-def integer_rows(seed, n, d=3):
-    """Few distinct rows: most similarities are tied, and products are exact in float32."""
-    return np.random.default_rng(seed).integers(-1, 2, (n, d)).astype(np.float32)
 
 
 @pytest.mark.parametrize("n, m, k", [(1, 1, 1), (23, 17, 5), (9, 40, 10)])

@@ -7,9 +7,9 @@ from common.errors import UserError, check_choice, check_count
 
 
 def test_a_sentence_has_no_control_characters_and_a_limited_length():
-    found = str(UserError("a.txt, line 1 holds 'x\n\x1b[2J" + "y" * 10_000 + "': remove it."))
-    assert found.startswith("a.txt, line 1 holds 'x [2Jyyy") and found.endswith("y': remove it.")
-    assert len(found) < 1_100 and found.isprintable()
+    text = str(UserError("a.txt, line 1 holds 'x\n\x1b[2J" + "y" * 10_000 + "': remove it."))
+    assert text.startswith("a.txt, line 1 holds 'x [2Jyyy") and text.endswith("y': remove it.")
+    assert len(text) < 1_100 and text.isprintable()
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,14 @@ def spaces():
 def test_it_gives_the_results_of_the_aligner(spaces):
     x, y = spaces
     estimator = AlignerTransformer()
-    found = estimator.fit_transform(x, y)
+    transformed = estimator.fit_transform(x, y)
     aligner = alignment.fit("procrustes", x, y)
-    np.testing.assert_allclose(found, aligner.apply(x), atol=1e-5)
+    np.testing.assert_allclose(transformed, aligner.apply(x), atol=1e-5)
     target = estimator.transform_target(y)
     np.testing.assert_allclose(target, aligner.normalise_target(y), atol=1e-6)
     assert estimator.n_features_in_ == 6
     assert estimator.get_feature_names_out()[7] == "alignertransformer7"
-    cosines = np.sum(found * target, axis=1) / np.linalg.norm(found, axis=1)
+    cosines = np.sum(transformed * target, axis=1) / np.linalg.norm(transformed, axis=1)
     assert estimator.score(x, y) == pytest.approx(cosines.mean(), abs=1e-5)
     assert cosines.mean() > 0.8
 

@@ -38,11 +38,11 @@ LITE0 = partial(EfficientNetLite, width=1.0, depth=1.0)
 def test_outputs_agree_with_pytorch(name, side, calls):
     network = image_features.load_network(name, cache_dir())
     image = np.random.default_rng(0).normal(size=(1, side, side, 3)).astype(np.float32)
-    found = nnx.jit(lambda network, x: [getattr(network, call)(x) for call in calls])(
+    outputs = nnx.jit(lambda network, x: [getattr(network, call)(x) for call in calls])(
         network, image
     )
     with np.load(REFERENCE) as reference:
-        for values, ending in zip(found, calls.values(), strict=True):
+        for values, ending in zip(outputs, calls.values(), strict=True):
             expected = reference[f"{name}{ending}"]
             assert values.shape == expected.shape and expected.std() > 0.3
             np.testing.assert_allclose(values, expected, atol=1e-4)

@@ -21,8 +21,8 @@ def test_rows_of_a_space_have_likeness_1_and_rotated_ones_0():
     space = likeness.profile(x[:2000])
     assert space.directions.shape == (40, 4)
     np.testing.assert_allclose(space.directions.T @ space.directions, np.eye(4), atol=1e-5)
-    found = likeness.likeness(space, x[2000:])
-    assert found is not None and abs(found - 1) < 0.05
+    value = likeness.likeness(space, x[2000:])
+    assert value is not None and abs(value - 1) < 0.05
     rotations = [np.linalg.qr(np.random.default_rng(i).normal(size=(40, 40)))[0] for i in range(20)]
     scores = [likeness.likeness(space, x[2000:] @ q.astype(np.float32)) for q in rotations]
     assert abs(np.mean(scores)) < 0.1 and max(scores) < 0.5  # pyright: ignore[reportArgumentType]

@@ -10,24 +10,16 @@ from sklearn.preprocessing import normalize
 
 from common import linear
 from common.errors import UserError
-
-
-def normal(seed, *shape):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def isometry(seed, rows, columns):
-    q = np.linalg.qr(normal(seed, max(rows, columns), min(rows, columns)))[0]
-    return q if rows >= columns else q.T
+from tests.samples import isometry, normal
 
 
 @pytest.mark.parametrize("array", [np.asarray, jnp.asarray])
 def test_unit_agrees_with_scikit_learn_and_keeps_zero_rows(array):
     x = normal(0, 20, 5)
     x[3] = 0
-    found = linear.unit(array(x))
-    np.testing.assert_allclose(found, normalize(x), atol=1e-6)
-    np.testing.assert_array_equal(found[3], 0)
+    rows = linear.unit(array(x))
+    np.testing.assert_allclose(rows, normalize(x), atol=1e-6)
+    np.testing.assert_array_equal(rows[3], 0)
 
 
 def test_unit_leaves_numpy_arrays_in_their_precision():
@@ -92,19 +84,19 @@ def test_procrustes_agrees_with_scipy(seed, shape):
     expected, _ = orthogonal_procrustes(x.astype(np.float64), y.astype(np.float64))
     np.testing.assert_allclose(linear.procrustes(x, y), expected, atol=5e-4)
     expected = np.sum((x @ expected) * y)
-    found = np.asarray(linear.procrustes(x, y))
-    assert np.sum((x @ found) * y) > expected - 1e-5 * abs(expected)
-    np.testing.assert_allclose(found.T @ found, np.eye(shape[1]), atol=4e-6)  # GPU: 2.5e-6
+    rotation = np.asarray(linear.procrustes(x, y))
+    assert np.sum((x @ rotation) * y) > expected - 1e-5 * abs(expected)
+    np.testing.assert_allclose(rotation.T @ rotation, np.eye(shape[1]), atol=4e-6)  # GPU: 2.5e-6
 
 
 @pytest.mark.parametrize(("d_x", "d_y"), [(4, 7), (7, 4)])
 def test_rectangular_procrustes_is_the_best_partial_isometry(d_x, d_y):
     x, y = normal(0, 40, d_x), normal(1, 40, d_y)
-    found = np.asarray(linear.procrustes(x, y))
-    small = found @ found.T if d_x < d_y else found.T @ found
+    isometry = np.asarray(linear.procrustes(x, y))
+    small = isometry @ isometry.T if d_x < d_y else isometry.T @ isometry
     np.testing.assert_allclose(small, np.eye(4), atol=2e-6)
     best = np.linalg.svd(x.T @ y, compute_uv=False).sum()  # von Neumann's bound
-    np.testing.assert_allclose(np.sum((x @ found) * y), best, rtol=1e-5)
+    np.testing.assert_allclose(np.sum((x @ isometry) * y), best, rtol=1e-5)
     # Padding the narrower space with zero columns gives the square problem.
     wide = [np.pad(z, [(0, 0), (0, 7 - z.shape[1])]) for z in (x, y)]
     square = orthogonal_procrustes(*wide)[0][:d_x, :d_y]

@@ -12,10 +12,7 @@ from scipy.optimize import brentq
 
 from common import manifold
 from common.linear import unit
-
-
-def normal(seed, *shape):
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+from tests.samples import normal
 
 
 def minimise(optimiser, loss, params, steps):
@@ -68,9 +65,9 @@ def test_the_rayleigh_quotient_is_largest_at_the_leading_eigenvector(optimiser):
     x, _ = minimise(
         manifold.spheres(optimiser), lambda x: -jnp.einsum("ni,nij,nj", x, a, x), start, 1000
     )
-    for found, matrix in zip(np.asarray(x), matrices, strict=True):
+    for maximiser, matrix in zip(np.asarray(x), matrices, strict=True):
         leading = np.linalg.eigh(matrix)[1][:, -1]
-        assert abs(found @ leading) > 1 - 1e-6
+        assert abs(maximiser @ leading) > 1 - 1e-6
     assert off_spheres(x) < 1e-6
 
 
@@ -214,14 +211,14 @@ def test_moments_are_tangent_at_the_new_point(kind, optimiser):
         gradient = jax.tree.map(lambda x, i=i: normal(i, *x.shape), params)
         updates, state = optimiser.update(gradient, state, params)
         params = optax.apply_updates(params, updates)
-    found = [
+    moments = [
         value
         for name in ("mu", "trace")
         for _, value in optax.tree_utils.tree_get_all_with_path(state, name)
     ]
-    assert len(found) == 1
-    assert jax.tree.structure(found[0]) == jax.tree.structure(params)
-    for moment, point in zip(*map(jax.tree.leaves, (found[0], params)), strict=True):
+    assert len(moments) == 1
+    assert jax.tree.structure(moments[0]) == jax.tree.structure(params)
+    for moment, point in zip(*map(jax.tree.leaves, (moments[0], params)), strict=True):
         assert np.abs(moment).max() > 1e-3
         np.testing.assert_allclose(tangent(point, moment), moment, atol=1e-6)
 
@@ -251,10 +248,10 @@ def test_moments_have_the_dtype_that_the_optimiser_chose():
 @settings(max_examples=20)
 def test_to_orthogonal_is_the_polar_factor_to_rounding(seed, shape):
     x = normal(seed, *shape)
-    found = manifold.to_orthogonal(x)
+    factor = manifold.to_orthogonal(x)
     left, _, right = np.linalg.svd(x.astype(np.float64), full_matrices=False)
-    np.testing.assert_allclose(found, left @ right, atol=1e-3)
-    assert off_orthogonal(found) < 4e-7
+    np.testing.assert_allclose(factor, left @ right, atol=1e-3)
+    assert off_orthogonal(factor) < 4e-7
 
 
 def test_second_moments_are_those_of_the_optimiser():

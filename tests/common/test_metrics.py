@@ -1,4 +1,3 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,15 +6,13 @@ from hypothesis import strategies as st
 
 from common import metrics, retrieval
 from common.linear import unit
+from tests import samples
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retrieval, "block_rows", lambda columns: 8)
-        jax.clear_caches()
+    with samples.small_blocks(retrieval):
         yield
-    jax.clear_caches()
 
 
 def by_definition(source, target, k):
@@ -24,19 +21,19 @@ def by_definition(source, target, k):
     jaccard, mrr, cosine = [], [], []
     for w in range(len(source)):
         expected = np.argsort(-(target @ target[w]), kind="stable")[:k]
-        found = np.argsort(-(target @ source[w]), kind="stable")[:k]
-        both = set(found) & set(expected)
-        jaccard.append(len(both) / len(set(found) | set(expected)))
-        mrr.append(1 / (1 + list(found).index(w)) if w in found else 0.0)
+        nearest = np.argsort(-(target @ source[w]), kind="stable")[:k]
+        shared = set(nearest) & set(expected)
+        jaccard.append(len(shared) / len(set(nearest) | set(expected)))
+        mrr.append(1 / (1 + list(nearest).index(w)) if w in nearest else 0.0)
         cosine.append(source[w] @ target[w])
     return {"jaccard": np.mean(jaccard), "mrr": np.mean(mrr), "cosine": np.mean(cosine)}
 
 
 def check(source, target, k):
-    found = metrics.correspondence({"a": source, "b": target}, k)
+    measures = metrics.correspondence({"a": source, "b": target}, k)
     spaces = {"a": source, "b": target}
-    assert set(found) == {(s, t) for s in "ab" for t in "ab"}
-    for (s, t), values in found.items():
+    assert set(measures) == {(s, t) for s in "ab" for t in "ab"}
+    for (s, t), values in measures.items():
         expected = by_definition(spaces[s], spaces[t], k)
         if s != t:
             expected["p_at_1"] = precision_under_csls(spaces[s], spaces[t], k)

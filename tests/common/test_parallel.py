@@ -2,7 +2,6 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -12,6 +11,7 @@ import pytest
 
 from common import csls, ot, parallel, retrieval
 from common.parallel import block_rows, map_rows, scan_rows
+from tests import commands
 
 
 def column_sums_and_first_argmax(x, block):
@@ -95,66 +95,12 @@ def test_no_square_buffer_at_20_000_rows(streamed):
     assert memory.temp_size_in_bytes < (100 if parallel.on_cpu() else 300) << 20
 
 
-EVERYTHING = """
-import sys
-import jax, jax.numpy as jnp, numpy as np
-import common
-from common import csls, metrics, ot, parallel, retrieval
-from common.linear import unit
-from common.ot import streamed
-assert jax.device_count() == int(sys.argv[1])
-for module in (streamed, retrieval, csls):
-    module.block_rows = lambda columns: 16
-retrieval.MIN_TILE_KEYS, retrieval.TILE_QUERIES = 50, 16  # three tiles and a remainder of one key
-rng = np.random.default_rng(0)
-x, y = (rng.normal(size=(n, 12)).astype(np.float32) for n in (301, 187))
-# 301 rows in blocks of 16: the last of 8 devices has padding only.
-x[200] = x[3]  # ties across devices
-y[150] = y[2]
-out = {}
-for top_k in (retrieval.top_k, csls.top_k, retrieval.inverted_softmax_top_k):
-    name = f"{top_k.__module__}.{top_k.__name__}"
-    out[name], out[name + "_index"] = top_k(unit(x), unit(y), 5)
-out["hubness"] = csls.hubness(unit(x), unit(y), 10)
-out |= metrics.correspondence({"a": unit(x), "b": unit(x + 0.1 * x[::-1])})["a", "b"]
-for iterations in (1, 30):
-    found = ot.match(x, y, 0.05, iterations=iterations, rows=True)
-    out |= {f"{k}_{iterations}": v for k, v in found._asdict().items()}
-    out[f"soft_{iterations}"] = ot.barycentric(y, x, found.u, x, 0.05)
-loss = lambda values: (ot.barycentric(y, x, found.u, values, 0.05) ** 2).sum()
-out["gradient"] = jax.jit(jax.grad(loss))(x)
-np.savez(sys.argv[2], **out)
-"""
-
-
 @pytest.mark.slow
-def test_eight_devices_give_the_numbers_of_one_device(tmp_path):
-    running = []
-    for devices in (1, 8):
-        flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
-        environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-        environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-        path = str(tmp_path / f"{devices}.npz")
-        command = [sys.executable, "-c", EVERYTHING, str(devices), path]
-        running.append((subprocess.Popen(command, env=environment), path))
-    assert [process.wait() for process, _ in running] == [0, 0]
-    one, eight = (np.load(path) for _, path in running)
-    assert set(one) == set(eight)
-    for name in one:
-        if one[name].dtype.kind == "i":
-            np.testing.assert_array_equal(one[name], eight[name], err_msg=name)
-        else:
-            np.testing.assert_allclose(one[name], eight[name], 2e-5, 2e-5, err_msg=name)
-
-
-@pytest.mark.parametrize("count", [2, 3, 8])
+@pytest.mark.parametrize("count", [3, 8])
 def test_sizes_around_devices_and_blocks_have_the_numbers_of_one_device(count):
     """tests/sharded.py draws the sizes in a process with so many devices."""
-    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}"
-    environment = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     command = [sys.executable, "-m", "tests.sharded", str(count)]
-    subprocess.run(command, env=environment, check=True, cwd=Path(__file__).parents[2])
+    subprocess.run(command, env=commands.on_devices(count), check=True)
 
 
 NUMBERS = """
@@ -164,7 +110,7 @@ from common import ot, parallel, retrieval
 def numbers():
     rng = np.random.default_rng(0)
     x, y = (jnp.asarray(rng.normal(size=(n, 12)), jnp.float32) for n in (101, 87))
-    found = ot.match(x, y, 0.05, iterations=3)
+    matching = ot.match(x, y, 0.05, iterations=3)
     mean = jax.jit(lambda x: parallel.mean_over_devices(lambda x: (x**2).mean(0), x))
     def collected(rows, scale):
         x, y = rows
@@ -173,8 +119,8 @@ def numbers():
 
     equal, scaled = jax.jit(lambda *rows: parallel.on_parts(collected, rows, 2))(x[:100], y[:10])
     # 101 rows are not a multiple of two hosts.
-    nearest = retrieval.top_k(x, y[found.to_x % 87], 5)[1]
-    return {"v": found.v, "nearest": nearest, "mean": mean(x[:100]), "uneven": mean(x),
+    nearest = retrieval.top_k(x, y[matching.to_x % 87], 5)[1]
+    return {"v": matching.v, "nearest": nearest, "mean": mean(x[:100]), "uneven": mean(x),
         "equal": equal, "scaled": scaled}
 """
 A_HOST = """

@@ -26,7 +26,7 @@ def test_the_simplest_map_that_is_as_good_is_chosen():
     isometry, stretched = chosen(*spaces(200, 0.3)), chosen(*spaces(200, 0.1, stretch=6.0))
     assert isometry.aligner.method == isometry.best.method == "procrustes"
     assert stretched.aligner.method == "least_squares"
-    assert [one.method for one in stretched.candidates] == list(alignment.METHODS)
+    assert [candidate.method for candidate in stretched.candidates] == list(alignment.METHODS)
     assert stretched.candidates[1].kept > stretched.candidates[0].kept + 0.1
 
 

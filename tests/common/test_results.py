@@ -54,8 +54,8 @@ def test_results_json_has_no_word_that_other_readers_refuse(tmp_path):
 
     for name in ("config.json", "results.json"):
         text = (tmp_path / name).read_text()
-        found = json.loads(text, parse_constant=refuse)
-    undefined, other = map(results.from_fields, found)
+        content = json.loads(text, parse_constant=refuse)
+    undefined, other = map(results.from_fields, content)
     assert np.isnan([undefined.mean, undefined.std]).all()
     assert other == row(labels={"low": None, "names": [None, 1.0]})
 
@@ -70,8 +70,8 @@ def test_finish_writes_rows_table_and_figures(tmp_path):
     work = Workdir(tmp_path, {})
     figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
     assert results.finish(work, [row(labels={"size": 4})], "| a |", {"bars": figure}) == "| a |"
-    (found,) = json.loads((tmp_path / "results.json").read_text())
-    assert Row(**found) == row(labels={"size": 4})
+    (written,) = json.loads((tmp_path / "results.json").read_text())
+    assert Row(**written) == row(labels={"size": 4})
     assert (tmp_path / "table.md").read_text() == "| a |\n"
     assert Image.open(tmp_path / "bars.png").size[0] > 300
 
@@ -97,8 +97,8 @@ def test_a_quick_run_says_so_everywhere_and_shows_no_published_number(tmp_path):
     assert "QUICK" in shown and ".99" not in shown and "Paper" not in shown
     assert "QUICK" in (tmp_path / "table.md").read_text()
     assert figure.get_suptitle() == "QUICK: title"
-    (found,) = json.loads((tmp_path / "results.json").read_text())
-    assert found["quick"] and found["paper_value"] is None and found["paper_dataset"] is None
+    (written,) = json.loads((tmp_path / "results.json").read_text())
+    assert written["quick"] and written["paper_value"] is None and written["paper_dataset"] is None
     with_number = dataclasses.replace(quick[0], paper_value=0.99)
     assert with_number.paper_value is None
 

@@ -7,25 +7,16 @@ from hypothesis import strategies as st
 
 from common import csls, retrieval
 from common.errors import UserError
-from tests.samples import csls_scores, unit_rows
+from tests import samples
+from tests.samples import csls_scores, integer_rows, unit_rows
 
 UNEVEN = [(1, 1, 1), (23, 17, 5), (9, 40, 10)]  # n, m, k
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retrieval, "block_rows", lambda columns: 8)
-        patch.setattr(retrieval, "MIN_TILE_KEYS", 6)  # two tiles and a remainder, four tiles
-        patch.setattr(retrieval, "TILE_QUERIES", 8)
-        jax.clear_caches()
+    with samples.small_blocks(retrieval):
         yield
-    jax.clear_caches()
-
-
-def integer_rows(seed, n, d=3):
-    """Few distinct rows: most similarities are tied, and products are exact in float32."""
-    return np.random.default_rng(seed).integers(-1, 2, (n, d)).astype(np.float32)
 
 
 def order(score, k):

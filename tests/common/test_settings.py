@@ -29,9 +29,9 @@ def config(**values):
 
 
 def test_a_dataclass_is_built_from_the_values_of_its_fields():
-    found = settings(Training, config(), random_seed=3)
-    assert found == Training(optimiser=Optimiser(rate=0.5), steps=60, sizes=(4, 8), random_seed=3)
-    assert hash(found) == hash(settings(Training, config(), random_seed=3))
+    built = settings(Training, config(), random_seed=3)
+    assert built == Training(optimiser=Optimiser(rate=0.5), steps=60, sizes=(4, 8), random_seed=3)
+    assert hash(built) == hash(settings(Training, config(), random_seed=3))
 
 
 def test_given_fields_take_precedence_over_the_config():
@@ -45,8 +45,8 @@ def test_a_missing_value_is_named():
 
 def test_quick_values_apply_unless_the_command_line_gave_others():
     values = {"quick": True, "when_quick": {"steps": 2, "optimiser": {"rate": 0.1}}}
-    found = apply_quick(config(**values), {"steps": 3})
-    assert (found.steps, found.optimiser.rate) == (3, 0.1)
+    quick = apply_quick(config(**values), {"steps": 3})
+    assert (quick.steps, quick.optimiser.rate) == (3, 0.1)
     assert apply_quick(config(**values | {"quick": False})).steps == 60
     assert apply_quick(config()).steps == 60  # a config without quick
 

@@ -87,8 +87,8 @@ def test_checkpoints_are_a_second_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "SAVE_SECONDS", 1)
     monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     run(tmp_path)
-    found = {path.name for path in (tmp_path / "checkpoints/fit/all").iterdir()}
-    assert found == {"8", "20"} and not list(seconds)
+    steps = {path.name for path in (tmp_path / "checkpoints/fit/all").iterdir()}
+    assert steps == {"8", "20"} and not list(seconds)
 
 
 def test_a_training_of_less_than_a_second_leaves_no_checkpoint(tmp_path, monkeypatch):

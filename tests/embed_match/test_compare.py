@@ -73,5 +73,5 @@ def test_the_correlation_of_a_difference_with_itself_is_one():
 def test_a_correlation_of_equal_accuracies_and_its_interval_are_not_defined():
     accuracy = dict.fromkeys("abc", 0.5)
     l2 = {("a", "b"): 0.1, ("a", "c"): 0.2, ("b", "c"): 0.3}
-    found = compare.correlation(accuracy, l2), *compare.interval(accuracy, l2, 20)
-    assert np.isnan(found).all()
+    numbers = compare.correlation(accuracy, l2), *compare.interval(accuracy, l2, 20)
+    assert np.isnan(numbers).all()

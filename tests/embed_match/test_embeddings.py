@@ -23,12 +23,12 @@ def load(name, folder):
 @pytest.mark.network
 @pytest.mark.parametrize("name", ["glove", "glove100", "word2vec", "minilm_input"])
 def test_a_space_by_name_embeds_the_words_that_it_has(name, tmp_path):
-    found = load(name, tmp_path)
-    np.testing.assert_array_equal(found.known, [True, False, False, True])
+    embedding = load(name, tmp_path)
+    np.testing.assert_array_equal(embedding.known, [True, False, False, True])
     space = paired_spaces.load_space(name, cache_dir())
     for row, word in enumerate(WORDS):
         expected = space.vectors[space.words.index(word)] if word in space.words else 0
-        np.testing.assert_array_equal(found.vectors[row], expected)
+        np.testing.assert_array_equal(embedding.vectors[row], expected)
 
 
 def test_a_space_without_any_of_the_words_is_a_user_error(tmp_path, monkeypatch):

@@ -34,8 +34,8 @@ def test_the_losses_of_all_blocks_sum_to_equation_8():
     blocks, contexts = (jax.device_get(part.parameters) for part in state)
     total = 0.0
     for b in range(2):
-        one = glove.Data(*(np.asarray(values)[0, b] for values in data[:4]), data.key)
-        total += glove.loss(jax.tree.map(lambda x: x[b], blocks), contexts, one)  # noqa: B023
+        of_seed = glove.Data(*(np.asarray(values)[0, b] for values in data[:4]), data.key)
+        total += glove.loss(jax.tree.map(lambda x: x[b], blocks), contexts, of_seed)  # noqa: B023
     words = blocks.vectors.swapaxes(0, 1).reshape(-1, 4)[:3]
     bias = blocks.bias.T.ravel()[:3]
     dense = counts.toarray()

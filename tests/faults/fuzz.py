@@ -61,10 +61,10 @@ class Outcome(NamedTuple):
 
 def replaced(content: bytes, rng: random.Random) -> bytes:
     """With another number in the place of one, or unchanged if there is none."""
-    found = list(re.finditer(rb"-?[0-9][0-9.e+-]*", content[:100_000]))
-    if not found:
+    numbers = list(re.finditer(rb"-?[0-9][0-9.e+-]*", content[:100_000]))
+    if not numbers:
         return content
-    first, last = rng.choice(found).span()
+    first, last = rng.choice(numbers).span()
     return content[:first] + rng.choice(NUMBERS) + content[last:]
 
 
@@ -93,7 +93,7 @@ def changed(content: bytes, rng: random.Random) -> bytes:
 def damaged(files: dict, rng: random.Random) -> dict[str, bytes]:
     """Packed files of which one has one to three changes, within its archive or as a whole."""
     target, inside = rng.choice(sorted(files)), rng.random() < 0.6
-    found = {}
+    packed_files = {}
     for name, content in files.items():
         hit = name == target
         if hit and rng.random() < 0.02:
@@ -106,12 +106,12 @@ def damaged(files: dict, rng: random.Random) -> dict[str, bytes]:
                 else:
                     content = changed(content, rng)
         compressed = hit and inside and rng.random() < 0.5
-        found[name] = packed(
+        packed_files[name] = packed(
             name, content, zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         )
         if hit and not inside:
-            found[name] = changed(found[name], rng)
-    return found
+            packed_files[name] = changed(packed_files[name], rng)
+    return packed_files
 
 
 def check(reader: Reader, files: dict[str, bytes], folder: Path) -> Outcome:
@@ -148,19 +148,19 @@ def without_network():
 
 def prepared() -> dict[str, Reader]:
     """All readers, each of which has read its valid files once, which imports and compiles."""
-    found = readers()
-    for name, reader in found.items():
+    all_readers = readers()
+    for name, reader in all_readers.items():
         with tempfile.TemporaryDirectory() as folder, without_network():
             valid = {file: packed(file, content) for file, content in reader.files.items()}
             write(valid, Path(folder))
             assert reader.read(Path(folder)) is not None, name
-    return found
+    return all_readers
 
 
 def resident(name: str) -> int:
     """The process's VmRSS, or VmHWM, its maximum since `reset_maximum`, in bytes."""
-    found = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found[1]) << 10
+    match = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    return int(match[1]) << 10
 
 
 def reset_maximum() -> None:
@@ -206,12 +206,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="file of the table")
     options = parser.parse_args()
     logging.set_verbosity(logging.ERROR)
-    found = {name: one for name, one in prepared().items() if options.only in name}
+    chosen = {name: reader for name, reader in prepared().items() if options.only in name}
     used = resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (used + ADDRESS_SPACE, resource.RLIM_INFINITY))
     signal.signal(signal.SIGPROF, _late)
-    rows, failures, count = [], [], -(-options.cases // len(found))
-    for name, reader in found.items():
+    rows, failures, count = [], [], -(-options.cases // len(chosen))
+    for name, reader in chosen.items():
         row, failed = tried(name, reader, count)
         print(row, *failed, sep="\n", flush=True)
         rows.append(row)

@@ -111,13 +111,13 @@ def disturb(config: Path, folder: Path, kills: int) -> None:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            found = {"phase": phase(workdir, whole), "seconds": round(delay, 2)}
+            event = {"phase": phase(workdir, whole), "seconds": round(delay, 2)}
         else:
             if finish(process, workdir) != rows:
                 raise RuntimeError(f"{workdir} and {whole} differ in results.json.")
-            found = {"phase": "end"}
+            event = {"phase": "end"}
         with (folder / "kills.jsonl").open("a") as file:
-            file.write(json.dumps({"config": str(config), **found}) + "\n")
+            file.write(json.dumps({"config": str(config), **event}) + "\n")
 
 
 def lines(folder: Path) -> list[dict]:
@@ -156,8 +156,8 @@ def main() -> None:
     folder = options.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     for package in options.packages:
-        found = sorted((ROOT / "configs" / package).glob("*.py"))
-        configs = [path for path in found if "def get_config" in path.read_text()]
+        paths = sorted((ROOT / "configs" / package).glob("*.py"))
+        configs = [path for path in paths if "def get_config" in path.read_text()]
         for i, path in enumerate(configs):
             share = (options.kills + len(configs) - 1 - i) // len(configs)
             disturb(path.relative_to(ROOT), folder, share)

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +55,7 @@ def step(state, index, key, settings):
     return state + noise, {"mean": noise.mean()}
 
 
-def main(folder: str, point: str | None = None) -> None:
+def main(folder: str | Path, point: str | None = None) -> None:
     """Two random walks; their sums are the results."""
     if point:
         kill_at(*POINTS[point])

@@ -227,10 +227,10 @@ def _floret() -> Reader:
     return _packages(contents, lambda p: exactly(TABLE.tolist(), finnish.load_table(p).tolist()))
 
 
-def exactly(expected: object, found: object) -> object:
-    """Returns what was found, where a checksum makes any damage known."""
-    assert found == expected, f"read {found!r:.200}"
-    return found
+def exactly(expected: object, content: object) -> object:
+    """Returns what was read, where a checksum makes any damage known."""
+    assert content == expected, f"read {content!r:.200}"
+    return content
 
 
 def _written(read: Callable[[Path], object]) -> Reader:
@@ -252,8 +252,8 @@ def _cached(folder: Path) -> object:
     vectors = array_cache.load_or_compute_shards(
         folder, "b", 1, texts, lambda shard, bar: np.ones((len(shard), 4)), **options
     )
-    found = array_cache.load_or_compute(folder, "a", 1, lambda: {"x": TABLE})["x"]
-    return found.tolist(), vectors.tolist()
+    array = array_cache.load_or_compute(folder, "a", 1, lambda: {"x": TABLE})["x"]
+    return array.tolist(), vectors.tolist()
 
 
 def _run(folder: Path) -> object:

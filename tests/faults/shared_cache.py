@@ -52,15 +52,15 @@ def fill(cache: Path) -> list:
 
 def main(folder: str, number: str) -> None:
     """Prints what each round has read."""
-    found = []
+    read = []
     for i in range(ROUNDS):
         meeting, cache = Path(folder) / f"meeting-{i}", Path(folder) / f"cache-{i}"
         meeting.mkdir(exist_ok=True)
         (meeting / str(time.monotonic_ns())).touch()
         while len(list(meeting.iterdir())) < int(number):
             pass
-        found.append(fill(cache))
-    print(json.dumps(found))
+        read.append(fill(cache))
+    print(json.dumps(read))
 
 
 if __name__ == "__main__":

@@ -72,8 +72,8 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
     for number in steps:
         files = (tmp_path / "checkpoints/fit" / number).glob(name)
         damage(max(files, key=lambda path: path.stat().st_size), how)  # the one with the arrays
-    again, found = fit(tmp_path)
-    np.testing.assert_array_equal(found, state)
+    again, resumed = fit(tmp_path)
+    np.testing.assert_array_equal(resumed, state)
     assert again.records() == work.records()
     warnings = [r.getMessage() for r in caplog.records if "is damaged" in r.getMessage()]
     assert len(warnings) == len(steps) and not any("\n" in text for text in warnings)
@@ -180,9 +180,9 @@ def test_cached_arrays_survive_any_flipped_bit(tmp_path):
     for place in range(0, len(content), 2):
         changed = bytes([content[place] ^ (1 << place % 8)])
         path.write_bytes(content[:place] + changed + content[place + 1 :])
-        found = array_cache.load_or_compute(tmp_path, "name", 1, lambda: arrays)
-        assert found.keys() == arrays.keys(), place
-        assert all(np.array_equal(found[name], arrays[name]) for name in arrays), place
+        cached = array_cache.load_or_compute(tmp_path, "name", 1, lambda: arrays)
+        assert cached.keys() == arrays.keys(), place
+        assert all(np.array_equal(cached[name], arrays[name]) for name in arrays), place
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ def experiment(path):
     options = {"num_steps": 12, "chunk": 6, "work": work, "part": "fit"}
 
     def compute():
-        found = train.run(step, jnp.zeros((40, 40)), jax.random.key(0), 0, **options)
-        write_arrays(path / "anchors/fit.npz", {"x": np.asarray(found)})
-        return [float(x) for x in found.ravel()]
+        state = train.run(step, jnp.zeros((40, 40)), jax.random.key(0), 0, **options)
+        write_arrays(path / "anchors/fit.npz", {"x": np.asarray(state)})
+        return [float(x) for x in state.ravel()]
 
     try:
         write_json(path / "results.json", work.part("fit", compute, "anchors/fit.npz") * 2)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.killed_run import POINTS
-
-pytestmark = pytest.mark.slow
+from tests.faults import killed_run
 
 ROOT = Path(__file__).parents[2]
+POINTS = list(killed_run.POINTS)
 
 
 def run(workdir, *kill_at):
@@ -20,25 +19,23 @@ def run(workdir, *kill_at):
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    workdir = tmp_path_factory.mktemp("undisturbed")
-    assert run(workdir) == 0
-    return workdir
-
-
 def checkpoints(workdir, part):
     """Steps of a part's complete checkpoints."""
-    found = (workdir / "checkpoints" / part).glob("*/_CHECKPOINT_METADATA")
-    return sorted(int(path.parent.name) for path in found if path.parent.name.isdigit())
+    complete = (workdir / "checkpoints" / part).glob("*/_CHECKPOINT_METADATA")
+    return sorted(int(path.parent.name) for path in complete if path.parent.name.isdigit())
 
 
-def test_a_run_killed_at_every_point_in_turn_ends_with_the_same_numbers(undisturbed, tmp_path):
-    left = {}
-    for point in POINTS:
-        assert run(tmp_path, point) == -signal.SIGKILL, point
-        parts = sorted(path.stem for path in (tmp_path / "parts").glob("*.json"))
-        left[point] = parts, checkpoints(tmp_path, "walk-0"), checkpoints(tmp_path, "walk-1")
+@pytest.mark.slow
+def test_a_run_killed_at_every_point_in_turn_ends_with_the_same_numbers(tmp_path, all_checkpoints):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    killed_run.main(whole)
+    left, times = {}, []
+    for point in sorted([*POINTS, "checkpoint"], key=POINTS.index):
+        assert run(killed, point) == -signal.SIGKILL, point
+        parts = sorted(path.stem for path in (killed / "parts").glob("*.json"))
+        left[point] = parts, checkpoints(killed, "walk-0"), checkpoints(killed, "walk-1")
+        if point == "checkpoint":  # the second run starts from 18 and does not write it again
+            times.append((killed / "checkpoints/walk-0/18").stat().st_mtime_ns)
     assert left == {
         "start": ([], [], []),
         "first checkpoint": ([], [], []),
@@ -47,20 +44,11 @@ def test_a_run_killed_at_every_point_in_turn_ends_with_the_same_numbers(undistur
         "between parts": (["walk-0"], [], []),
         "results": (["walk-0", "walk-1"], [], []),
     }
-    assert not (tmp_path / "results.json").exists()
-    assert run(tmp_path) == 0
-    for name in ("results.json", "metrics.jsonl", "config.json", "parts/walk-0.json"):
-        assert (tmp_path / name).read_bytes() == (undisturbed / name).read_bytes(), name
-    assert not list(tmp_path.rglob("*.half"))
-
-
-def test_finished_parts_and_steps_are_not_repeated(undisturbed, tmp_path):
-    parts = list((undisturbed / "parts").iterdir())
-    times = [path.stat().st_mtime_ns for path in parts]
-    assert run(undisturbed) == 0
-    assert times == [path.stat().st_mtime_ns for path in parts]
-    times = []
-    for _ in range(2):  # the second run starts from checkpoint 18 and does not write it again
-        assert run(tmp_path, "checkpoint") == -signal.SIGKILL
-        times.append((tmp_path / "checkpoints/walk-0/18").stat().st_mtime_ns)
     assert times[0] == times[1]
+    assert not (killed / "results.json").exists()
+    parts = {path: path.stat().st_mtime_ns for path in (killed / "parts").iterdir()}
+    assert run(killed) == 0
+    assert parts == {path: path.stat().st_mtime_ns for path in parts}  # they are not repeated
+    for name in ("results.json", "metrics.jsonl", "config.json", "parts/walk-0.json"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    assert not list(killed.rglob("*.half"))

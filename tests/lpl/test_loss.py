@@ -22,17 +22,17 @@ def near(space):
 
 
 def test_neighbours_are_the_nearest_by_the_euclidean_distance(space, near):
-    rows, found = near
+    rows, index = near
     tree = NearestNeighbors(n_neighbors=6, algorithm="kd_tree").fit(space)
     expected = tree.kneighbors(space[np.asarray(rows)], return_distance=False)[:, 1:]
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(index, expected)
 
 
 def test_a_vector_is_no_neighbour_of_itself_even_with_duplicates():
     space = jnp.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [5.0, 5.0]])
-    found = np.asarray(loss.neighbours(space, jnp.arange(4), 2))
-    assert all(row not in members for row, members in enumerate(found))
-    np.testing.assert_array_equal(found[:3], [[1, 2], [0, 2], [0, 1]])
+    index = np.asarray(loss.neighbours(space, jnp.arange(4), 2))
+    assert all(row not in members for row, members in enumerate(index))
+    np.testing.assert_array_equal(index[:3], [[1, 2], [0, 2], [0, 1]])
 
 
 def test_weights_are_those_of_scikit_learn(space, near):

@@ -39,9 +39,9 @@ def test_shigeto_2015_is_ridge_regression_from_target_to_source(problem):
     x, z = unit(source), unit(target)
     a, b = z[pairs[:, 1]], x[pairs[:, 0]]
     expected = z @ np.linalg.solve(a.T @ a + 0.5 * np.eye(7), a.T @ b)
-    mapped = fit(methods.RidgeRegression(normalise=("unit",), penalty=0.5), problem)
-    np.testing.assert_allclose(mapped[0], x, atol=1e-6)
-    np.testing.assert_allclose(mapped[1], expected, atol=1e-4)
+    coordinates = fit(methods.RidgeRegression(normalise=("unit",), penalty=0.5), problem)
+    np.testing.assert_allclose(coordinates[0], x, atol=1e-6)
+    np.testing.assert_allclose(coordinates[1], expected, atol=1e-4)
 
 
 @pytest.mark.parametrize(("steps", "fraction"), [(("unit", "center"), 1.0), (("unit",), 0.6)])
@@ -53,9 +53,9 @@ def test_artetxe_2016_and_smith_2017_are_orthogonal_maps(problem, steps, fractio
     left, _, right = np.linalg.svd(x[pairs[:, 0]].T @ z[pairs[:, 1]], full_matrices=False)
     r = round(fraction * 7)
     expected = cosines((x @ left)[:, :r], (z @ right.T)[:, :r])
-    found = fit(methods.MultiStep(normalise=steps, keep_fraction=fraction), problem)
-    assert found[0].shape == (80, r)
-    np.testing.assert_allclose(cosines(*found), expected, atol=1e-4)
+    coordinates = fit(methods.MultiStep(normalise=steps, keep_fraction=fraction), problem)
+    assert coordinates[0].shape == (80, r)
+    np.testing.assert_allclose(cosines(*coordinates), expected, atol=1e-4)
 
 
 def test_artetxe_2018_whitens_reweights_and_undoes_the_whitening(problem):
@@ -81,8 +81,8 @@ def test_artetxe_2018_whitens_reweights_and_undoes_the_whitening(problem):
 
 @pytest.mark.parametrize("options", [{}, {"whiten": True, "reweight": (0.0, 1.0)}])
 def test_fewer_pairs_than_dimensions_give_finite_coordinates(problem, options):
-    found = fit(methods.MultiStep(normalise=("unit",), **options), problem, num_pairs=4)
-    assert all(np.isfinite(np.asarray(x)).all() for x in found)
+    coordinates = fit(methods.MultiStep(normalise=("unit",), **options), problem, num_pairs=4)
+    assert all(np.isfinite(np.asarray(x)).all() for x in coordinates)
 
 
 def test_self_learning_fits_the_whole_framework_to_the_dictionary_that_it_finds():
@@ -96,5 +96,5 @@ def test_self_learning_fits_the_whole_framework_to_the_dictionary_that_it_finds(
     settings = {"normalise": ("unit", "center", "unit"), "reweight": (0.5, 0.5)}
     learned = methods.SelfLearning(iterations=5, words=100, neighbours=5, **settings)
     expected = fit(methods.MultiStep(whiten=True, **settings), problem, num_pairs=100)
-    found = fit(learned, problem, num_pairs=12)
-    np.testing.assert_allclose(cosines(*found), cosines(*expected), atol=1e-3)
+    coordinates = fit(learned, problem, num_pairs=12)
+    np.testing.assert_allclose(cosines(*coordinates), cosines(*expected), atol=1e-3)

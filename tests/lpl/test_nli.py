@@ -100,15 +100,15 @@ def test_all_methods_have_the_same_initialisation_and_batches(network, data):
     parameters, chosen = network
     chosen = dataclasses.replace(chosen, gamma=0.0)
     state = nli.init_state(parameters, chosen)
-    found = {}
+    states = {}
     for name, method in nli.METHODS.items():
-        found[name], terms = step(state, 0, nli.restrict(data, method, COUNT), chosen)
+        states[name], terms = step(state, 0, nli.restrict(data, method, COUNT), chosen)
         assert all(jnp.isfinite(value) for value in terms.values())  # no padding was drawn
     # Without the weight of the losses, methods with the same inputs of the classifier are equal.
     close = partial(np.testing.assert_allclose, atol=1e-6)
-    jax.tree.map(close, found["map_only"].parameters, found["mse_lpl"].parameters)
+    jax.tree.map(close, states["map_only"].parameters, states["mse_lpl"].parameters)
     # The map of the baseline, which the classifier does not read, is not trained.
-    baseline = found["baseline"].parameters["map"]
+    baseline = states["baseline"].parameters["map"]
     jax.tree.map(np.testing.assert_array_equal, baseline, parameters["map"])
 
 

@@ -71,18 +71,18 @@ def test_pairs_are_encoded_as_rows_of_unit_vectors(monkeypatch):
     vectors, rows = nli_data.encode(corpus, "minilm", cache_dir(), max_pieces=32, smoothing=1e-3)
     assert asked == [("minilm", 32)] and list(rows) == ["train", "validation", "test"]
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
-    found = vectors[rows["test"].hypotheses]
+    hypotheses = vectors[rows["test"].hypotheses]
     lengths = [len(text) for text in corpus.tests["test"].hypotheses]
-    np.testing.assert_allclose(found[:, 0] / found[:, 1], lengths, rtol=1e-5)
+    np.testing.assert_allclose(hypotheses[:, 0] / hypotheses[:, 1], lengths, rtol=1e-5)
 
 
 def examples(count, prefix):
     """A split as TFDS returns it."""
-    names, found = ("premise", "hypothesis"), []
+    names, rows = ("premise", "hypothesis"), []
     for i in range(count):
         texts = {name: f"{prefix} {name} {i}".encode() for name in names}
-        found.append(texts | {"label": i % 4 - 1})  # -1: the annotators did not agree
-    return found
+        rows.append(texts | {"label": i % 4 - 1})  # -1: the annotators did not agree
+    return rows
 
 
 @pytest.mark.parametrize(

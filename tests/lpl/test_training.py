@@ -48,8 +48,8 @@ def linear_map():
 def test_mse_alone_finds_the_rotation(data):
     rotation, data = data
     start, apply = linear_map()
-    found, terms = descend(data, start, settings(apply, beta=0.0))
-    np.testing.assert_allclose(found, rotation, atol=0.01)
+    trained, terms = descend(data, start, settings(apply, beta=0.0))
+    np.testing.assert_allclose(trained, rotation, atol=0.01)
     assert set(terms) == {"mse"} and terms["mse"] < 1e-3
 
 
@@ -57,12 +57,12 @@ def test_lpl_converges_to_least_squares_on_vectors_and_their_reconstructions(dat
     _, data = data
     start, apply = linear_map()
     chosen = settings(apply, beta=2.0, batch=400, learning_rate=0.1)
-    found, terms = descend(data, start, chosen)
+    trained, terms = descend(data, start, chosen)
     rebuilt = np.asarray(loss.combine(data.neighbours, data.weights))
     x = np.concatenate([np.asarray(data.source)[:40], np.sqrt(2) * rebuilt[:40]])
     z = np.asarray(data.targets)[:40]
     expected = np.linalg.lstsq(x, np.concatenate([z, np.sqrt(2) * z]), rcond=None)[0]
-    np.testing.assert_allclose(found, expected, atol=0.05)
+    np.testing.assert_allclose(trained, expected, atol=0.05)
     assert set(terms) == {"mse", "lpl"}
 
 
@@ -71,8 +71,8 @@ def test_the_orthogonality_loss_makes_the_map_an_isometry(data):
     start = jnp.zeros((DIMENSION, 3)).at[:3].set(0.3 * jnp.eye(3))
     narrow = data._replace(targets=data.targets[:, :3])
     chosen = settings(training.linear, beta=0.0, orthogonality=10.0, learning_rate=0.005)
-    found, _ = descend(narrow, start, chosen)
-    np.testing.assert_allclose(found.T @ found, np.eye(3), atol=0.05)
+    trained, _ = descend(narrow, start, chosen)
+    np.testing.assert_allclose(trained.T @ trained, np.eye(3), atol=0.05)
 
 
 @pytest.mark.slow
@@ -80,11 +80,11 @@ def test_a_perceptron_is_trained_with_lpl_of_its_mapped_neighbours(data):
     _, data = data
     start, apply = training.init_map("mlp", DIMENSION, DIMENSION, 32, jax.random.key(1))
     chosen = settings(apply, beta=0.1)
-    found, terms = descend(data, start, chosen)
+    trained, terms = descend(data, start, chosen)
     assert terms["mse"] < 0.3 * float((data.targets[:40] ** 2).sum(axis=1).mean())
     rows = jnp.arange(40)
-    total, terms = chosen.objective(found, data, rows)
-    near = apply(found, data.neighbours[rows])
+    total, terms = chosen.objective(trained, data, rows)
+    near = apply(trained, data.neighbours[rows])
     expected = loss.lpl(near, data.weights[rows], data.targets[rows]).mean()
     np.testing.assert_allclose(terms["lpl"], expected, rtol=1e-5)
     np.testing.assert_allclose(total, terms["mse"] + 0.1 * expected, rtol=1e-5)

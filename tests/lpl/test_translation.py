@@ -33,8 +33,8 @@ def test_precision_is_that_of_the_definition_of_each_retrieval(spaces, retrieval
         expected[f"p_at_{k}"] = np.mean([bool(hit) for hit in hits])
     scaled = 3 * x  # precision does not depend on the norms
     arguments = map(jnp.asarray, (scaled, z, queries, translations))
-    found = translation.precision(*arguments, retrieval, HUBNESS)
-    assert found == pytest.approx(expected)
+    precision = translation.precision(*arguments, retrieval, HUBNESS)
+    assert precision == pytest.approx(expected)
     assert expected["p_at_10"] > 0
 
 
@@ -42,7 +42,7 @@ def test_nearest_words_of_a_word_of_its_translation_and_in_both_languages():
     x = jnp.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
     z = jnp.array([[1.0, 0.05], [0.0, 1.0], [0.1, 1.0]])
     words = ["cat", "kitten", "tax"], ["chat", "impôt", "taxe"]
-    found = translation.nearest_words(x, z, (0, 0), words, 2)
-    assert found["source"] == ["kitten", "tax"]
-    assert found["target"] == ["taxe", "impôt"]
-    assert found["both"] == ["chat*", "kitten"]
+    nearest = translation.nearest_words(x, z, (0, 0), words, 2)
+    assert nearest["source"] == ["kitten", "tax"]
+    assert nearest["target"] == ["taxe", "impôt"]
+    assert nearest["both"] == ["chat*", "kitten"]

@@ -86,7 +86,7 @@ def test_a_run_writes_results_table_and_figure(whole):
     assert "| e3, both" in table and (workdir / "word_alignment.png").stat().st_size > 0
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
     assert any("pairs_per_second" in record for record in records)
-    assert any(one["part"].endswith("50-lpa_mse-seed0") and "lpl" in one for one in records)
+    assert any(r["part"].endswith("50-lpa_mse-seed0") and "lpl" in r for r in records)
     assert not list(workdir.rglob("*.half")) and not list(workdir.glob("checkpoints/*"))
 
 

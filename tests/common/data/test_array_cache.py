@@ -13,10 +13,10 @@ def test_arrays_are_computed_once_for_each_recipe(tmp_path):
         return {"a": np.arange(3.0), "b": np.ones((2, 2), np.int32)}
 
     for recipe, count in (({"x": 1}, 1), ({"x": 1}, 1), ({"x": (2, 3)}, 2), ({"x": [2, 3]}, 2)):
-        found = array_cache.load_or_compute(tmp_path, "name", recipe, compute)
+        cached = array_cache.load_or_compute(tmp_path, "name", recipe, compute)
         assert len(calls) == count
-        assert found["b"].dtype == np.int32
-        np.testing.assert_array_equal(found["a"], [0, 1, 2])
+        assert cached["b"].dtype == np.int32
+        np.testing.assert_array_equal(cached["a"], [0, 1, 2])
 
 
 @pytest.mark.parametrize("items", [["a", "bc", "d", "e", "f"], np.arange(10.0).reshape(5, 2)])

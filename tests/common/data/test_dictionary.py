@@ -19,9 +19,9 @@ def test_translations_are_words_with_overlapping_senses():
         ("shore", "rive"),
         ("shore", "bord"),
     ]
-    found = dictionary.by_senses(SENSES_A, SENSES_B, 0.1)
-    assert sorted(found) == sorted(expected)
-    assert next(f for e, f in found if e == "bank") == "rive"
+    pairs = dictionary.by_senses(SENSES_A, SENSES_B, 0.1)
+    assert sorted(pairs) == sorted(expected)
+    assert next(f for e, f in pairs if e == "bank") == "rive"
     assert dictionary.by_senses(SENSES_A, SENSES_B, 0.5) == [
         ("bank", "rive"),
         ("cash", "banque"),
@@ -48,9 +48,9 @@ def test_the_wordnet_dictionary():
 
 def test_lookup_returns_known_pairs_and_counts_the_others():
     pairs = [("a", "x"), ("a", "y"), ("b", "z"), ("c", "x"), ("a", "x"), ("d", "nowhere")]
-    found = dictionary.lookup(pairs, ["b", "a", "d"], ["y", "x"])
-    np.testing.assert_array_equal(found.pairs, [[1, 1], [1, 0]])
-    assert (found.num_missing, found.num_source_words, found.num_covered_words) == (3, 4, 1)
+    known = dictionary.lookup(pairs, ["b", "a", "d"], ["y", "x"])
+    np.testing.assert_array_equal(known.pairs, [[1, 1], [1, 0]])
+    assert (known.num_missing, known.num_source_words, known.num_covered_words) == (3, 4, 1)
     with pytest.raises(UserError, match=r"None of the 1 pairs .* \(the first is 'x', 'a'\)"):
         dictionary.lookup([("x", "a")], ["a"], ["x"])
 

@@ -55,8 +55,8 @@ def test_the_neighbours_of_a_word_are_its_inflections_and_synonyms(bare):
 def test_vectors_agree_with_those_of_spacy():
     reference = np.load(REFERENCE, allow_pickle=False)
     table = finnish.load_table(cache_dir())
-    found = finnish.floret(reference["words"].tolist(), table)
-    np.testing.assert_allclose(found, reference["vectors"], rtol=1e-6, atol=1e-6)
+    vectors = finnish.floret(reference["words"].tolist(), table)
+    np.testing.assert_allclose(vectors, reference["vectors"], rtol=1e-6, atol=1e-6)
 
 
 def test_hashes_agree_with_published_values():
@@ -86,9 +86,9 @@ def test_features_are_characters_whatever_their_bytes():
 @given(st.lists(st.text(min_size=1, max_size=12), max_size=5), st.integers(1, 7))
 def test_a_vector_is_the_mean_of_its_rows(words, num_rows):
     table = np.random.default_rng(0).standard_normal((num_rows, 3)).astype(np.float32)
-    found = finnish.floret(words, table)
-    assert found.shape == (len(words), 3) and found.dtype == np.float32
-    for word, vector in zip(words, found, strict=True):
+    vectors = finnish.floret(words, table)
+    assert vectors.shape == (len(words), 3) and vectors.dtype == np.float32
+    for word, vector in zip(words, vectors, strict=True):
         rows = [h % num_rows for g in finnish.features(word) for h in finnish.hashes(g)]
         np.testing.assert_allclose(vector, table[rows].mean(0), atol=1e-5)
 

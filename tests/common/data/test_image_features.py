@@ -24,13 +24,13 @@ class Centre(nnx.Module):
 @pytest.fixture
 def loads(monkeypatch):
     """Puts a network of one operation in place of each; returns the names that are loaded."""
-    found = []
+    names = []
     monkeypatch.setattr(
-        image_features, "load_network", lambda n, cache: found.append(n) or Centre()
+        image_features, "load_network", lambda n, cache: names.append(n) or Centre()
     )
     monkeypatch.setattr(image_features, "BATCH", 2)
     monkeypatch.setattr(image_features, "SHARD", 3)
-    return found
+    return names
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -48,10 +48,10 @@ def loads(monkeypatch):
 )
 def test_pixels_are_resized_repeated_and_normalised(name, mean, scale, channels, loads, tmp_path):
     pictures = PICTURES[..., :channels]
-    found = image_features.encode(name, pictures, tmp_path, side=8)
+    vectors = image_features.encode(name, pictures, tmp_path, side=8)
     # The centre of an image stays where it is, and linear interpolation keeps a mean around it.
     centre = pictures[:, 2:4, 1:3].astype(float).mean((1, 2))
-    np.testing.assert_allclose(found, (centre - mean) / scale * np.ones(3), atol=1e-5)
+    np.testing.assert_allclose(vectors, (centre - mean) / scale * np.ones(3), atol=1e-5)
 
 
 def test_a_killed_run_resumes_at_its_last_shard(loads, tmp_path, monkeypatch):

@@ -58,8 +58,8 @@ def test_mnist_5k_is_the_file_of_the_package(packages_only):
         *pixels, label = map(int, lines[line].split(b","))
         assert part.labels[i] == label
         np.testing.assert_array_equal(part.images[i].ravel(), pixels)
-    both = {image.tobytes() for part in (train, test) for image in part.images}
-    assert len(both) == 5_000  # no test image is a training image
+    distinct = {image.tobytes() for part in (train, test) for image in part.images}
+    assert len(distinct) == 5_000  # no test image is a training image
 
 
 @pytest.mark.network

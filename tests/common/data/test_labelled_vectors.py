@@ -17,20 +17,20 @@ OPTIONS = {
 def arrays(dimension=4, seed=0, **changes):
     """The arrays of a valid file, with changes; None leaves an array out."""
     rng = np.random.default_rng(seed)
-    found = {
+    valid = {
         "train": rng.normal(size=(20, dimension)),
         "test": rng.normal(size=(10, dimension)),
         "train_labels": np.arange(20) % 3 + 1,
         "test_labels": np.arange(10) % 3 + 1,
     }
-    found |= changes
-    return {name: array for name, array in found.items() if array is not None}
+    valid |= changes
+    return {name: array for name, array in valid.items() if array is not None}
 
 
 def save(tmp_path, first, second):
     paths = [str(tmp_path / name) for name in ("first.npz", "second.npz")]
-    for path, found in zip(paths, (first, second), strict=True):
-        np.savez(path, **found)
+    for path, content in zip(paths, (first, second), strict=True):
+        np.savez(path, **content)
     return paths
 
 

@@ -43,10 +43,10 @@ def false_sizes():
 def test_complete_files_are_read(tmp_path, version):
     arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(["é", "word"]), "c": np.int32(4)}
     np.savez_compressed(tmp_path / "a.npz", **arrays)
-    found = numpy_files.npz(tmp_path / "a.npz")
-    assert found.keys() == arrays.keys()
+    read = numpy_files.npz(tmp_path / "a.npz")
+    assert read.keys() == arrays.keys()
     for name, array in arrays.items():
-        np.testing.assert_array_equal(found[name], array)
+        np.testing.assert_array_equal(read[name], array)
     assert numpy_files.npz(tmp_path / "a.npz", ("b", "none")).keys() == {"b"}
     (tmp_path / "a.npy").write_bytes(npy((2,), "<f4", b"\0" * 8, version))
     assert numpy_files.npy(tmp_path / "a.npy").tolist() == [0, 0]

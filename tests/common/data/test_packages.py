@@ -189,8 +189,8 @@ def test_npm_and_apt_fetch_a_package_once(monkeypatch, tmp_path, filename):
     assert packages.read_member(package, tmp_path, "data/b.txt") == b"second"
     assert {command[0] for command in commands} == {package.client}
     number = len(commands)
-    found = packages.read_folder(package, tmp_path, "data/")
-    assert found == {"data/a.txt": b"first", "data/b.txt": b"second"}
+    members = packages.read_folder(package, tmp_path, "data/")
+    assert members == {"data/a.txt": b"first", "data/b.txt": b"second"}
     assert len(commands) == number
     assert [p.name for p in (tmp_path / "packages").iterdir()] == [filename]
 

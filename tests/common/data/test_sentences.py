@@ -25,8 +25,8 @@ from common.spaces import paired_spaces, sentences
     ],
 )
 def test_a_text_is_split_where_sentences_end(text, expected):
-    found = sentences.split(text)
-    assert found == expected if isinstance(expected, list) else len(found) == expected
+    parts = sentences.split(text)
+    assert parts == expected if isinstance(expected, list) else len(parts) == expected
 
 
 ALPHABET = st.sampled_from(["Mr", "A", "a", "é", "5", *" .!?…\"'”)(\n\t\u2028,-"])
@@ -34,9 +34,9 @@ ALPHABET = st.sampled_from(["Mr", "A", "a", "é", "5", *" .!?…\"'”)(\n\t\u20
 
 @hypothesis.given(st.lists(ALPHABET).map("".join))
 def test_sentences_are_the_text_without_white_space(text):
-    found = sentences.split(text)
-    assert "".join("".join(found).split()) == "".join(text.split())
-    assert all(sentence and sentence == " ".join(sentence.split()) for sentence in found)
+    parts = sentences.split(text)
+    assert "".join("".join(parts).split()) == "".join(text.split())
+    assert all(sentence and sentence == " ".join(sentence.split()) for sentence in parts)
 
 
 @hypothesis.given(st.lists(ALPHABET).map("".join), st.lists(ALPHABET).map("".join))
@@ -74,8 +74,8 @@ def test_spaces_are_of_the_same_sentences_and_independent_encoders(monkeypatch):
     assert paired_spaces.load(*names, **options).names == texts[:64]
     np.testing.assert_allclose(np.linalg.norm(pair.source, axis=1), 1, atol=1e-5)
     for encoder, vectors in (("minilm", pair.source), ("wordllama", pair.target)):
-        one = text_encoders.encode(encoder, texts[50:51], cache_dir(), max_pieces=64)
-        np.testing.assert_allclose(one[0], vectors[40], atol=1e-5)
+        single = text_encoders.encode(encoder, texts[50:51], cache_dir(), max_pieces=64)
+        np.testing.assert_allclose(single[0], vectors[40], atol=1e-5)
 
 
 def test_a_killed_run_resumes_to_the_same_vectors(tmp_path, monkeypatch):

@@ -31,11 +31,11 @@ def test_averages_are_weighted_means_of_words(packages_only, name):
         return table[row] * 1e-3 / (1e-3 + 1 / ((row + 1) * harmonic))
 
     texts = ["Film, film & Music-qqzxq", "qqzxq", "ß"]
-    found = text_encoders.encode(name, texts, packages_only, **SETTINGS)
+    vectors = text_encoders.encode(name, texts, packages_only, **SETTINGS)
     expected = (2 * weighted("film") + weighted("music")) / 3
-    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-6)
-    assert np.linalg.norm(found[1]) > 0.01  # the mean vector, as its word is unknown
-    np.testing.assert_array_equal(found[1], found[2])
+    np.testing.assert_allclose(vectors[0], expected, rtol=1e-4, atol=1e-6)
+    assert np.linalg.norm(vectors[1]) > 0.01  # the mean vector, as its word is unknown
+    np.testing.assert_array_equal(vectors[1], vectors[2])
 
 
 @pytest.mark.network
@@ -61,12 +61,12 @@ def test_minilm_input_is_the_weighted_mean_of_its_pieces(packages_only):
     network, tokenizer, *_ = minilm.load_encoder(cache_dir())
     table = np.asarray(network.words.embedding[...])
     film, sea = (tokenizer.token_to_id(word) for word in ("film", "sea"))
-    found = text_encoders.encode(
+    vectors = text_encoders.encode(
         "minilm_input", ["film sea film", "sea"], packages_only, **SETTINGS
     )
     half = 1e-3 / (1e-3 + 0.5)  # each is half of the four pieces there are
     expected = half * (2 * table[film] + table[sea]) / 3
-    np.testing.assert_allclose(found, [expected, half * table[sea]], rtol=1e-4, atol=1e-8)
+    np.testing.assert_allclose(vectors, [expected, half * table[sea]], rtol=1e-4, atol=1e-8)
 
 
 @pytest.mark.network
@@ -74,17 +74,17 @@ def test_minilm_input_is_the_weighted_mean_of_its_pieces(packages_only):
 def test_minilm_is_the_sentence_vector(packages_only):
     texts = ["a bridge", "the land on the other side"]
     expected = bert.encode(minilm.load_encoder(cache_dir()), texts)
-    found = text_encoders.encode("minilm", texts, packages_only, **SETTINGS)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    vectors = text_encoders.encode("minilm", texts, packages_only, **SETTINGS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
 @pytest.mark.network
 def test_wordllama_agrees_with_the_stored_reference(packages_only):
     with np.load(FIXTURES / "wordllama_reference.npz") as reference:
-        found = text_encoders.encode(
+        vectors = text_encoders.encode(
             "wordllama", reference["texts"].tolist(), packages_only, max_pieces=64
         )
-        np.testing.assert_allclose(found, reference["vectors"], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(vectors, reference["vectors"], rtol=1e-4, atol=1e-5)
 
 
 def test_tokens_are_those_of_glove():
@@ -103,8 +103,8 @@ def test_encodings_are_cached_by_all_that_determines_them(tmp_path, monkeypatch)
     monkeypatch.setattr(text_encoders, "AVERAGES", {"glove": lengths, "minilm_input": lengths})
     texts = ["one film", "two films"]
     for _ in range(2):
-        found = text_encoders.encode("glove", texts, tmp_path, **SETTINGS)
-        np.testing.assert_array_equal(found[:, 0], [8, 9])
+        vectors = text_encoders.encode("glove", texts, tmp_path, **SETTINGS)
+        np.testing.assert_array_equal(vectors[:, 0], [8, 9])
     assert calls == [texts]
     for name, changed, count in (
         ("glove", {}, 2),
@@ -139,18 +139,18 @@ def set_weight(folder, value):
 
 def set_token_id(folder, word, number):
     """Replaces the id of a word in the tokenizer."""
-    found = json.loads((folder / "tokenizer.json").read_text())
-    found["model"]["vocab"][word] = number
-    (folder / "tokenizer.json").write_text(json.dumps(found))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"][word] = number
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
 
 
 def test_a_folder_is_a_sentence_encoder(folder, tmp_path):
     texts = ["land", "sea", "bridge land sea", "land " * 30]
-    found = text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
+    vectors = text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
     encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "tiny")
-    np.testing.assert_allclose(found, bert.encode(encoder, texts, max_length=16), atol=1e-6)
+    np.testing.assert_allclose(vectors, bert.encode(encoder, texts, max_length=16), atol=1e-6)
     reconfigure(folder, layer_norm_eps=1.0)
-    assert not np.allclose(text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS), found)
+    assert not np.allclose(text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS), vectors)
 
 
 def test_an_mpnet_in_a_folder_agrees_with_the_published_implementation(tmp_path):
@@ -173,9 +173,9 @@ def test_padded_texts_do_not_exceed_the_positions(folder, tmp_path):
     safetensors.numpy.save_file(weights | {name: weights[name][:17]}, folder / "model.safetensors")
     encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "it")
     texts = ["land", "land sea " * 9, "sea"]
-    found = bert.encode(encoder, texts)
-    np.testing.assert_allclose(found[::2], bert.encode(encoder, texts[::2]), atol=1e-6)
-    np.testing.assert_allclose(found[1:2], bert.encode(encoder, texts[1:2]), atol=1e-6)
+    vectors = bert.encode(encoder, texts)
+    np.testing.assert_allclose(vectors[::2], bert.encode(encoder, texts[::2]), atol=1e-6)
+    np.testing.assert_allclose(vectors[1:2], bert.encode(encoder, texts[1:2]), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -230,8 +230,8 @@ def test_pooling_and_maximum_length_are_those_of_the_folder(folder, tmp_path):
     texts = ["land", "bridge land sea sea"]
     ids = np.array([encoder.tokenizer.encode(texts[1]).ids])
     first = np.asarray(nnx.jit(encoder.network)(ids, np.ones(ids.shape, bool)))[0, 0]
-    found = text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
-    np.testing.assert_allclose(found[1], first / np.linalg.norm(first), atol=1e-6)
+    vectors = text_encoders.encode(str(folder), texts, tmp_path, **SETTINGS)
+    np.testing.assert_allclose(vectors[1], first / np.linalg.norm(first), atol=1e-6)
 
 
 def test_a_maximum_length_beyond_the_positions_is_a_user_error(folder, tmp_path):

@@ -156,9 +156,9 @@ def test_a_text_without_a_vector_is_a_user_error(place):
     original = bert.encode
 
     def with_nan(*arguments, **options):
-        found = original(*arguments, **options)
-        found[1] = np.nan
-        return found
+        vectors = original(*arguments, **options)
+        vectors[1] = np.nan
+        return vectors
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bert, "encode", with_nan)
@@ -179,9 +179,9 @@ def test_repeated_texts_and_texts_that_are_cut_inside_a_character_are_encoded(pl
     with pytest.raises(UserError, match=r"line 4 is not UTF-8 .* --errors=replace"):
         encode(place)
     assert encode(place, errors="replace") == (4, 8)
-    (found,) = vector_files.stream(place / "out" / "x.npz", distinct=False)
-    assert found.words == ["land", "sea", "land", "caf\ufffd"]
-    np.testing.assert_array_equal(found.vectors[0], found.vectors[2])
+    (space,) = vector_files.stream(place / "out" / "x.npz", distinct=False)
+    assert space.words == ["land", "sea", "land", "caf\ufffd"]
+    np.testing.assert_array_equal(space.vectors[0], space.vectors[2])
 
 
 @pytest.mark.slow
@@ -200,5 +200,5 @@ def test_the_command_line(tmp_path, folder):
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{output}: vectors [1, 8]\n"
     encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "tiny")
-    found = vector_files.read(output).vectors
-    np.testing.assert_allclose(found, bert.encode(encoder, ["land sea"]), atol=1e-6)
+    vectors = vector_files.read(output).vectors
+    np.testing.assert_allclose(vectors, bert.encode(encoder, ["land sea"]), atol=1e-6)

@@ -75,27 +75,27 @@ def archive(members, compression=zipfile.ZIP_STORED):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_files_of_pytorch_are_read(layout):
-    found = torch_file.read(LAYOUTS[layout], "x.pt")
+    tensors = torch_file.read(LAYOUTS[layout], "x.pt")
     shapes = {"0.weight": (2, 3)} | dict.fromkeys(
         ("0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var"), (2,)
     )
-    assert list(found) == [*shapes, "1.num_batches_tracked", *EXTRA]
+    assert list(tensors) == [*shapes, "1.num_batches_tracked", *EXTRA]
     for i, (key, shape) in enumerate(shapes.items()):
         values = np.arange(i, i + np.prod(shape), dtype=np.float32).reshape(shape)
-        np.testing.assert_array_equal(found[key], values, strict=True)
-    np.testing.assert_array_equal(found["1.num_batches_tracked"], np.int64(0), strict=True)
+        np.testing.assert_array_equal(tensors[key], values, strict=True)
+    np.testing.assert_array_equal(tensors["1.num_batches_tracked"], np.int64(0), strict=True)
     for key, values in EXTRA.items():
-        np.testing.assert_array_equal(found[key], values, strict=True)
-    found["view"][:] = -1  # a copy
-    np.testing.assert_array_equal(found["whole"], GRID)
+        np.testing.assert_array_equal(tensors[key], values, strict=True)
+    tensors["view"][:] = -1  # a copy
+    np.testing.assert_array_equal(tensors["whole"], GRID)
 
 
 def test_pickles_written_by_hand_are_read():
-    found = torch_file.read(
+    tensors = torch_file.read(
         checkpoint(text("a"), tensor(), text("b"), tensor(offset=1, shape=(3,), strides=(1,))), "x"
     )
-    np.testing.assert_array_equal(found["a"], [[0, 1], [2, 3]])
-    np.testing.assert_array_equal(found["b"], [1, 2, 3])
+    np.testing.assert_array_equal(tensors["a"], [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(tensors["b"], [1, 2, 3])
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ def test_a_changed_file_is_read_or_a_user_error(layout, data):
     for _ in range(data.draw(st.integers(1, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = torch_file.read(bytes(content), "x.pt")
+        tensors = torch_file.read(bytes(content), "x.pt")
     except UserError as error:
         assert "\n" not in str(error)
     else:
-        assert all(isinstance(array, np.ndarray) for array in found.values())
+        assert all(isinstance(array, np.ndarray) for array in tensors.values())

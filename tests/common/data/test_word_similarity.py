@@ -44,8 +44,8 @@ def test_an_unknown_name_is_a_user_error(tmp_path):
 
 
 def test_words_are_looked_up_in_a_vocabulary():
-    found = word_similarity.lookup([("cat", "dog"), ("dog", "fox"), ("ant", "ox")], ["dog", "cat"])
-    np.testing.assert_array_equal(found, [[1, 0], [0, -1], [-1, -1]])
+    rows = word_similarity.lookup([("cat", "dog"), ("dog", "fox"), ("ant", "ox")], ["dog", "cat"])
+    np.testing.assert_array_equal(rows, [[1, 0], [0, -1], [-1, -1]])
 
 
 # Published for the whole of the Google News vectors: .44 and .69. Ours have 974 and 318 of the

@@ -27,20 +27,20 @@ def test_kernel_updates_and_log_domain_updates_are_equal(weighted):
     def values(x):
         cost = ot.ground_cost(x, y, "euclidean", 2)
         options = {"epsilon": 0.1, "iterations": 7}
-        found = [ot.solve_batch(cost, a, b, value=value, **options) for value in ot.VALUES]
+        solutions = [ot.solve_batch(cost, a, b, value=value, **options) for value in ot.VALUES]
         own = ot.ground_cost(x, x, "euclidean", 2)
         options |= {"value": "entropic_cost", "symmetric": True}
-        found.append(ot.solve_batch(own, a, a, **options))
-        found = jax.tree.map(lambda array: array[:5], found)
-        return sum(one.value.sum() for one in found), found
+        solutions.append(ot.solve_batch(own, a, a, **options))
+        solutions = jax.tree.map(lambda array: array[:5], solutions)
+        return sum(solution.value.sum() for solution in solutions), solutions
 
     solve, distant = jax.jit(values), x.at[5, 0].add(9.0)
     costs = [ot.ground_cost(points, y, "euclidean", 2).max() / 0.1 for points in (x, distant)]
     assert costs[0] < batched.KERNEL_MAX_COST < costs[1]
-    for one, other in zip(
+    for by_kernel, by_logarithms in zip(
         *(jax.tree.leaves(solve(points)) for points in (x, distant)), strict=True
     ):
-        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
+        np.testing.assert_allclose(by_kernel, by_logarithms, rtol=2e-5, atol=2e-6)
 
 
 @pytest.mark.slow
@@ -63,8 +63,8 @@ def test_the_debiased_value_is_the_sinkhorn_divergence_of_ott():
 def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
     cost = jnp.array([[0.0, 1.0], [1.0, 0.0]])
     b = jnp.array([1.0, 0.0])
-    found = ot.solve_batch(cost, b=b, epsilon=1e-3, iterations=50, value="transport_cost")
-    np.testing.assert_allclose(found.value, 0.5, rtol=1e-3)
+    solution = ot.solve_batch(cost, b=b, epsilon=1e-3, iterations=50, value="transport_cost")
+    np.testing.assert_allclose(solution.value, 0.5, rtol=1e-3)
 
 
 def test_an_unknown_ground_distance_is_refused():

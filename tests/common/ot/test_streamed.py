@@ -10,17 +10,15 @@ from scipy.special import logsumexp, softmax
 from common import ot
 from common.errors import UserError
 from common.ot import streamed
+from tests import samples
 
 SHAPES = [(1, 1), (7, 19), (30, 16)]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streamed, "block_rows", lambda columns: 8)
-        jax.clear_caches()
+    with samples.small_blocks(streamed):
         yield
-    jax.clear_caches()
 
 
 def clouds(n, m, d=5, seed=0):
@@ -45,23 +43,23 @@ def textbook(x, y, epsilon, iterations, metric="euclidean"):
 def test_match_is_textbook_sinkhorn(n, m, iterations, epsilon):
     x, y = clouds(n, m)
     u, v, plan = textbook(x, y, epsilon, iterations)
-    found = ot.match(x, y, epsilon, iterations=iterations, rows=True)
-    np.testing.assert_allclose(found.u, u, atol=2e-5)
-    np.testing.assert_allclose(found.v, v, atol=2e-5)
-    np.testing.assert_array_equal(found.to_x, plan.argmax(0))
-    np.testing.assert_array_equal(found.to_y, plan.argmax(1))
+    matching = ot.match(x, y, epsilon, iterations=iterations, rows=True)
+    np.testing.assert_allclose(matching.u, u, atol=2e-5)
+    np.testing.assert_allclose(matching.v, v, atol=2e-5)
+    np.testing.assert_array_equal(matching.to_x, plan.argmax(0))
+    np.testing.assert_array_equal(matching.to_y, plan.argmax(1))
     before = textbook(x, y, epsilon, iterations - 1)[2]
     error = np.abs(before.sum(1) - 1 / n).sum()
-    np.testing.assert_allclose(found.error, error, atol=1e-3)
+    np.testing.assert_allclose(matching.error, error, atol=1e-3)
 
 
 def test_match_with_squared_distances_is_textbook_sinkhorn():
     x, y = clouds(7, 19)
     u, v, plan = textbook(x, y, 1.0, 5, "sqeuclidean")
-    found = ot.match(x, y, 1.0, iterations=5, rows=True, cost="sqeuclidean")
-    np.testing.assert_allclose(found.u, u, atol=2e-5)
-    np.testing.assert_allclose(found.v, v, atol=2e-5)
-    np.testing.assert_array_equal(found.to_y, plan.argmax(1))
+    matching = ot.match(x, y, 1.0, iterations=5, rows=True, cost="sqeuclidean")
+    np.testing.assert_allclose(matching.u, u, atol=2e-5)
+    np.testing.assert_allclose(matching.v, v, atol=2e-5)
+    np.testing.assert_array_equal(matching.to_y, plan.argmax(1))
     with pytest.raises(UserError, match="no cost 'cosine'"):
         ot.match(x, y, 1.0, cost="cosine")
 
@@ -70,9 +68,9 @@ def test_match_in_float64_has_its_precision():
     x, y = (z.astype(np.float64) for z in clouds(30, 16))
     u, v, _ = textbook(x, y, 1e-3, 3)
     with jax.enable_x64(True):
-        found = ot.match(x, y, 1e-3, iterations=3, rows=True)
-    np.testing.assert_allclose(found.u, u, rtol=1e-10)
-    np.testing.assert_allclose(found.v, v, atol=1e-10)
+        matching = ot.match(x, y, 1e-3, iterations=3, rows=True)
+    np.testing.assert_allclose(matching.u, u, rtol=1e-10)
+    np.testing.assert_allclose(matching.v, v, atol=1e-10)
 
 
 def test_the_argmax_of_rows_is_computed_on_request_only():
@@ -86,24 +84,24 @@ def test_match_for_small_epsilon_is_nearest_neighbours_corrected_for_hubness(n, 
     cost = cdist(x, y)
     u = cost.min(1)
     v = (cost - u[:, None]).min(0)
-    found = ot.match(x, y, 1e-5, rows=True)
-    np.testing.assert_allclose(found.u, u, atol=1e-4)
-    np.testing.assert_allclose(found.v, v, atol=2e-4)
+    matching = ot.match(x, y, 1e-5, rows=True)
+    np.testing.assert_allclose(matching.u, u, atol=1e-4)
+    np.testing.assert_allclose(matching.v, v, atol=2e-4)
     # All rows whose nearest neighbour is y_j are tied in column j: the first must be returned.
-    np.testing.assert_array_equal(found.to_x, (cost - u[:, None]).argmin(0))
+    np.testing.assert_array_equal(matching.to_x, (cost - u[:, None]).argmin(0))
     # v_j is lower by epsilon times the log of the number of rows whose nearest neighbour is y_j.
     # Without this term, columns that are nearest neighbours of no row would be tied with others.
     v -= 1e-5 * np.log(np.maximum(1, np.bincount(cost.argmin(1), minlength=m)))
     score = np.round(cost - v, 9)
-    np.testing.assert_array_equal(found.to_y, score.argmin(1))
+    np.testing.assert_array_equal(matching.to_y, score.argmin(1))
 
 
 def test_match_recovers_a_permutation():
     x, _ = clouds(50, 1, d=8)
     order = np.random.default_rng(0).permutation(50)
-    found = ot.match(x, x[order], 1e-4, iterations=5, rows=True)
-    np.testing.assert_array_equal(found.to_x, order)
-    np.testing.assert_array_equal(found.to_y, np.argsort(order))
+    matching = ot.match(x, x[order], 1e-4, iterations=5, rows=True)
+    np.testing.assert_array_equal(matching.to_x, order)
+    np.testing.assert_array_equal(matching.to_y, np.argsort(order))
 
 
 @settings(max_examples=25)
@@ -112,8 +110,8 @@ def test_exact_ties_go_to_the_lower_index(seed, epsilon):
     """Integer vectors: duplicate rows have bitwise equal scores, within and across blocks."""
     rng = np.random.default_rng(seed)
     x, y = (rng.integers(0, 2, (n, 3)).astype(np.float32) for n in (21, 18))
-    found = ot.match(x, y, epsilon, rows=True)
-    for points, chosen in ((x, found.to_x), (y, found.to_y)):
+    matching = ot.match(x, y, epsilon, rows=True)
+    for points, chosen in ((x, matching.to_x), (y, matching.to_y)):
         first = (points[:, None] == points).all(2).argmax(1)
         np.testing.assert_array_equal(first[chosen], chosen)
 
@@ -121,10 +119,10 @@ def test_exact_ties_go_to_the_lower_index(seed, epsilon):
 def test_match_agrees_with_ott_and_pot_at_convergence():
     x, y = clouds(23, 31)
     epsilon, iterations = 0.3, 1000
-    found = ot.match(x, y, epsilon, iterations=iterations)
+    matching = ot.match(x, y, epsilon, iterations=iterations)
     cost = cdist(x.astype(np.float64), y.astype(np.float64))
-    plan = np.exp((np.asarray(found.u)[:, None] + np.asarray(found.v) - cost) / epsilon)
-    assert float(found.error) < 1e-5
+    plan = np.exp((np.asarray(matching.u)[:, None] + np.asarray(matching.v) - cost) / epsilon)
+    assert float(matching.error) < 1e-5
     expected = pot.bregman.sinkhorn_log(
         np.full(23, 1 / 23), np.full(31, 1 / 31), cost, epsilon, iterations, stopThr=1e-12
     )
@@ -154,17 +152,17 @@ def test_match_has_zero_gradient_and_finite_potentials_for_equal_clouds():
 def test_barycentric_is_the_normalised_plan(n, m, epsilon):
     x, y = clouds(n, m, seed=2)
     values_x, values_y = clouds(n, m, d=3, seed=3)
-    found = ot.match(x, y, epsilon)
+    matching = ot.match(x, y, epsilon)
     cost = cdist(x.astype(np.float64), y.astype(np.float64))
-    u, v = (np.asarray(p, np.float64) for p in found[2:4])
+    u, v = (np.asarray(p, np.float64) for p in matching[2:4])
     rows = softmax((v - cost) / epsilon, axis=1)
     columns = softmax((u[:, None] - cost) / epsilon, axis=0)
     tolerance = 1e-5 + 1e-6 / epsilon  # float32 distances in units of epsilon
     np.testing.assert_allclose(
-        ot.barycentric(x, y, found.v, values_y, epsilon), rows @ values_y, atol=tolerance
+        ot.barycentric(x, y, matching.v, values_y, epsilon), rows @ values_y, atol=tolerance
     )
     np.testing.assert_allclose(
-        ot.barycentric(y, x, found.u, values_x, epsilon), columns.T @ values_x, atol=tolerance
+        ot.barycentric(y, x, matching.u, values_x, epsilon), columns.T @ values_x, atol=tolerance
     )
 
 
@@ -188,11 +186,11 @@ def test_barycentric_has_a_gradient_with_respect_to_its_values_only():
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_the_plan_is_hard_where_float32_does_not_resolve_epsilon(cost, epsilon, size):
     x = size * clouds(19, 19)[0]
-    found = ot.match(x, x[::-1], epsilon, iterations=3, rows=True, cost=cost)
-    np.testing.assert_array_equal(found.to_y, np.arange(19)[::-1])
-    np.testing.assert_array_equal(found.to_x, np.arange(19)[::-1])
-    assert np.isfinite(found.error)
-    means = ot.barycentric(x, x[::-1], found.v, x, epsilon)
+    matching = ot.match(x, x[::-1], epsilon, iterations=3, rows=True, cost=cost)
+    np.testing.assert_array_equal(matching.to_y, np.arange(19)[::-1])
+    np.testing.assert_array_equal(matching.to_x, np.arange(19)[::-1])
+    assert np.isfinite(matching.error)
+    means = ot.barycentric(x, x[::-1], matching.v, x, epsilon)
     if cost == "euclidean":
         np.testing.assert_allclose(means, x[::-1], rtol=1e-6)
 
