@@ -8,7 +8,8 @@
   target  of the target, the new model's, for instance queries of a mapped store: they are centred
           as the map has it. Without that a search misses most of its results, and says nothing.
   back    of the target, but the store is the source's own, which is not changed: they are mapped
-          back by the transposed matrix. Search it by inner products of unit vectors.
+          back by the orthogonal matrix nearest to the map's. Search it by inner products of unit
+          vectors.
 
 All that is written is of unit length, so that inner products are cosines.
 

@@ -22,7 +22,7 @@ from common import likeness, linear
 from common.arrays import Leaf, Unchecked
 from common.errors import UserError, check_choice, local_path, writing
 from common.likeness import Profile
-from common.linear import EPSILON, STEPS, least_squares, procrustes, ridge
+from common.linear import EPSILON, STEPS, least_squares, polar, procrustes, ridge
 from common.run.workdir import read_arrays, write_arrays
 
 NORMALISE = linear.NORMALISATION
@@ -88,13 +88,13 @@ class Aligner:
     def map_back(self, vectors: Annotated[Unchecked, "n d_target"]) -> Float[Array, "n d_source"]:
         """Maps raw target vectors, for instance queries, to where source vectors are searched.
 
-        It is the transposed map: for normalised rows x and y, <x W, y> = <x, y W'>, so that the
-        source is searched as if it were mapped, up to the lengths of its mapped rows. For an
-        orthogonal map this is the inverse. That of a ridge map lengthens the directions that the
-        map has shortened, which are the uncertain ones: between sentence encoders a third of the
-        nearest rows was left of it. Raises the errors of `apply`.
+        It is y W' for normalised rows y, where the singular values of W are set to one: the matrix
+        of orthonormal rows or columns that is nearest to W'. Where W is orthogonal already, this is
+        the inverse. A ridge map shortens the directions that its pairs have left uncertain; the
+        transpose would shorten them once more, and the inverse would lengthen them. Raises the
+        errors of `apply`.
         """
-        return self.normalise_target(vectors) @ self.matrix.T
+        return self.normalise_target(vectors) @ polar(self.matrix).T
 
     def likeness(self, vectors: Annotated[Unchecked, "n d_source"]) -> float | None:
         """How like the source's raw vectors are to new ones, see `common.likeness.likeness`.
