@@ -8,7 +8,7 @@ rows and add it to `METHODS` and to the list of methods in its tests.
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -94,7 +94,12 @@ class Aligner:
         transpose would shorten them once more, and the inverse would lengthen them. Raises the
         errors of `apply`.
         """
-        return self.normalise_target(vectors) @ polar(self.matrix).T
+        return self.normalise_target(vectors) @ self._backwards
+
+    @cached_property
+    def _backwards(self) -> Float[Array, "d_target d_source"]:
+        """The matrix of `map_back`, which is decomposed once for all blocks of a file."""
+        return polar(self.matrix).T
 
     def likeness(self, vectors: Annotated[Unchecked, "n d_source"]) -> float | None:
         """How like the source's raw vectors are to new ones, see `common.likeness.likeness`.
