@@ -78,10 +78,7 @@ def main(argv: list[str]) -> None:
     del argv
     name = NAME.value
     if EMPTY_CACHE_SECONDS.value:
-        path = render.RESULTS / f"{name}.json"
-        head, rows = records.unpacked(path.read_text())
-        head["empty_cache_seconds"] = EMPTY_CACHE_SECONDS.value
-        write_atomically(path, records.packed(head, rows).encode())
+        keep_empty_cache_seconds(name, EMPTY_CACHE_SECONDS.value)
         return
     if not RUN.value:
         raise UserError("Give --run, the folder of a finished run or of the runs to be made.")
@@ -140,6 +137,24 @@ def keep(run: Path, name: str, made: dict, figures: Sequence[str], quote: str) -
     for figure in figures:
         path = ROOT / "docs/figures" / f"{name}-{figure}.png"
         write_atomically(path, compressed(run / f"{figure}.png"))
+
+
+def keep_empty_cache_seconds(name: str, seconds: float) -> None:
+    """Writes into a record how long its command takes from an empty cache.
+
+    Args:
+      name: PAPER/NAME.
+      seconds: the duration.
+
+    Raises:
+      UserError: there is no such record.
+    """
+    path = render.RESULTS / f"{name}.json"
+    if not path.exists():
+        raise UserError(f"There is no record '{name}': give --name=PAPER/NAME of a kept run.")
+    head, rows = records.unpacked(path.read_text())
+    head["empty_cache_seconds"] = seconds
+    write_atomically(path, records.packed(head, rows).encode())
 
 
 def make_fingerprint(folder: Path, name: str, quick_flags: str | None, jobs: int) -> None:

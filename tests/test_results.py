@@ -168,6 +168,15 @@ def test_quick_runs_of_other_code_are_not_compared(kept, tmp_path, monkeypatch):
         keep.check(tmp_path / "quick", jobs=1)
 
 
+def test_a_record_says_how_long_it_takes_from_an_empty_cache(kept):
+    before = records.read(kept(quick=0.5), "p/n")
+    keep.keep_empty_cache_seconds("p/n", 170.0)
+    assert records.read(render.RESULTS, "p/n") == before._replace(empty_cache_seconds=170.0)
+    assert "| 3 s  | 170 s " in render.runs()
+    with pytest.raises(UserError, match="no record 'p/m': give --name=PAPER/NAME"):
+        keep.keep_empty_cache_seconds("p/m", 170.0)
+
+
 def test_a_record_without_a_fingerprint_does_not_hold(kept, tmp_path):
     kept(quick=0.5)
     (phrases,) = keep.check(tmp_path / "quick", jobs=1).values()
