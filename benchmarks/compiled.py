@@ -52,9 +52,8 @@ class Chip(NamedTuple):
 
 CHIPS = {
     "v5e": Chip(16 << 30, 197e12 / FULL_PASSES, 819e9, 1.5e9, "v5litepod-8"),
-    "v4": Chip(
-        16 << 30, 275e12 / FULL_PASSES / 2, 614e9, 1.05e9, "v4-8"
-    ),  # a core, of which a chip has two
+    # A core, of which a chip has two.
+    "v4": Chip(16 << 30, 275e12 / FULL_PASSES / 2, 614e9, 1.05e9, "v4-8"),
     "v6e": Chip(32 << 30, 918e12 / FULL_PASSES, 1_640e9, 1.75e9, "v6e-8"),
     "cuda": Chip(84_942_979_072, 66.9e12, 3_352e9),
 }
@@ -131,7 +130,7 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: fl
     compile_seconds = time.perf_counter() - start
     text, memory = compiled.as_text(), compiled.memory_analysis()
     flops, cost = hlo.product_flops(traced.jaxpr, program.trips), hlo.cost(text, program.trips)
-    full = hlo.product_flops(traced.jaxpr, program.trips, high=HIGH_PASSES / FULL_PASSES)
+    at_full_rate = hlo.product_flops(traced.jaxpr, program.trips, high=HIGH_PASSES / FULL_PASSES)
     row = {
         "program": name,
         "sizes": program.sizes,
@@ -139,7 +138,7 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: fl
         "temporary": memory.temp_size_in_bytes,
         "flops": flops,
         "bytes": cost.bytes,
-        "seconds_products": full / chip.flops,
+        "seconds_products": at_full_rate / chip.flops,
         "seconds_bytes": cost.bytes / chip.bandwidth,
         "seconds_estimate": cost.cycles / chip.clock if chip.clock else None,
         "collectives": cost.collectives,

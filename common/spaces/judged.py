@@ -55,8 +55,8 @@ def load(collection: str, encoder: str, cache: Path) -> Judged:
 
 def _documents(collection: str, cache: Path) -> tuple[list[str], list[int], int]:
     """The texts of a collection, the article of each, and after how many word pieces it is cut."""
-    bodies = bbc.load(cache).bodies
     check_choice("collection", collection, COLLECTIONS)
+    bodies = bbc.load(cache).bodies
     if collection == "articles":
         texts = [body[:ARTICLE_CHARACTERS] for body in bodies]
         return texts, list(range(len(texts))), ARTICLE_PIECES
