@@ -17,10 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from common import metrics, remapping
+from common import metrics
+from common.alignment import Aligner
 from common.arrays import AnyArray
 from common.linear import unit
-from common.remapping import LENGTHS, Choice
+from common.remapping import LENGTHS
 from common.retrieval import in_order, top_k
 
 DEPTH = 100  # documents of a list
@@ -41,24 +42,13 @@ def first_numbers(queries: Float[Array, "q d_new"], documents: Float[Array, "n d
 
 
 def mapped_back(
-    choice: Choice,
-    source: Float[AnyArray, "p d_source"],
-    target: Float[AnyArray, "p d_target"],
+    aligner: Aligner,
     queries: Float[AnyArray, "q d_target"],
     documents: Float[AnyArray, "n d_source"],
 ) -> Searched:
-    """The new model's queries, mapped to the old documents by a map of the chosen kind.
-
-    Args:
-      choice: of `remapping.choose`, from these pairs.
-      source: raw rows of the old model.
-      target: raw rows of the new model, of the same items, to which the map back is fitted.
-      queries: raw rows of the new model.
-      documents: raw rows of the old model.
-    """
-    backwards = remapping.fitted(choice.aligner.inverse(), target, source, choice.best)
-    normalised = choice.aligner.normalise_source(documents)
-    return Searched(unit(backwards.apply(queries)), unit(normalised))
+    """The new model's queries, mapped to the old documents; all are raw rows."""
+    normalised = aligner.normalise_source(documents)
+    return Searched(unit(aligner.map_back(queries)), unit(normalised))
 
 
 class Ranking(NamedTuple):

@@ -132,7 +132,7 @@ def rankings(
         Searched(data.new_queries, data.new),
         Searched(unit(aligner.normalise_target(data.new_queries)), mapped_store),
         {
-            "mapped queries": strategies.mapped_back(choice, *pairs, data.new_queries, data.old),
+            "mapped queries": strategies.mapped_back(aligner, data.new_queries, data.old),
             "first numbers": strategies.first_numbers(data.new_queries, data.old),
         },
     )

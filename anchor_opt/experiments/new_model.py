@@ -150,7 +150,7 @@ def measure_maps(
         if candidate != choice.best:
             mapped_store = unit(remapping.fitted(aligner, *pairs, candidate).apply(store.old))
         scores[candidate.method] = remapping.kept(queries, mapped_store, nearest)
-    back = strategies.mapped_back(choice, *pairs, store.new_queries, store.old)
+    back = strategies.mapped_back(aligner, store.new_queries, store.old)
     scores |= {
         "chosen": scores[choice.best.method],
         "mapped queries": remapping.kept(*back, nearest),
