@@ -373,4 +373,4 @@ def _other_rows(queries, store, k: int) -> Int[np.ndarray, "m k"]:
 
 def _overlap(lists: Int[np.ndarray, "n l"], true: Int[AnyArray, "n k"]) -> Float[np.ndarray, " n"]:
     """The share of each row of `true` that is in the list."""
-    return np.array([np.isin(row, ranked).mean() for row, ranked in zip(true, lists, strict=True)])
+    return (np.asarray(true)[:, :, None] == lists[:, None, :]).any(axis=2).mean(axis=1)

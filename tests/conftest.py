@@ -38,6 +38,11 @@ def pytest_configure(config):
     jax.config.update("jax_persistent_cache_min_compile_time_secs", float(seconds))
 
 
+def pytest_collection_finish():
+    """What was imported stays: collections of garbage at the end of each file leave it out."""
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items):
     """A test is `fast` if it has neither of the other markers."""
     for item in items:
