@@ -29,6 +29,19 @@ COMMANDS = {  # experiment -> module of its paper, and values that make it small
     " --config.glove.epochs_per_step=1 --config.glove.steps=2 --config.lstm.hidden_size=8"
     " --config.lstm.max_length=10 --config.lstm.updates_per_step=5 --config.lstm.steps=2",
 }
+# The runs of one of several processes, one after the other, of which the first joins the others.
+RUNS = """
+import json, sys
+import jax, pytest
+from tests import commands
+
+for run in json.loads(sys.argv[1]):
+    with pytest.MonkeyPatch.context() as patch:
+        code = commands.run(patch, *run, "--distributed")
+    if code:
+        sys.exit(code)
+    jax.distributed.initialize = lambda: None
+"""
 
 
 def command(name, workdir):
@@ -37,9 +50,12 @@ def command(name, workdir):
     return module, f"--config={name}", f"--workdir={workdir}", *values
 
 
-def start_two(name, workdir):
-    line = [sys.executable, "-m", *command(name, workdir), "--distributed"]
-    return [subprocess.Popen(line, cwd=ROOT, env=host) for host in commands.on_two_hosts()]
+def codes_of_two(runs):
+    """The exit codes of two processes that do these runs together."""
+    line = [sys.executable, "-c", RUNS, json.dumps(runs)]
+    hosts = commands.on_two_hosts()
+    processes = [subprocess.Popen(line, cwd=ROOT, env=host) for host in hosts]
+    return [process.wait(3600) for process in processes]
 
 
 def rows(folder):
@@ -50,17 +66,17 @@ def rows(folder):
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("name", COMMANDS)
-def test_two_processes_end_with_the_results_of_one(name, tmp_path, monkeypatch):
-    processes = start_two(name, tmp_path / "two")
-    assert [process.wait(3600) for process in processes] == [0, 0]
-    # Afterwards, for its memory.
-    assert not commands.run(monkeypatch, *command(name, tmp_path / "one"))
-    one, two, second = (rows(tmp_path / folder) for folder in ("one", "two", "two-host1"))
-    assert two == second
-    for row, other in zip(one, two, strict=True):
-        assert {**row, "mean": 0} == {**other, "mean": 0}
-        np.testing.assert_allclose(row["mean"], other["mean"], atol=0.02, err_msg=row["metric"])
+def test_two_processes_end_with_the_results_of_one(tmp_path, monkeypatch):
+    assert codes_of_two([command(name, str(tmp_path / name)) for name in COMMANDS]) == [0, 0]
+    for name in COMMANDS:  # afterwards, for its memory
+        assert not commands.run(monkeypatch, *command(name, tmp_path / f"{name}-alone"))
+        folders = (tmp_path / f"{name}{end}" for end in ("-alone", "", "-host1"))
+        one, two, second = map(rows, folders)
+        assert two == second
+        for row, other in zip(one, two, strict=True):
+            assert {**row, "mean": 0} == {**other, "mean": 0}
+            error = f"{name}: {row['metric']}"
+            np.testing.assert_allclose(row["mean"], other["mean"], atol=0.02, err_msg=error)
 
 
 def test_a_run_on_several_hosts_is_not_resumed(tmp_path, capfd):
@@ -68,6 +84,5 @@ def test_a_run_on_several_hosts_is_not_resumed(tmp_path, capfd):
     for folder in ("two", "two-host1"):
         (tmp_path / folder / "parts").mkdir(parents=True)
         (tmp_path / folder / "parts/first.json").touch()
-    processes = start_two("images", tmp_path / "two")
-    assert [process.wait(3600) for process in processes] == [2, 2]
+    assert codes_of_two([command("images", str(tmp_path / "two"))]) == [2, 2]
     assert capfd.readouterr().err.count("choose another --workdir.") == 2
