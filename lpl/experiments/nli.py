@@ -80,14 +80,11 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
                 about = {"labels": {"test": test}, "random_seed": random_seed}
                 accuracy = np.mean(np.asarray(labels[i]) == pairs.labels)
                 rows.append(task.row("accuracy", accuracy, **about))
-                if method.premise:  # else pairs with one hypothesis have the same representation
-                    agreement = nli.neighbour_agreement(
-                        hidden[i], pairs.labels, values.num_neighbours
-                    )
-                    rows.append(task.row("neighbour_agreement", agreement, **about))
-            if num_pairs == max(values.num_pairs) and method.premise and not nearest:
-                predicted = np.asarray(labels[0])
-                nearest = report.nearest_pairs(texts, predicted, hidden[0], values.num_neighbours)
+                near = nli.nearest_pairs(hidden[i], pairs, values.num_neighbours)
+                agreement = nli.neighbour_agreement(near, labels[i], pairs.labels)
+                rows.append(task.row("neighbour_agreement", agreement, **about))
+                if num_pairs == max(values.num_pairs) and not nearest:
+                    nearest = report.nearest_pairs(texts, np.asarray(labels[i]), near)
         return rows, {"nearest": nearest}
 
     rows, nearest = [], {}

@@ -7,14 +7,12 @@ Labels of its rows: `test` (the part that was measured: 'test', 'matched', 'mism
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Int
 from matplotlib.figure import Figure
 
 from common.run.figures import error_bars
 from common.run.results import Row, markdown, pivot, select
-from lpl import loss
 from lpl.nli import LABELS
 from lpl.nli_data import SentencePairs
 from lpl.reports.gains import over
@@ -31,7 +29,7 @@ NAMES = {
 BASELINES = ("baseline", "map_only")
 METRICS = {
     "accuracy": "accuracy",
-    "neighbour_agreement": "fraction of nearest pairs with the same label, as in Table 3",
+    "neighbour_agreement": "fraction of nearest pairs predicted to have its label (Table 3)",
 }
 # Section 1: the gain of LPL over the baseline on SNLI with 1,000 pairs, and that gain relative to
 # the baseline. Figures 3 to 5 print no numbers; these accuracies follow from the two.
@@ -56,14 +54,10 @@ def with_published(rows: Iterable[Row]) -> list[Row]:
 
 
 def nearest_pairs(
-    texts: SentencePairs,
-    predicted: Int[np.ndarray, " t"],
-    hidden: Float[Array, "t h"],
-    num_neighbours: int,
+    texts: SentencePairs, predicted: Int[np.ndarray, " t"], nearest: Int[np.ndarray, "t k"]
 ) -> list[dict]:
     """The first pair with label 0, and the pairs with the nearest representations (Table 3)."""
     row = int(np.argmax(texts.labels == 0))
-    near = loss.neighbours(hidden, jnp.array([row]), num_neighbours)[0]
     return [
         {
             "premise": texts.premises[i],
@@ -71,7 +65,7 @@ def nearest_pairs(
             "label": LABELS[texts.labels[i]],
             "predicted": LABELS[predicted[i]],
         }
-        for i in (row, *near.tolist())
+        for i in (row, *nearest[row].tolist())
     ]
 
 
@@ -107,7 +101,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
             dataclasses.replace(
                 row,
                 method=NAMES[row.method],
-                metric=METRICS[row.metric.removesuffix("_gain")].split(",")[0],
+                metric=METRICS[row.metric.removesuffix("_gain")],
                 labels={"over": NAMES[row.get("over")]},
             )
             for row in of_part

@@ -129,5 +129,12 @@ def test_training_classifies_pairs_and_maps_premises_to_entailed_hypotheses(netw
 
 
 def test_neighbour_agreement_counts_the_nearest_representations():
-    hidden = jnp.array([[0.0], [1.0], [3.0], [10.0]])  # nearest: 1, 0, 1, 2
-    assert nli.neighbour_agreement(hidden, np.array([0, 0, 1, 1]), 1) == 0.75
+    hidden = jnp.array([[0.0], [1.0], [3.0], [10.0]])
+    labels, predicted = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 0])
+    apart = nli.EncodedPairs(np.arange(4), np.arange(4, 8), labels)
+    near = nli.nearest_pairs(hidden, apart, 1)
+    assert near.ravel().tolist() == [1, 0, 1, 2]
+    assert nli.neighbour_agreement(near, predicted, labels) == 0.75
+    # The first two have a premise in common, the second and the third a hypothesis.
+    shared = nli.EncodedPairs(np.array([0, 0, 2, 3]), np.array([4, 5, 5, 7]), labels)
+    assert nli.nearest_pairs(hidden, shared, 1).ravel().tolist() == [2, 3, 0, 2]
