@@ -242,9 +242,9 @@ def estimated(
     estimates = {}
     for length in lengths:
         found = np.clip((length - first) / np.maximum(last - first, 1), 0, 1)
-        value, doubt = _extrapolated(found, ranks, n)
+        value, doubt, least_error = _extrapolated(found, ranks, n)
         rest = [_extrapolated(found[groups != g], ranks, n)[0] for g in range(JACKKNIFE_GROUPS)]
-        error = np.sqrt(JACKKNIFE_GROUPS - 1) * np.std(rest)
+        error = max(np.sqrt(JACKKNIFE_GROUPS - 1) * np.std(rest), least_error)
         estimates[LENGTHS[length]] = Estimate(value, float(2 * error + doubt))
     return estimates
 
@@ -345,23 +345,38 @@ def _places(best, queries, own, true, rows_of_a_pair):
 
 def _extrapolated(
     found: Float[np.ndarray, "m s"], ranks: Float[np.ndarray, " s"], n: int
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """The share of the `NEAREST` rows, from the chances that the rows of certain ranks are found.
 
     Returns:
-      The share by the mean of both slopes, and half of their difference.
+      The share by the mean of both slopes, half of their difference, and the standard error if all
+      chances were those of independent queries. The last one is what a jackknife misses if no or
+      every row is found, and all its groups agree.
     """
     least = 0.5 / len(found)
     shares = np.clip(found.mean(axis=0), least, 1 - least)
     place = ndtri(shares)
-    weight = np.exp(-(place**2) / 2) / np.sqrt(shares * (1 - shares))  # 1 / error of the place
+    weight = _density(place) / np.sqrt(shares * (1 - shares) / len(found))  # 1 / its error
+
+    def line(z):  # of one rank no slope is known
+        return np.stack([np.ones(len(z)), z * (len(ranks) > 1)], axis=1)
+
     z = ndtri(1 - np.minimum(ranks, n - 1) / n)
-    terms = np.stack([np.ones(len(z)), z], axis=1) * weight[:, None]
-    level, slope = np.linalg.lstsq(terms, place * weight)[0] if len(z) > 1 else (place[0], 0.0)
+    terms = line(z) * weight[:, None]
+    covariance = np.linalg.pinv(terms.T @ terms)
+    level_and_slope = covariance @ terms.T @ (place * weight)
     nearest = ndtri(1 - np.arange(1, min(NEAREST, n - 1) + 1) / n)
     seen, beyond = np.minimum(nearest, z[0]), np.maximum(nearest - z[0], 0)
-    high, low = (ndtr(level + slope * (seen + part * beyond)).mean() for part in (1, 0.5))
-    return float((high + low) / 2), float(abs(high - low) / 2)
+    high, low = (line(seen + part * beyond) for part in (1, 0.5))
+    values = [ndtr(lines @ level_and_slope).mean() for lines in (high, low)]
+    slopes = _density(high @ level_and_slope) @ high / len(high)  # of the first value
+    error = np.sqrt(slopes @ covariance @ slopes)
+    return float(np.mean(values)), float(abs(values[0] - values[1]) / 2), float(error)
+
+
+def _density(z: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+    """Of the standard normal distribution; importing scipy.stats for it would take half a second."""
+    return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def _other_rows(queries, store, k: int) -> Int[np.ndarray, "m k"]:

@@ -139,3 +139,12 @@ def test_ndcg_is_that_of_scikit_learn():
 def test_few_pairs_are_refused():
     with pytest.raises(UserError, match="9 and 9 rows: give 10 or more"):
         chosen(*spaces(9, 0.1))
+
+
+def test_from_a_few_pairs_of_which_none_is_found_an_estimate_is_not_certain():
+    """All groups of a jackknife agree there. The rows are unrelated to the pairs."""
+    rng = np.random.default_rng(0)
+    given = [unit(rng.normal(size=(count, 64)).astype(np.float32)) for count in (50, 50, 50, 5_000)]
+    queries, own, embedded, store = given
+    estimates = remapping.estimated(queries, own, np.arange(50), embedded, store)
+    assert estimates["recall_10"].value < 0.02 < 0.05 < estimates["recall_10"].uncertainty

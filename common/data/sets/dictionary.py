@@ -147,26 +147,31 @@ def split(
 ) -> Split:
     """Splits pairs at random such that no source word is in two parts.
 
-    All pairs of a source word follow each other in the shuffled order. Where a boundary cuts them,
-    the later part loses the pairs of that word.
+    The validation pairs are the same in every split, so that no value that was chosen on them has
+    seen a word on which it is tested.
 
     Raises:
       UserError: too few pairs for the two numbers and at least one test pair.
     """
-    words = np.unique(pairs[:, 0])
-    rank = np.empty(words.max() + 1, np.int64)
-    rank[words] = rng.permutation(len(words))
-    pairs = pairs[np.argsort(rank[pairs[:, 0]], kind="stable")]
-    train, rest = pairs[:num_train], pairs[num_train:]
-    rest = rest[~np.isin(rest[:, 0], train[:, 0])]
-    validation, rest = rest[:num_validation], rest[num_validation:]
-    test = rest[~np.isin(rest[:, 0], validation[:, 0])]
+    validation, rest = _drawn(pairs, num_validation, np.random.default_rng(0))
+    train, test = _drawn(rest, num_train, rng)
     if not (len(train) == num_train and len(validation) == num_validation and len(test)):
         raise UserError(
             f"The dictionary has {len(pairs)} pairs in both vocabularies, too few for {num_train} "
             f"to train on, {num_validation} to validate and some to test: ask for fewer."
         )
     return Split(train, validation, test)
+
+
+def _drawn(
+    pairs: Int[np.ndarray, "k 2"], count: int, rng: np.random.Generator
+) -> tuple[Int[np.ndarray, "c 2"], Int[np.ndarray, "r 2"]]:
+    """The first pairs in a random order of their source words, and the pairs of other words."""
+    words, word_of = np.unique(pairs[:, 0], return_inverse=True)
+    order = rng.permutation(len(words))[word_of]
+    pairs = pairs[np.argsort(order, kind="stable")]
+    drawn = pairs[:count]
+    return drawn, pairs[~np.isin(pairs[:, 0], drawn[:, 0])]
 
 
 def gold_sets(

@@ -68,6 +68,7 @@ def test_the_parts_of_a_split_share_no_source_word():
     other = dictionary.split(pairs, 50, 20, np.random.default_rng(2))
     np.testing.assert_array_equal(parts.test, again.test)
     assert not np.array_equal(parts.train, other.train)
+    np.testing.assert_array_equal(parts.validation, other.validation)  # of any random seed
     with pytest.raises(UserError, match="too few for 140 to train on"):
         dictionary.split(pairs, 140, 20, rng)
 
