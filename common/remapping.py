@@ -121,7 +121,9 @@ def choose(
     fitted to all folds of the pairs but one, whose source rows it maps; then the error is the
     fraction of the ten target rows nearest to a target row (fewer of few pairs) that are not the
     nearest mapped rows. A simpler kind is as good if the mean difference is within one standard
-    error of it.
+    error of it. Fewer pairs than dimensions do not span the spaces, and the orthogonal map and that
+    of least squares take the other directions anywhere, which the nearest of few pairs do not show:
+    from these the map is ridge.
 
     Args:
       source: raw rows of the old model.
@@ -162,8 +164,9 @@ def _choose(aligner: Aligner, source, target, settings: Settings) -> Choice:
     kept = [_overlap(_other_rows(embedded, rows, k), true) for rows in mapped]
     best = 2 + int(np.argmax([one.mean() for one in kept[2:]]))
     numbers = [0, 1, best]
-    first = max(numbers, key=lambda i: kept[i].mean())
-    for chosen in numbers:
+    determined = numbers if len(x) >= max(x.shape[1], y.shape[1]) else [best]
+    first = max(determined, key=lambda i: kept[i].mean())
+    for chosen in determined:
         worse = kept[first] - kept[chosen]
         if worse.mean() <= worse.std() / np.sqrt(len(worse)):
             break
@@ -375,7 +378,7 @@ def _extrapolated(
 
 
 def _density(z: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-    """Of the standard normal distribution; importing scipy.stats for it would take half a second."""
+    """Of the standard normal distribution; to import scipy.stats would take half a second."""
     return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
 
 

@@ -118,8 +118,9 @@ def text(migration: Migration, seconds: float, old: Path, folder: Path) -> str:
     )
     parts.append(
         f"## The map\n\n`map.npz` is {METHODS[migration.choice.best.method]}, the simplest kind "
-        "that is as good as the best. Share of the nearest documents that each kind keeps among "
-        f"pairs that it was not fitted to: {tried}. In {seconds:.0f} s."
+        "that is as good as the best, or ridge from fewer pairs than dimensions. Share of the "
+        "nearest documents that each kind keeps among pairs that it was not fitted to: "
+        f"{tried}. In {seconds:.0f} s."
     )
     return "\n\n".join(parts) + "\n"
 

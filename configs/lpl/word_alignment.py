@@ -58,32 +58,32 @@ def get_config() -> ConfigDict:
 
     # Retrieval
     config.csls_neighbours = 10  # Lample et al. 2018
-    config.inverse_temperature = 30.0  # of the inverted softmax; validation: 10, 30, 100
+    config.inverse_temperature = 10.0  # of the inverted softmax; validation: 3, 5, 10, 20, 30, 100
     config.hubness_words = 3_000  # source words, evenly by frequency, that measure hubness in both
 
     # Closed forms, with the steps S0 to S5 of Table 1b
     config.shigeto_2015 = ConfigDict()
     config.shigeto_2015.normalise = ("unit",)
-    config.shigeto_2015.penalty = 1.0  # validation: .1, 1, 10
+    config.shigeto_2015.penalty = 1.0  # validation: .01, .1, 1, 10, 100
     config.shigeto_2015.retrieval = ("nn",)
     config.artetxe_2016 = ConfigDict()
     config.artetxe_2016.normalise = ("unit", "center")  # vecmap's option emnlp2016
     config.artetxe_2016.retrieval = ("nn",)
     config.smith_2017 = ConfigDict()
     config.smith_2017.normalise = ("unit",)  # Smith et al. 2017
-    config.smith_2017.keep_fraction = 1.0  # S5, of the directions; validation: .6, 1
+    config.smith_2017.keep_fraction = 1.0  # S5, of the directions; validation: .3, .6, .8, 1
     config.smith_2017.retrieval = ("inverted_softmax",)
     config.artetxe_2018 = ConfigDict()
     config.artetxe_2018.normalise = ("unit", "center")  # vecmap's option aaai2018
     config.artetxe_2018.whiten = True
     config.artetxe_2018.reweight = (0.0, 1.0)  # of source and target; vecmap's option aaai2018
-    config.artetxe_2018.keep_fraction = 1.0  # S5, of the directions; validation: .6, 1
+    config.artetxe_2018.keep_fraction = 1.0  # S5, of the directions; validation: .3, .6, .8, 1
     config.artetxe_2018.retrieval = ("nn", "inverted_softmax")
 
     config.self_learning = ConfigDict()
     config.self_learning.normalise = ("unit", "center", "unit")  # vecmap's option semi_supervised
-    config.self_learning.iterations = 5  # no other tried
-    config.self_learning.words = 5_000  # no other tried; vecmap: 20,000
+    config.self_learning.iterations = 2  # validation: 2, 5, 10
+    config.self_learning.words = 5_000  # validation: 2,000, 5,000, 10,000; vecmap: 20,000
     config.self_learning.neighbours = 10  # of CSLS; vecmap
     config.self_learning.reweight = (0.5, 0.5)  # vecmap's option semi_supervised
     config.self_learning.retrieval = ("nn", "csls")

@@ -30,6 +30,14 @@ def test_the_simplest_map_that_is_as_good_is_chosen():
     assert stretched.candidates[1].kept > stretched.candidates[0].kept + 0.1
 
 
+def test_fewer_pairs_than_dimensions_are_mapped_by_ridge():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(64, 64)).astype(np.float32)
+    y = x @ np.linalg.qr(rng.normal(size=(64, 64)))[0]
+    assert chosen(x, y).best.method == "procrustes"  # without noise
+    assert chosen(x[:63], y[:63]).best.method == "ridge"
+
+
 def test_held_out_rows_are_mapped_by_maps_that_have_not_seen_them():
     x, y = (spaces(100, 0.3, random_seed=i)[0] for i in (1, 2))
     noise = chosen(x, y)
