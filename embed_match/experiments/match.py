@@ -47,7 +47,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     rows = results.averaged(measured.rows)
     # The poster's numbers are comparable on its own text and vocabulary only.
     text = values.dataset, values.num_texts, values.num_words
-    if text == ("imdb", 25_000, 5_000) and not config.ranks:
+    if text == ("imdb", 24_902, 5_000) and not config.ranks:
         rows = report.with_published(rows)
     tables = report.tables(rows, texts.trained_on(*text), transport)
     tables |= texts.training_table(trained)
