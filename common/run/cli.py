@@ -1,5 +1,6 @@
 """The command line of every paper: flags, one-sentence errors, and the call of the experiment."""
 
+import contextlib
 import errno
 import io
 import logging as py_logging
@@ -8,6 +9,7 @@ import pkgutil
 import re
 import shlex
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -29,6 +31,7 @@ from common.run.workdir import COMMAND, Workdir, write_atomically
 Experiment = Callable[[ConfigDict, Workdir, Path], str]
 # Errors of a full or write-protected disk; readers of files raise a UserError instead.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+PROGRAM_DAYS, PROGRAM_BYTES = 60, 4 << 30  # of compiled programs in the cache folder
 # Libraries that log each of their steps at the level INFO, at which runs log their progress.
 VERBOSE = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record|asyncio)[/\\]")
 
@@ -278,6 +281,19 @@ def _keep_compiled_programs() -> None:
     for name, value in defaults.items():
         if not os.environ.get(name.upper()):
             jax.config.update(name, value)
+    with contextlib.suppress(OSError):  # none yet, deleted by another run, or not ours to delete
+        _forget_old_programs(cache_dir() / "programs")
+
+
+def _forget_old_programs(folder: Path) -> None:
+    """Deletes programs unused for PROGRAM_DAYS, and the longest unused beyond PROGRAM_BYTES."""
+    stored = [(entry.stat(), entry.path) for entry in os.scandir(folder)]
+    used = [(max(file.st_atime, file.st_mtime), file.st_size, path) for file, path in stored]
+    total = 0
+    for last, size, path in sorted(used, reverse=True):
+        total += size
+        if total > PROGRAM_BYTES or time.time() - last > PROGRAM_DAYS * 86_400:
+            os.unlink(path)
 
 
 def _worth_showing(record: py_logging.LogRecord) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -127,8 +128,15 @@ def test_a_user_without_a_home_folder_is_told_to_name_a_cache(monkeypatch, capsy
 def test_a_run_its_config_and_compiled_programs_may_be_in_the_home_folder(
     tmp_path, monkeypatch, programs
 ):
-    """Programs are in the cache folder, unless JAX's variable names another."""
-    (tmp_path / "home").mkdir()
+    """Programs are in the cache folder, unless JAX's variable names another.
+
+    There those that were not used for months are deleted.
+    """
+    own = tmp_path / "home/cache/programs"
+    own.mkdir(parents=True)
+    for name, days in (("old", 61), ("new", 59)):
+        (own / name).touch()
+        os.utime(own / name, times=(time.time() - days * 86_400,) * 2)
     (tmp_path / "home/mine.py").write_text(CONFIG)
     places = {"HOME": str(tmp_path / "home"), "ISTHMUS_CACHE": "~/cache"}
     places["JAX_COMPILATION_CACHE_DIR"] = programs and str(tmp_path / programs)
@@ -137,7 +145,23 @@ def test_a_run_its_config_and_compiled_programs_may_be_in_the_home_folder(
     done = launch(tmp_path, *config, **places)
     assert done.stdout == "2 is computed\n", done.stderr
     assert (tmp_path / "home/r/config.json").exists() and not list(tmp_path.rglob("~"))
-    assert any((tmp_path / (programs or "home/cache/programs")).iterdir())
+    assert not (own / "old").exists() and (own / "new").exists()
+    assert bool(programs) != (len(list(own.iterdir())) > 1)
+    assert not programs or any((tmp_path / programs).iterdir())
+
+
+def test_the_oldest_programs_beyond_some_gigabytes_are_deleted(tmp_path, monkeypatch):
+    (tmp_path / "programs").mkdir()
+    for day, name in enumerate("abc"):
+        (tmp_path / "programs" / name).write_bytes(b"x" * 10)
+        os.utime(tmp_path / "programs" / name, times=(time.time() - day * 86_400,) * 2)
+    monkeypatch.setattr(cli, "PROGRAM_BYTES", 25)
+    monkeypatch.setenv(packages.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["run"])
+    with flagsaver.flagsaver(), pytest.raises(SystemExit):
+        cli.run(lambda argv: None)
+    assert sorted(path.name for path in (tmp_path / "programs").iterdir())[:2] == ["a", "b"]
+    assert not (tmp_path / "programs/c").exists()
 
 
 @pytest.mark.slow
