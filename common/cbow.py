@@ -144,29 +144,40 @@ def _train_copies(settings, rows, state, index, data):
 
     def exchange(number, carry):
         begin, totals = carry
-
-        def train_copy(part):
-            def update(batch, carry):
-                tables, sums = carry
-                progress = (index + batch / part.batches) / (settings.epochs * settings.shards)
-                rate = settings.learning_rate * (1 - progress)
-                words = segments(part.tokens, part.stride, batch, settings)
-                draws = part.widths[batch], part.noise[batch]
-                tables, loss_sums = sgd_update(tables, words, *draws, rate, settings)
-                return tables, jax.tree.map(jnp.add, sums, loss_sums)
-
-            first = number * settings.copy_batches
-            last = jnp.minimum(first + settings.copy_batches, part.batches)
-            end, sums = lax.fori_loop(first, last, update, (begin, (0.0, 0.0)))
-            return jax.tree.map(jnp.subtract, end, begin), sums
-
         # A loop in Python: with `lax.map` XLA took half as long again.
-        changes = jax.tree.map(lambda *x: sum(x), *map(train_copy, parts))
+        copies = [_changes_by_copy(begin, part, number, index, settings) for part in parts]
+        changes = jax.tree.map(lambda *x: sum(x), *copies)
         return jax.tree.map(jnp.add, (begin, totals), sum_of_parts(changes))
 
     most = jnp.max(all_parts(jnp.stack([part.batches for part in parts])))
     exchanges = -(-most // settings.copy_batches)
     return lax.fori_loop(0, exchanges, exchange, (state, (0.0, 0.0))), ()
+
+
+def _changes_by_copy(begin, part, number, index, settings):
+    """What the batches of one copy between two exchanges add to the tables, and their losses.
+
+    Args:
+      begin: the tables after the last exchange.
+      part: the copy's text, with the draws of all its batches.
+      number: of the exchange.
+      index: of the shard, by which the learning rate decreases.
+      settings: of the training.
+    """
+
+    def update(batch, carry):
+        tables, sums = carry
+        progress = (index + batch / part.batches) / (settings.epochs * settings.shards)
+        rate = settings.learning_rate * (1 - progress)
+        words = segments(part.tokens, part.stride, batch, settings)
+        draws = part.widths[batch], part.noise[batch]
+        tables, loss_sums = sgd_update(tables, words, *draws, rate, settings)
+        return tables, jax.tree.map(jnp.add, sums, loss_sums)
+
+    first = number * settings.copy_batches
+    last = jnp.minimum(first + settings.copy_batches, part.batches)
+    end, sums = lax.fori_loop(first, last, update, (begin, (0.0, 0.0)))
+    return jax.tree.map(jnp.subtract, end, begin), sums
 
 
 def draw(text: Int[Array, " n"], key: Array, data: Data, settings: Settings) -> Part:
