@@ -82,7 +82,8 @@ def get_config() -> ConfigDict:
 
     config.self_learning = ConfigDict()
     config.self_learning.normalise = ("unit", "center", "unit")  # vecmap's option semi_supervised
-    config.self_learning.iterations = 2  # validation: 2, 5, 10
+    # validation: 2, 5, 10; with 100 pairs P@1 rises (.16, .33, .35), with 3,000 it falls by .01
+    config.self_learning.iterations = 10
     config.self_learning.words = 5_000  # validation: 2,000, 5,000, 10,000; vecmap: 20,000
     config.self_learning.neighbours = 10  # of CSLS; vecmap
     config.self_learning.reweight = (0.5, 0.5)  # vecmap's option semi_supervised
