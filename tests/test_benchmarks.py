@@ -1,9 +1,11 @@
 """Every benchmark measures our implementations in its quick case; peers are not installed here."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import harness
+from benchmarks import harness, maps
+from common.linear import unit
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -23,3 +25,22 @@ def test_ours_is_measured_and_scored(name, monkeypatch):
         assert row["seconds"] > 0 and row["flops"] > 0
         assert row["scores"] and all(np.isfinite(value) for value in row["scores"].values())
         assert row["scores"].get("MRR", 1) > 0.9 and row["scores"].get("P@1", 1) > 0.1
+
+
+def test_maps_find_what_they_are_made_for():
+    rng = np.random.default_rng(0)
+    x = unit(rng.normal(size=(300, 8)).astype(np.float32) + 2 * rng.choice([-1, 1], (300, 1)))
+    rotations = [np.linalg.qr(rng.normal(size=(8, 8)))[0].astype(np.float32) for _ in range(2)]
+    rotated = x @ rotations[0]
+    two_parts = np.where(x.sum(1, keepdims=True) > 0, rotated, x @ rotations[1])
+
+    def error(name, y, **setting):
+        mapped = maps.MAPS[name][0](jnp.asarray(x), jnp.asarray(y), **setting)(x)
+        return float(np.mean((np.asarray(mapped) - y) ** 2))
+
+    assert max(error(name, rotated) for name in ("orthogonal", "orthogonal, whitened")) < 1e-6
+    ridge = error("ridge", two_parts, penalty=0.01)
+    assert error("low rank", two_parts, penalty=0.01, rank=8) == pytest.approx(ridge, rel=1e-3)
+    assert error("low rank", two_parts, penalty=0.01, rank=2) > ridge
+    assert error("8 regions", two_parts, penalty=0.01, count=2, temperature=0.1) < ridge / 10
+    assert error("residual network", two_parts, penalty=0.01, steps=300) < ridge
