@@ -162,7 +162,8 @@ def chip() -> str:
         match = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     except OSError:
         match = None
-    name = f"{match[1].strip() if match else platform.processor()}, {cores()} cores"
+    number = "1 core" if cores() == 1 else f"{cores()} cores"
+    name = f"{match[1].strip() if match else platform.processor()}, {number}"
     return name if jax.device_count() == 1 else f"{name}, {jax.device_count()} devices"
 
 
