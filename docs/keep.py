@@ -237,7 +237,8 @@ def accept(differing: Mapping[str, Sequence[str]], folder: Path, why: str) -> No
         bounds = {fingerprints.identity(row): row["tolerance"] for row in known.rows}
         widest = max(bounds.values())
         rows = [x | {"tolerance": bounds.get(fingerprints.identity(x), widest)} for x in fresh]
-        stale = f"stale since {_commit()}: {why}"
+        before = f"; before: {known.stale.partition(': ')[2]}" if known.stale else ""
+        stale = f"stale since {_commit()}: {why}{before}"
         fingerprints.write(name, known._replace(rows=rows, verified=_commit(), stale=stale))
 
 

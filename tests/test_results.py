@@ -157,6 +157,9 @@ def test_a_change_of_numbers_that_is_meant_marks_the_record_as_stale(kept, tmp_p
     changes = keep.check(tmp_path / "quick", jobs=1)
     assert changes == {"p/n": []} and "stale since new: ties count half" in render.runs()
     assert keep.report(changes, allow_stale=True) and not keep.report(changes, allow_stale=False)
+    kept(quick=0.7)
+    keep.accept(keep.check(tmp_path / "again", jobs=1), tmp_path / "again", "and so on")
+    assert "stale since new: and so on; before: ties count half" in render.runs()
 
 
 def test_quick_runs_of_other_code_are_not_compared(kept, tmp_path, monkeypatch):
