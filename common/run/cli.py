@@ -274,15 +274,16 @@ def _keep_compiled_programs() -> None:
     The variables of JAX, such as JAX_COMPILATION_CACHE_DIR, come first. JAX names each program by
     its code, its own version and the processor.
     """
+    folder = cache_dir() / "programs"
     defaults = {
-        "jax_compilation_cache_dir": str(cache_dir() / "programs"),
+        "jax_compilation_cache_dir": str(folder),
         "jax_persistent_cache_min_compile_time_secs": 0,  # short programs too
     }
     for name, value in defaults.items():
         if not os.environ.get(name.upper()):
             jax.config.update(name, value)
     with contextlib.suppress(OSError):  # none yet, deleted by another run, or not ours to delete
-        _forget_old_programs(cache_dir() / "programs")
+        _forget_old_programs(folder)
 
 
 def _forget_old_programs(folder: Path) -> None:
