@@ -81,7 +81,7 @@ BENCHMARK = Benchmark(
         "FLOPs: a single matching of all words, 4 n^2 d; their number depends on the method."
     ),
     cases=(case(4_000, rounds=1, memory=True), case(20_000, rounds=1, memory=True)),
-    quick=case(800, memory=True),
+    quick=case(600, memory=True),
     implementations={
         "isthmus": Implementation(_ours),
         "numpy self-learning": Implementation(

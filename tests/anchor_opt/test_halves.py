@@ -79,7 +79,7 @@ def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_pat
     config.quick = True
     apply_quick(config)
     config.methods = ("disjoint",)
-    config.disjoint.steps, config.disjoint.last_steps = 20, 5
+    config.disjoint.steps, config.disjoint.last_steps = 10, 3
     table = halves.run(config, Workdir(tmp_path, {}), cache_dir())
     assert "## glove -> glove100, 1,000 items in each half" in table
     assert "## glove100 -> glove, 1,000 items in each half" in table
