@@ -2,12 +2,15 @@
 
   python -m benchmarks.maps
 
-The others are maps of low rank, maps of regions with soft routing, a residual network of two
-layers, and an orthogonal map between whitened rows. Each map is fitted to four fifths of the known
-pairs with each of its settings, of rows that are centred or not; the setting that keeps most of the
-nearest rows of the last fifth (`remapping.choose` has the measure) is fitted to all pairs. Then
-queries of the new encoder search the mapped store, which `remapping.kept` compares with the
-re-embedded one. Writes maps.json and maps.md into --out.
+The others are maps of low rank, maps of regions with soft routing and a residual network of two
+layers. Each map is fitted to four fifths of the known pairs with each of its settings, of rows that
+are centred or not; the setting that keeps most of the nearest rows of the last fifth
+(`remapping.choose` has the measure) is fitted to all pairs. Then queries of the new encoder search
+the mapped store, which `remapping.kept` compares with the re-embedded one. Writes NAME.json and
+NAME.md into --out. Between the other encoders, with the maps of the tool alone:
+
+  python -m benchmarks.maps --name=maps_of_encoders --maps="orthogonal,ridge,whitened" \
+    --spaces=mpnet_sentences:minilm_sentences,wordllama_sentences:minilm_sentences,...
 """
 
 import time
@@ -28,7 +31,8 @@ from sklearn.cluster import KMeans
 from benchmarks import harness
 from common import alignment, remapping
 from common.data.packages import cache_dir
-from common.linear import procrustes, regularised_whitening, ridge, unit
+from common.errors import check_choice
+from common.linear import procrustes, ridge, unit, whitened_procrustes
 from common.progress import progress_bar
 from common.retrieval import top_k
 from common.run import cli
@@ -44,6 +48,8 @@ SPACES = flags.DEFINE_list(
 NUM_ROWS = flags.DEFINE_integer("num_rows", 30_000, "Rows of the store.")
 KNOWN_PAIRS = flags.DEFINE_list("known_pairs", ["300", "1000", "10000"], "Numbers of known pairs.")
 DRAWS = flags.DEFINE_integer("draws", 3, "Random draws of pairs and queries.")
+ONLY = flags.DEFINE_list("maps", [], "Maps to compare; none: all.")
+NAME = flags.DEFINE_string("name", "maps", "Name of the files of results.")
 OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder of the results.")
 NUM_QUERIES = 1_000
 HIDDEN, BATCH, LEARNING_RATE = 512, 256, 1e-3  # of the residual network
@@ -57,16 +63,14 @@ def orthogonal(x: Float[Array, "n d"], y: Float[Array, "n e"]) -> Map:
     return lambda z: z @ matrix
 
 
-def whitened(x: Float[Array, "n d"], y: Float[Array, "n e"]) -> Map:
-    """Orthogonal between whitened rows, which are coloured as the target's afterwards."""
-    source, target = (regularised_whitening(z) for z in (x, y))
-    rotation = procrustes(x @ source.matrix, y @ target.matrix)
-    matrix = source.matrix @ rotation @ target.inverse
+def whitened(x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float) -> Map:
+    """Orthogonal between whitened rows; penalties are in units of the mean eigenvalue."""
+    matrix = whitened_procrustes(x, y, penalty * len(x) / x.shape[1])
     return lambda z: z @ matrix
 
 
 def affine(x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float) -> Map:
-    """Ridge; the penalty is in units of the mean eigenvalue, as in `remapping`."""
+    """Ridge."""
     matrix = ridge(x, y, penalty * len(x) / x.shape[1])
     return lambda z: z @ matrix
 
@@ -83,8 +87,8 @@ def regions(
 ) -> Map:
     """Ridge, and ridge of what it leaves in each region, added with the weights of the regions."""
     whole = affine(x, y, penalty)
-    fitted = KMeans(count, n_init=1, random_state=0).fit(np.asarray(x))
-    centres = unit(jnp.asarray(fitted.cluster_centers_, jnp.float32))
+    centres = KMeans(count, n_init=1, random_state=0).fit(np.asarray(x)).cluster_centers_
+    centres = unit(jnp.asarray(centres, jnp.float32))
     rest = y - whole(x)
 
     def weights(z):
@@ -142,12 +146,12 @@ def each(**values: Iterable) -> list[dict]:
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
-PENALTIES = 0.1, 0.3, 1.0
+PENALTIES = remapping.Settings().penalties
 MAPS: dict[str, tuple[Callable[..., Map], list[dict]]] = {
     "orthogonal": (orthogonal, [{}]),
     "ridge": (affine, each(penalty=PENALTIES)),
-    "orthogonal, whitened": (whitened, [{}]),
-    "low rank": (low_rank, each(penalty=PENALTIES, rank=(64, 128, 256))),
+    "whitened": (whitened, each(penalty=(0.0, *PENALTIES))),
+    "low rank": (low_rank, each(penalty=PENALTIES[1:4], rank=(64, 128, 256))),
     "8 regions": (regions, each(penalty=(0.3, 1.0), count=(8,), temperature=(0.05, 0.2))),
     "32 regions": (regions, each(penalty=(0.3, 1.0), count=(32,), temperature=(0.05, 0.2))),
     "residual network": (residual_network, each(penalty=(0.3, 1.0), steps=(100, 300))),
@@ -166,10 +170,9 @@ def held_out_share(fit: Callable[..., Map], x: Array, y: Array, own: Array, sett
     """
     cut = len(x) * 4 // 5
     mapped = unit(fit(x[:cut], y[:cut], **setting)(x[cut:]))
-    count = min(remapping.NEAREST + 1, len(mapped))
-    nearest = [np.asarray(top_k(a, b, count)[1]) for a, b in ((own[cut:],) * 2, (y[cut:], mapped))]
-    true, found = ([set(row) - {i} for i, row in enumerate(lists.tolist())] for lists in nearest)
-    return float(np.mean([len(a & b) / len(a) for a, b in zip(true, found, strict=True)]))
+    pairs_of_rows = (own[cut:], own[cut:]), (y[cut:], mapped)
+    true, found = (remapping.other_rows(*rows, remapping.NEAREST) for rows in pairs_of_rows)
+    return float(remapping.overlap(found, true).mean())
 
 
 def measured(spaces: str, draw: int) -> Iterator[dict]:
@@ -188,7 +191,8 @@ def measured(spaces: str, draw: int) -> Iterator[dict]:
             for steps in (alignment.NORMALISE, ("unit",))
         ]
         own = jnp.asarray(unit(new[rows]))
-        for name, (fit, settings) in MAPS.items():
+        for name in ONLY.value or MAPS:
+            fit, settings = MAPS[name]
             start = time.perf_counter()
             choices = []
             for aligner, setting in product(aligners, settings):
@@ -223,8 +227,10 @@ def table(rows: list[dict]) -> str:
 
 
 def main(argv: list[str]) -> None:
-    """Measures all maps and prints the table."""
+    """Measures the maps and prints the table."""
     del argv
+    for name in ONLY.value:
+        check_choice("map", name, MAPS)
     cases = list(product(SPACES.value, range(DRAWS.value)))
     bar = progress_bar(cases, desc="maps", unit="draw")
     rows = [row for case in bar for row in measured(*case)]
@@ -236,8 +242,9 @@ def main(argv: list[str]) -> None:
         + ", ".join(f"{name} {version}" for name, version in harness.versions().items())
         + ".\n"
     )
-    write_json(Path(OUT.value) / "maps.json", {"versions": harness.versions(), "rows": rows})
-    write_atomically(Path(OUT.value) / "maps.md", text.encode())
+    path = Path(OUT.value) / NAME.value
+    write_json(path.with_suffix(".json"), {"versions": harness.versions(), "rows": rows})
+    write_atomically(path.with_suffix(".md"), text.encode())
     print(text)
 
 

@@ -22,7 +22,15 @@ from common import likeness, linear
 from common.arrays import Leaf, Unchecked
 from common.errors import UserError, check_choice, local_path, writing
 from common.likeness import Profile
-from common.linear import EPSILON, STEPS, least_squares, polar, procrustes, ridge
+from common.linear import (
+    EPSILON,
+    STEPS,
+    least_squares,
+    polar,
+    procrustes,
+    ridge,
+    whitened_procrustes,
+)
 from common.run.workdir import read_arrays, write_arrays
 
 NORMALISE = linear.NORMALISATION
@@ -33,6 +41,7 @@ METHODS: dict[str, Callable[..., Float[Array, "d_source d_target"]]] = {
     "procrustes": procrustes,
     "least_squares": least_squares,
     "ridge": ridge,
+    "whitened_procrustes": whitened_procrustes,
 }
 
 
@@ -211,7 +220,7 @@ def fit(
         which they are applied to each space.
       centre_rows: number of leading rows of each space whose mean 'center' subtracts; None: all.
         In a large vocabulary, sorted by frequency, rare words would otherwise dominate the mean.
-      **options: options of the method: `penalty` of 'ridge'.
+      **options: options of the method: `penalty` of 'ridge' and 'whitened_procrustes'.
 
     Raises:
       UserError: the method, an option or a step is unknown; a vector is not finite, or cannot be

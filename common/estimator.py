@@ -26,7 +26,7 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Args:
       method: key of `common.alignment.METHODS`.
       normalise: 'unit' and 'center' in the order in which they are applied to each space.
-      penalty: of 'ridge' only; None: the default of that method.
+      penalty: of 'ridge' and 'whitened_procrustes'; None: their default.
 
     Attributes:
       aligner_: the fitted `common.alignment.Aligner`.

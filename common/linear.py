@@ -122,14 +122,18 @@ def preprocess(
 
 
 @jax.jit
-def whitening(x: Float[Array, "n d"], power: RealNumber = 1.0) -> Float[Array, "d d"]:
-    """The matrix C^(-power/2), where C = x' x / n is the second moment of the rows.
+def whitening(
+    x: Float[Array, "n d"], power: RealNumber = 1.0, penalty: RealNumber = 0.0
+) -> Float[Array, "d d"]:
+    """The matrix C^(-power/2), where C = x' x / n + penalty I with the second moment of the rows.
 
     Args:
       x: rows, centred if C is to be their covariance.
       power: 0 is the identity, 1 whitens, -1 undoes 1; values between whiten partly.
+      penalty: the larger it is, the nearer is the matrix to a multiple of the identity.
     """
     values, vectors = jnp.linalg.eigh(x.T @ x / x.shape[0])
+    values = values + penalty
     # The lower limit keeps directions without variance from being scaled up to noise.
     values = jnp.maximum(values, 1e-6 * values[-1])
     return (vectors * values ** (-power / 2)) @ vectors.T
@@ -161,6 +165,22 @@ def procrustes(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Arra
     does not determine are mapped isometrically but arbitrarily.
     """
     return polar(x.T @ y)
+
+
+@jax.jit
+def whitened_procrustes(
+    x: Float[Array, "n d_x"], y: Float[Array, "n d_y"], penalty: RealNumber = 1.0
+) -> Float[Array, "d_x d_y"]:
+    """An orthogonal map between whitened rows, whose images are coloured as the rows of y are.
+
+    W = A polar(A x' y B) B^-1 with A = (x' x + penalty I)^(-1/2), and B likewise of y. Without a
+    penalty these are the steps S1, S2 and S4 of Artetxe et al. 2018; with a large one it is
+    `procrustes`. The second moments of few rows are uncertain where they are small, which a penalty
+    conceals.
+    """
+    share = penalty / len(x)
+    a, b, inverse = whitening(x, 1.0, share), whitening(y, 1.0, share), whitening(y, -1.0, share)
+    return a @ polar(a @ (x.T @ y) @ b) @ inverse
 
 
 @jax.custom_jvp

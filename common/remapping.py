@@ -22,7 +22,7 @@ from common import alignment
 from common.alignment import Aligner
 from common.arrays import AnyArray
 from common.errors import UserError
-from common.linear import procrustes, ridge, unit
+from common.linear import procrustes, unit
 from common.retrieval import top_k
 
 MIN_PAIRS = 10  # to fit a map
@@ -31,6 +31,7 @@ NEAREST = 10  # rows of the re-embedded store that are to be kept
 # Length of the lists of another store -> name of the share that they keep
 LENGTHS = {10: "recall_10", 50: "within_50", 100: "within_100", 200: "within_200"}
 JACKKNIFE_GROUPS = 10
+PENALISED = {name: alignment.METHODS[name] for name in ("whitened_procrustes", "ridge")}
 TIED = 1e-6  # difference of products of unit rows that may be rounding
 
 
@@ -39,7 +40,7 @@ class Settings:
     """How maps are compared on held-out pairs, and larger stores extrapolated."""
 
     folds: int = 5
-    penalties: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # of ridge; 1: mean eigenvalue
+    penalties: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # 1: mean eigenvalue
     rows: int = 2_000  # held-out pairs, at most, among which nearest rows are sought
     neighbours: int = 20  # of each of them, at most, whose places in the store are counted
     tolerance: float = 0.05  # an estimate that is less certain is not to be trusted
@@ -102,12 +103,24 @@ def _matrix(x, y, method, penalty):
     return alignment.METHODS[method](x, y, **options)
 
 
+def other_rows(queries, store, k: int) -> Int[np.ndarray, "m k"]:
+    """The k nearest rows of a store of each query, its own row left out."""
+    index = np.asarray(top_k(queries, store, min(k + 1, len(store)))[1])
+    others = np.argsort(index == np.arange(len(index))[:, None], axis=1, kind="stable")
+    return np.take_along_axis(index, others, axis=1)[:, :k]
+
+
+def overlap(lists: Int[np.ndarray, "n l"], true: Int[AnyArray, "n k"]) -> Float[np.ndarray, " n"]:
+    """The share of each row of `true` that is in the list."""
+    return (np.asarray(true)[:, :, None] == lists[:, None, :]).any(axis=2).mean(axis=1)
+
+
 @jax.jit
 def _all_mapped(held_out, x, y, penalties):
-    """Unit rows of `held_out` by the orthogonal map and by ridge with each of the penalties."""
+    """Unit rows of `held_out` by the orthogonal map, and by the others with each penalty."""
     penalties = penalties * len(x) / x.shape[1]
-    maps = jax.vmap(ridge, (None, None, 0))(x, y, penalties)
-    return unit(held_out @ jnp.concatenate([procrustes(x, y)[None], maps]))
+    maps = [jax.vmap(fit, (None, None, 0))(x, y, penalties) for fit in PENALISED.values()]
+    return unit(held_out @ jnp.concatenate([procrustes(x, y)[None], *maps]))
 
 
 def choose(
@@ -117,13 +130,13 @@ def choose(
 ) -> Choice:
     """Chooses a map by cross-validation on pairs: the simplest that is as good as the best.
 
-    The kinds are orthogonal, least squares and ridge, between rows that are centred or not. Each is
-    fitted to all folds of the pairs but one, whose source rows it maps; then the error is the
-    fraction of the ten target rows nearest to a target row (fewer of few pairs) that are not the
-    nearest mapped rows. A simpler kind is as good if the mean difference is within one standard
-    error of it. Fewer pairs than dimensions do not span the spaces, and the orthogonal map and that
-    of least squares take the other directions anywhere, which the nearest of few pairs do not show:
-    from these the map is ridge.
+    The kinds are orthogonal, orthogonal between whitened rows, and ridge, of rows that are centred
+    or not. Each is fitted to all folds of the pairs but one, whose source rows it maps; then the
+    error is the fraction of the ten target rows nearest to a target row (fewer of few pairs) that
+    are not the nearest mapped rows. A simpler kind is as good if the mean difference is within one
+    standard error of it. Fewer pairs than dimensions do not span the spaces, and orthogonal maps
+    take the other directions anywhere, which the nearest of few pairs do not show: from these the
+    map is ridge.
 
     Args:
       source: raw rows of the old model.
@@ -141,41 +154,42 @@ def choose(
         for steps in (alignment.NORMALISE, ("unit",))
     ]
     choices = [_choose(aligner, source, target, settings) for aligner in aligners]
-    return max(choices, key=lambda choice: choice.best.kept)
+    choice = max(choices, key=lambda choice: choice.best.kept)
+    return choice._replace(aligner=fitted(choice.aligner, source, target, choice.best))
 
 
 def _choose(aligner: Aligner, source, target, settings: Settings) -> Choice:
-    """`choose` by one normalisation, that of the aligner."""
+    """`choose` by one normalisation, that of the aligner, which is not yet fitted anew."""
     x, y = aligner.normalise_source(source), aligner.normalise_target(target)
-    kinds = [("procrustes", None), ("least_squares", None)]
-    kinds += [("ridge", penalty) for penalty in settings.penalties]
+    kinds = [("procrustes", None)]
+    kinds += [(name, penalty) for name in PENALISED for penalty in settings.penalties]
     size = min(len(x), settings.rows) // settings.folds
     order = np.random.default_rng(0).permutation(len(x))
     folds = order[: size * settings.folds].reshape(settings.folds, size)
     mapped = []
     for fold in folds:
         rest = np.setdiff1d(order, fold)
-        mapped.append(_all_mapped(x[fold], x[rest], y[rest], jnp.array((0, *settings.penalties))))
+        mapped.append(_all_mapped(x[fold], x[rest], y[rest], jnp.array(settings.penalties)))
     mapped = jnp.concatenate(mapped, axis=1)
     embedded = y[folds.ravel()]
     k = min(NEAREST, 1 + len(embedded) // 10)
     new = unit(jnp.asarray(target, jnp.float32)[folds.ravel()])
-    true = _other_rows(new, new, k)
-    kept = [_overlap(_other_rows(embedded, rows, k), true) for rows in mapped]
-    best = 2 + int(np.argmax([one.mean() for one in kept[2:]]))
-    numbers = [0, 1, best]
-    determined = numbers if len(x) >= max(x.shape[1], y.shape[1]) else [best]
-    first = max(determined, key=lambda i: kept[i].mean())
+    true = other_rows(new, new, k)
+    kept = [overlap(other_rows(embedded, rows, k), true) for rows in mapped]
+    means = np.array([one.mean() for one in kept])
+    last = 1 + len(settings.penalties)
+    numbers = [0, 1 + int(means[1:last].argmax()), last + int(means[last:].argmax())]
+    determined = numbers if len(x) >= max(x.shape[1], y.shape[1]) else numbers[-1:]
+    first = max(determined, key=lambda i: means[i])
     for chosen in determined:
         worse = kept[first] - kept[chosen]
         if worse.mean() <= worse.std() / np.sqrt(len(worse)):
             break
-    candidates = [Candidate(*kinds[i], float(kept[i].mean())) for i in numbers]
-    best = candidates[numbers.index(chosen)]
+    candidates = {i: Candidate(*kinds[i], float(means[i])) for i in numbers}
     return Choice(
-        aligner=fitted(aligner, source, target, best),
-        candidates=tuple(candidates),
-        best=best,
+        aligner=aligner,
+        candidates=tuple(candidates.values()),
+        best=candidates[chosen],
         rows=folds.ravel(),
         mapped=mapped[chosen],
         embedded=embedded,
@@ -199,7 +213,7 @@ def kept(
       rows of `store`.
     """
     lists = np.asarray(top_k(queries, store, min(max(LENGTHS), len(store)))[1])
-    return {name: float(_overlap(lists[:, :n], nearest).mean()) for n, name in LENGTHS.items()}
+    return {name: float(overlap(lists[:, :n], nearest).mean()) for n, name in LENGTHS.items()}
 
 
 def estimated(
@@ -235,7 +249,7 @@ def estimated(
     """
     m, n = len(queries), len(store)
     count = min(settings.neighbours, max(1, m // 10))
-    true = _other_rows(embedded, embedded, count)
+    true = other_rows(embedded, embedded, count)
     lengths = [length for length in LENGTHS if length < n]
     held_out = jnp.asarray(store).at[rows].set(own)
     best = top_k(queries, held_out, min(max(lengths) + 2, n))[0]
@@ -380,15 +394,3 @@ def _extrapolated(
 def _density(z: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
     """Of the standard normal distribution; to import scipy.stats would take half a second."""
     return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-
-
-def _other_rows(queries, store, k: int) -> Int[np.ndarray, "m k"]:
-    """The k nearest rows of a store of each query, its own row left out."""
-    index = np.asarray(top_k(queries, store, min(k + 1, len(store)))[1])
-    others = np.argsort(index == np.arange(len(index))[:, None], axis=1, kind="stable")
-    return np.take_along_axis(index, others, axis=1)[:, :k]
-
-
-def _overlap(lists: Int[np.ndarray, "n l"], true: Int[AnyArray, "n k"]) -> Float[np.ndarray, " n"]:
-    """The share of each row of `true` that is in the list."""
-    return (np.asarray(true)[:, :, None] == lists[:, None, :]).any(axis=2).mean(axis=1)

@@ -7,7 +7,7 @@ from common.remapping import LENGTHS
 from common.run.results import markdown, plus_minus
 from common.strategies import Judgement
 
-METHODS = {"procrustes": "orthogonal", "least_squares": "least squares", "ridge": "ridge"}
+METHODS = {"procrustes": "orthogonal", "whitened_procrustes": "whitened", "ridge": "ridge"}
 KEPT = """Each number is a share of the ten documents that the new model would find first if
 everything were embedded again: the share that is also among the first 10, 50, 100 or 200 results of
 another search. It is estimated from {basis}, for queries that are like the stored documents; ± is

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import orthogonal_procrustes
+from scipy.linalg import orthogonal_procrustes, sqrtm
+from scipy.linalg import polar as scipy_polar
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import normalize
 
@@ -60,6 +61,23 @@ def test_whitening_scales_the_spectrum_and_the_negative_power_inverts_it(power):
     spectrum = np.linalg.eigvalsh(np.asarray((x @ transform).T @ (x @ transform)) / 200)
     before = np.linalg.eigvalsh(np.asarray(x.T @ x) / 200)
     np.testing.assert_allclose(spectrum, np.sort(before ** (1 - power)), rtol=1e-3)
+
+
+def test_an_orthogonal_map_between_whitened_rows():
+    """It undoes a stretch and a rotation; a large penalty makes it the plain orthogonal map."""
+    x, noise = normal(0, 300, 5), normal(1, 300, 7)
+    y = x @ np.diag(np.arange(1.0, 6)) @ isometry(2, 5, 7)
+    exact = linear.whitened_procrustes(x, jnp.asarray(y, jnp.float32), 1e-3)
+    np.testing.assert_allclose(x @ exact, y, atol=2e-2)
+    y = jnp.asarray(y + noise, jnp.float32)
+    far = linear.whitened_procrustes(x, y, 1e7)
+    np.testing.assert_allclose(far, linear.procrustes(x, y), atol=1e-3)
+    for penalty in (0.0, 30.0):  # by SciPy's roots of matrices
+        c, d = (np.asarray(z.T @ z, float) + penalty * np.eye(z.shape[1]) for z in (x, y))
+        a, b = (np.linalg.inv(sqrtm(z)) for z in (c, d))
+        expected = a @ scipy_polar(a @ (x.T @ np.asarray(y)) @ b)[0] @ sqrtm(d)
+        found = linear.whitened_procrustes(x, y, penalty)
+        np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
 def test_whitening_on_the_span_of_few_rows():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
-from common import alignment, metrics, remapping
+from common import metrics, remapping
 from common.errors import UserError
 from common.linear import unit
 from common.remapping import LENGTHS, Advice, Estimate, Estimates
@@ -25,9 +25,16 @@ def chosen(x, y):
 def test_the_simplest_map_that_is_as_good_is_chosen():
     isometry, stretched = chosen(*spaces(200, 0.3)), chosen(*spaces(200, 0.1, stretch=6.0))
     assert isometry.aligner.method == isometry.best.method == "procrustes"
-    assert stretched.aligner.method == "least_squares"
-    assert [candidate.method for candidate in stretched.candidates] == list(alignment.METHODS)
+    assert stretched.aligner.method == "ridge"
+    assert [one.method for one in stretched.candidates] == ["procrustes", *remapping.PENALISED]
     assert stretched.candidates[1].kept > stretched.candidates[0].kept + 0.1
+
+
+def test_a_map_between_whitened_rows_is_chosen_if_both_spaces_are_stretched_and_have_noise():
+    x, y = spaces(200, 0.2, stretch=6.0)
+    noisy = x + 0.2 * np.random.default_rng(1).normal(size=x.shape)
+    found = chosen((noisy * np.geomspace(1, 6, 8)).astype(np.float32), y)
+    assert found.aligner.method == found.best.method == "whitened_procrustes"
 
 
 def test_fewer_pairs_than_dimensions_are_mapped_by_ridge():
