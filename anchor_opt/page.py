@@ -1,6 +1,7 @@
 """What the documentation shows of the recorded results (`python -m docs.render`)."""
 
 import importlib
+from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
@@ -12,6 +13,7 @@ from anchor_opt.reports import (
     overlap,
     phase,
     retrieval,
+    searches,
     spaces,
     stitching,
 )
@@ -165,3 +167,8 @@ def tables(record: Record) -> dict[str, str]:
     return importlib.import_module(f"anchor_opt.reports.{values['experiment']}").tables(
         rows, failed
     )
+
+
+def summaries(records: Sequence[Record]) -> dict[str, str]:
+    """Title -> Markdown of what all recorded results of the paper show together."""
+    return {"searches": searches.of_all_records(records)}

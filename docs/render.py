@@ -7,12 +7,13 @@ A table stands between `<!-- results:NAME -->` and `<!-- end -->`. NAME is one o
 
   PAPER/RUN         figures, tables and provenance of a kept run (docs/results/PAPER/RUN.json)
   PAPER/RUN:TITLE   one of its tables, by title
+  PAPER/*:TITLE     one of the summaries of all kept runs of a paper
   headlines         one line for each of the first headlines of each paper, for the README
   headlines:PAPER   all of one paper
   runs, data, speed, programs
 
-Each paper's `page.py` has `tables(record) -> {title: Markdown}` and its `HEADLINES`. Text outside
-of the marks is written by hand and stays.
+Each paper's `page.py` has `tables(record) -> {title: Markdown}` and its `HEADLINES`, and may have
+`summaries(records) -> {title: Markdown}`. Text outside of the marks is written by hand and stays.
 """
 
 import importlib
@@ -53,7 +54,7 @@ PAGES = (
     "README.md",
     "RESULTS.md",
     "benchmarks/README.md",
-    "docs/accelerators.md",
+    "docs/*.md",
     "docs/results/**/*.md",
 )
 
@@ -80,6 +81,10 @@ def content(name: str, page: Path) -> str:
     run, _, table = name.partition(":")
     if run == "headlines":
         return headlines(table)
+    if run.endswith("/*"):
+        of_paper = [one for one in names() if one.startswith(run[:-1])]
+        kept = [records.read(RESULTS, one) for one in of_paper]
+        return page_module(run[:-2]).summaries(kept)[table]
     if run not in names():
         return "No run of this name is kept yet (`python -m docs.keep`)."
     record = records.read(RESULTS, run)

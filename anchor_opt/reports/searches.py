@@ -2,10 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from anchor_opt.evaluation import REPORTS
+from common.run.records import Record
 from common.run.results import Row, markdown, select
+from common.spaces import space_pairs
 
 # In the order of their styles (`common.run.figures.styles`), which all experiments share.
 METHOD_TITLES = {
@@ -22,6 +24,8 @@ METHOD_TITLES = {
     "orthogonal": "Orthogonal map",
     "least_squares": "Least-squares map",
 }
+OTHER_SPACES = "all others"
+DETECTOR_SPACES = "those by which the detector was made"
 # The methods beside which the paper's row of its method stands.
 PUBLISHED_METHOD = ("algorithm1_printed", "algorithm1", "bootstrap")
 
@@ -47,3 +51,41 @@ def rates(rows: Sequence[Row]) -> dict[str, str]:
             body.append([dataset or "all", *(f"{x:.0f}" for x in (searches, *counts))])
     table = markdown(("Spaces", "Searches", "False success", "False failure"), body)
     return {"Searches that report wrongly": table} if body else {}
+
+
+def of_all_records(records: Iterable[Record]) -> str:
+    """How often the bootstrap's searches of all records report a wrong success or failure.
+
+    Searches between the spaces by which the detector was made are counted apart. The shares have
+    95% intervals (Clopper and Pearson 1934).
+    """
+    counts: dict[str, Counter[str]] = {OTHER_SPACES: Counter(), DETECTOR_SPACES: Counter()}
+    for record in records:
+        rows = select(record.rows, method="bootstrap")
+        for dataset in dict.fromkeys(row.dataset for row in select(rows, metric=REPORTS[0])):
+            made_by = dataset == "minilm -> minilm_input" or dataset.endswith("noisy copy")
+            of_spaces = counts[DETECTOR_SPACES if made_by else OTHER_SPACES]
+            for metric in REPORTS:
+                reports = select(rows, metric=metric, dataset=dataset)
+                of_spaces[metric] += round(sum(row.mean * row.num_runs for row in reports))
+            of_spaces["searches"] += sum(row.num_runs for row in reports)
+            parts = space_pairs.file_name(*dataset.split(" -> "))
+            of_spaces["failed"] += sum(
+                name.startswith(f"{parts}-") and "-bootstrap-" in name for name in record.failed
+            )
+    body = []
+    for spaces, of_spaces in counts.items():
+        searches, false = of_spaces["searches"], of_spaces["false_success"]
+        wrong = of_spaces["failed"] - of_spaces["false_failure"] + false
+        body.append([spaces, f"{searches}", f"{wrong}", _share(false, searches)])
+        body[-1] += [_share(false, wrong), _share(of_spaces["false_failure"], searches - wrong)]
+    header = ("Spaces", "Searches", "Wrong in truth", "False success", "Of the wrong ones")
+    return markdown((*header, "False failure, of the right ones"), body)
+
+
+def _share(count: int, total: int) -> str:
+    """A count, and its share of a total with a 95% interval."""
+    from scipy.stats import binomtest  # half a second, which a run does not need
+
+    low, high = binomtest(count, total).proportion_ci()
+    return f"{count} ({count / total:.1%}, {low:.1%} to {high:.1%})"
