@@ -1,6 +1,7 @@
 """Word alignment on a user's own files: complete, interrupted, and with wrong input."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -172,6 +173,7 @@ def test_a_constant_is_varied_and_all_else_stays_as_it_is(values, tmp_path, run)
         ("word_alignment.lpa_mse.k", value, "p_at_1") for value in ("2", "10")
     }
     assert {row["labels"]["split"] for row in rows} == {"validation"}
-    assert "| 2         |" in table and "| 10        |" in table
+    assert "## lpa_mse.k of word_alignment: P@1" in table
+    assert re.search(r"\| Retrieval \| 2 +\| 10 +\|", table)
     with pytest.raises(UserError, match="no experiment 'alignment': choose one of word_alignment"):
         run(tmp_path / "other", constants.get_config(), {"vary": (("alignment.lpa_mse.k", (2,)),)})
