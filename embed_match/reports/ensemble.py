@@ -44,7 +44,7 @@ def _figure(rows: Sequence[Row], task: str) -> Figure:
     methods = dict.fromkeys(row.method for row in gains)
     by_method = {method: select(gains, method=method) for method in methods}
     return bars(
-        {"gain in accuracy": by_method},
+        {"gain in accuracy over the better member": by_method},
         f"Ensembles of pairs, {task}: C is CBOW, G is GloVe, glove is pretrained",
     )
 
