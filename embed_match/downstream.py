@@ -201,7 +201,7 @@ def ensembles(
 
     Returns:
       The `accuracy` of single embeddings, whose method is `member`, and of the ensembles; `gain` is
-      the accuracy of an ensemble above the mean of its members.
+      the accuracy of an ensemble above that of its better member.
     """
     train, test = split(texts, random_seed)
     fit = train if of_texts else slice(None)
@@ -221,7 +221,7 @@ def ensembles(
         }
         for method, values in ensembles.items():
             value = accuracy(values, texts, test)
-            gain = value - (member[a] + member[b]) / 2
+            gain = value - max(member[a], member[b])
             scores.append(Score(a, b, method, "accuracy", value))
             scores.append(Score(a, b, method, "gain", gain))
     return scores

@@ -3,9 +3,13 @@
 from matplotlib.figure import Figure
 
 from common.run.records import Headline, Record
-from lpl.reports import nli, word_alignment
+from lpl.reports import constants, nli, word_alignment
 
-TABLES = {"word_alignment": word_alignment.tables, "nli": nli.tables}
+TABLES = {
+    "word_alignment": word_alignment.tables,
+    "nli": nli.tables,
+    "constants": constants.tables,
+}
 FIGURES = {"word_alignment": word_alignment.figures, "nli": nli.figures}
 FINNISH = {"target": "finnish", "num_pairs": 2_500, "retrieval": "csls"}
 # The number of pairs of which the paper prints a gain, and the data set nearest to its task.
@@ -36,7 +40,8 @@ HEADLINES = (
 
 def figures(record: Record) -> dict[str, Figure]:
     """Name -> figure, of those that the rows of a recorded result suffice for: all."""
-    return FIGURES[record.config["experiment"]](record.rows)
+    draw = FIGURES.get(record.config["experiment"])
+    return draw(record.rows) if draw else {}
 
 
 def tables(record: Record) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """The maps f from source to target, and gradient descent on batches of pairs."""
 
 import dataclasses
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -18,20 +19,23 @@ from common.run import train
 from common.run.train import Metrics, State
 from common.run.workdir import Workdir
 
+HIDDEN_LAYERS = {"linear": 0, "mlp": 1, "three_layers": 2}  # of the maps, by name
 STEPS = 10  # of a training: losses are logged after each, a checkpoint is written after each half
 Parameters = Any
 Apply = Callable[[Parameters, Float[Array, "... d_in"]], Any]
 
 
 class Perceptron(nnx.Module):
-    """One hidden layer with tanh; the paper has a single layer (3.3) or three (3.2, 3.4)."""
+    """Hidden layers with tanh; the paper has a single layer (3.3) or three (3.2, 3.4)."""
 
-    def __init__(self, d_in: int, hidden: int, d_out: int, rngs: nnx.Rngs):
-        self.hidden = nnx.Linear(d_in, hidden, rngs=rngs)
-        self.out = nnx.Linear(hidden, d_out, rngs=rngs)
+    def __init__(self, sizes: Sequence[int], rngs: nnx.Rngs):
+        self.layers = nnx.List(nnx.Linear(*pair, rngs=rngs) for pair in itertools.pairwise(sizes))
 
     def __call__(self, x: Float[Array, "... d_in"]) -> Float[Array, "... d_out"]:
-        return self.out(jnp.tanh(self.hidden(x)))
+        *hidden, out = self.layers
+        for layer in hidden:
+            x = jnp.tanh(layer(x))
+        return out(x)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,16 +56,18 @@ def linear(matrix: Float[Array, "d_in d_out"], x: Float[Array, "... d"]) -> Floa
 def init_map(name: str, d_in: int, d_out: int, hidden: int, key: Array) -> tuple[Parameters, Apply]:
     """Initial parameters of a map from d_in to d_out dimensions, and the function that applies it.
 
-    'linear' is a matrix that is initialised with orthonormal rows or columns; 'mlp' a `Perceptron`
-    with this number of hidden units and the initialisation of NNX.
+    'linear' is a matrix that is initialised with orthonormal rows or columns; the others are a
+    `Perceptron` with the hidden layers of `HIDDEN_LAYERS`, this number of units in each and the
+    initialisation of NNX.
 
     Raises:
       UserError: an unknown name.
     """
-    check_choice("map", name, ("linear", "mlp"))
+    check_choice("map", name, HIDDEN_LAYERS)
     if name == "linear":
         return jax.nn.initializers.orthogonal()(key, (d_in, d_out)), linear
-    graph, parameters = nnx.split(Perceptron(d_in, hidden, d_out, nnx.Rngs(key)))
+    sizes = d_in, *[hidden] * HIDDEN_LAYERS[name], d_out
+    graph, parameters = nnx.split(Perceptron(sizes, nnx.Rngs(key)))
     return parameters, ApplyModule(graph)
 
 

@@ -121,7 +121,11 @@ def polar_hyperbolic(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[
 
 
 def kl(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
-    """KL(softmax x | softmax y), in nats; not symmetric."""
+    """KL(softmax x | softmax y), in nats; not symmetric.
+
+    The published code has another function: the mean of both directions, between positive vectors
+    of unit Euclidean norm.
+    """
     x, y = jax.nn.log_softmax(x), jax.nn.log_softmax(y)
     return jnp.sum(jnp.exp(x) * (x - y), axis=-1)
 

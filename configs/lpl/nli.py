@@ -39,8 +39,11 @@ def get_config() -> ConfigDict:
     config.methods = ("hypothesis_only", "baseline", "map_only", "mse", "mse_lpl")
 
     # The network
-    config.map = "mlp"  # f, one hidden layer; the paper has one layer (3.3, 4.1) or three (3.2)
-    config.map_hidden = 128  # no other tried; 'linear' has none and is no better (validation)
+    # f: 'linear', 'mlp' (one hidden layer) or 'three_layers' (two). The paper has one layer (3.3,
+    # 4.1) or three (3.2, 3.4), and may count the inputs: its classifier has two (4.1) or three
+    # (Figure 2).
+    config.map = "mlp"
+    config.map_hidden = 128  # units; no other tried; 'linear' has none, no better (validation)
     config.classifier_hidden = 256  # first of the classifier's two layers, no other tried
 
     # Training, by Adam

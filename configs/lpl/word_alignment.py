@@ -92,8 +92,8 @@ def get_config() -> ConfigDict:
     # Gradient descent (equation 7)
     config.mse_sgd = ConfigDict()
     config.mse_sgd.normalise = ("unit", "center")  # S0 (Table 1a); order of Artetxe et al. 2016
-    config.mse_sgd.map = "linear"  # section 3.2; or 'mlp'
-    config.mse_sgd.hidden = 512  # units of the hidden layer of 'mlp'
+    config.mse_sgd.map = "linear"  # section 3.2; or 'mlp', 'three_layers'
+    config.mse_sgd.hidden = 512  # units of each hidden layer of the others
     config.mse_sgd.learning_rate = 2.0  # at the start; validation: .5 is worse in 300 dimensions
     config.mse_sgd.momentum = 0.9  # customary, no other tried
     config.mse_sgd.batch = 500  # validation: 100 with 1,000 updates is no better

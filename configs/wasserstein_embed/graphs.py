@@ -38,7 +38,8 @@ def get_config() -> ConfigDict:
     config.points = (2, 5, 10)  # M; the published table also has 20, 30 and 40
     config.dimensions = (2, 4, 5, 10, 20, 30, 40)  # of vectors
 
-    # Steps of Adam on all pairs, multiples of ten. The published code does not state its number.
+    # Steps of Adam on all pairs, multiples of ten. The published code makes at most 500, and ends
+    # when the loss is less than 1e-4 below its mean of five to fifteen steps before.
     config.steps = ConfigDict({"vectors": 2_000, "clouds": 1_000})
 
     # The published settings; p = 1.

@@ -22,8 +22,8 @@ def tables(rows: Sequence[Row], text: str) -> dict[str, str]:
             summary.append([method, plus_minus(float(np.mean(means)), None, 4), positive])
         by_title |= {
             f"Ensembles of pairs, {task} (Figure 6)": (
-                f"{text} {classification(rows)} Gain: accuracy above the mean of the two "
-                "members. The poster shows bars without numbers, in which every ensemble gains."
+                f"{text} {classification(rows)} Gain: accuracy above that of the better "
+                "member. The poster shows bars without numbers, in which every ensemble gains."
                 "\n\n" + markdown(("Ensemble", "Mean gain", "Pairs that gain"), summary)
             ),
             f"Gain of each pair, {task}": pivot(gains, lines=PAIR, columns="method", digits=4),
@@ -35,7 +35,7 @@ def tables(rows: Sequence[Row], text: str) -> dict[str, str]:
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
-    """File name -> gain of the ensembles of each pair over the mean of its members."""
+    """File name -> gain of the ensembles of each pair over its better member."""
     return {f"ensemble-{task}": _figure(rows, task) for task in _tasks(rows)}
 
 
@@ -44,7 +44,7 @@ def _figure(rows: Sequence[Row], task: str) -> Figure:
     methods = dict.fromkeys(row.method for row in gains)
     by_method = {method: select(gains, method=method) for method in methods}
     return bars(
-        {"gain in accuracy": by_method},
+        {"gain in accuracy over the better member": by_method},
         f"Ensembles of pairs, {task}: C is CBOW, G is GloVe, glove is pretrained",
     )
 

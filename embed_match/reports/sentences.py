@@ -19,7 +19,7 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
             + pivot(pairs, lines=lines | {"num_items": "Number"}, titles=TITLES)
         ),
         "Ensembles of sentence encoders": (
-            f"Logistic regression, {runs}. Gain: accuracy above the mean of the two members. The "
+            f"Logistic regression, {runs}. Gain: accuracy above that of the better member. The "
             "rotation before averaging is fitted on the training texts.\n\n"
             + pivot(scores, lines=lines | {"method": "Ensemble"})
         ),

@@ -16,11 +16,13 @@ def trained_on(dataset: str, num_texts: int, num_words: int) -> str:
 
 def classification(rows: Sequence[Row]) -> str:
     """How accuracy is measured."""
+    seen = " The embeddings are trained on all reviews, those of the test without their labels."
+    seen = seen if select(rows, dataset="sentiment") else ""
     news = " News are BBC headlines, a proxy." if select(rows, dataset="news") else ""
     return (
         "Texts are means of unit word vectors, classified by logistic regression; mean ± std over "
         f"{rows[0].num_runs} random runs, each with its own training of every embedding and its "
-        f"own random four fifths of the training and of the test texts.{news}"
+        f"own random four fifths of the training and of the test texts.{seen}{news}"
     )
 
 

@@ -39,6 +39,13 @@ class Values:
     num_neighbours: int
 
 
+class Measured(NamedTuple):
+    """Rows averaged over random seeds; data set -> method -> nearest pairs of a pair (Table 3)."""
+
+    rows: list[Row]
+    nearest: dict[str, dict]
+
+
 class Problem(NamedTuple):
     """A data set, of which each random run has its own training pairs.
 
@@ -58,7 +65,13 @@ class Problem(NamedTuple):
 
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """Measures all methods, each in all random runs at once, and returns the tables."""
+    """Measures all methods, and returns the tables."""
+    rows, nearest = measure_all(config, work, cache)
+    return results.finish(work, rows, report.table(rows, nearest), report.figures(rows))
+
+
+def measure_all(config: ConfigDict, work: Workdir, cache: Path) -> Measured:
+    """Measures all methods on every data set, each in all random runs at once."""
     values, limits = settings(Values, config), settings(nli_data.Limits, config)
     for name in values.methods:
         check_choice("method", name, nli.METHODS)
@@ -103,8 +116,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         nearest[corpus.title] = {
             task.method: pairs for task in grid if (pairs := measured.notes[task.name]["nearest"])
         }
-    rows = report.with_published(results.averaged(rows + report.gains(rows)))
-    return results.finish(work, rows, report.table(rows, nearest), report.figures(rows))
+    return Measured(report.with_published(results.averaged(rows + report.gains(rows))), nearest)
 
 
 def prepare(corpus: nli_data.Corpus, values: Values, cache: Path) -> Problem:

@@ -51,6 +51,14 @@ class Files(NamedTuple):
     max_pairs: int
 
 
+class Measured(NamedTuple):
+    """Rows averaged over random seeds, lines on the dictionaries, nearest words by data set."""
+
+    rows: list[Row]
+    coverage: list[list[str]]
+    nearest: dict[str, dict]
+
+
 class Problem(NamedTuple):
     """What a method is given, and what it is asked for.
 
@@ -71,6 +79,13 @@ class Problem(NamedTuple):
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures all methods, and returns the tables."""
+    rows, coverage, nearest = measure_all(config, work, cache)
+    table = report.table(rows, coverage, nearest)
+    return results.finish(work, rows, table, report.figures(rows))
+
+
+def measure_all(config: ConfigDict, work: Workdir, cache: Path) -> Measured:
+    """Measures all methods on every pair of spaces."""
     values, sizes = settings(Values, config), settings(bilingual_data.Sizes, config)
     hubness = settings(translation.Hubness, config)
     for name in values.methods:
@@ -102,9 +117,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         for notes in measured.notes.values():
             if notes["nearest"]:
                 nearest[data.title] = notes["nearest"]
-    rows = results.averaged(rows + report.gains(rows))
-    table = report.table(rows, coverage, nearest)
-    return results.finish(work, rows, table, report.figures(rows))
+    return Measured(results.averaged(rows + report.gains(rows)), coverage, nearest)
 
 
 def _files(values: Values) -> Iterable[Files]:

@@ -108,16 +108,15 @@ def test_correlate_measures_every_pair_and_task(matched, cache, tmp_path):
     assert "Difference, news" in table and (tmp_path / "correlate.png").stat().st_size > 0
 
 
-def test_the_gain_of_an_ensemble_is_over_the_mean_of_its_members(matched, cache, tmp_path):
-    changes = {"embeddings": ("C1", "G1", "glove")}
+def test_the_gain_of_an_ensemble_is_over_its_better_member(matched, cache, tmp_path):
+    changes = {"embeddings": ("C1", "G1", "glove"), "random_seeds": (0,)}
     table = run("ensemble", tmp_path, cache, **changes)
     rows = {(r["source"], r["target"], r["method"], r["metric"]): r for r in rows_of(tmp_path)}
     members = [rows[name, name, "member", "accuracy"]["mean"] for name in ("C1", "glove")]
     for method in ("concatenate", "average", "logits"):
-        gain = rows["C1", "glove", method, "gain"]
-        assert gain["num_runs"] == 2
+        gain = rows["C1", "glove", method, "gain"]["mean"]
         accuracy = rows["C1", "glove", method, "accuracy"]["mean"]
-        assert gain["mean"] == pytest.approx(accuracy - np.mean(members))
+        assert gain == pytest.approx(accuracy - max(members))
     assert "Pairs that gain" in table
     assert (tmp_path / "ensemble-sentiment.png").stat().st_size > 0
 

@@ -76,9 +76,11 @@ def test_the_orthogonality_loss_makes_the_map_an_isometry(data):
 
 
 @pytest.mark.slow
-def test_a_perceptron_is_trained_with_lpl_of_its_mapped_neighbours(data):
+@pytest.mark.parametrize("name, layers", [("mlp", 2), ("three_layers", 3)])
+def test_a_perceptron_is_trained_with_lpl_of_its_mapped_neighbours(data, name, layers):
     _, data = data
-    start, apply = training.init_map("mlp", DIMENSION, DIMENSION, 32, jax.random.key(1))
+    start, apply = training.init_map(name, DIMENSION, DIMENSION, 32, jax.random.key(1))
+    assert len(jax.tree.leaves(start)) == 2 * layers  # each has weights and a bias
     chosen = settings(apply, beta=0.1)
     trained, terms = descend(data, start, chosen)
     assert terms["mse"] < 0.3 * float((data.targets[:40] ** 2).sum(axis=1).mean())

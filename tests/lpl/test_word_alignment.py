@@ -1,12 +1,14 @@
 """Word alignment on a user's own files: complete, interrupted, and with wrong input."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 from common.errors import UserError
 from common.run.results import Row
+from configs.lpl import constants
 from configs.lpl.word_alignment import get_config
 from lpl.bilingual_data import BilingualData
 from lpl.reports.word_alignment import gains, with_published
@@ -158,3 +160,20 @@ def test_a_mistake_is_reported_in_one_sentence(values, tmp_path, run, wrong, mes
     with pytest.raises(UserError, match=message):
         run(tmp_path, get_config(), values | {"methods": ("lpa_mse",)} | wrong)
     assert not (tmp_path / "table.md").exists()
+
+
+@pytest.mark.slow
+def test_a_constant_is_varied_and_all_else_stays_as_it_is(values, tmp_path, run):
+    values = {f"word_alignment.{name}": value for name, value in values.items()}
+    values |= {"word_alignment.methods": ("lpa_mse",), "word_alignment.num_pairs": (200,)}
+    varied = {"vary": (("word_alignment.lpa_mse.k", (2, 10)),)}
+    table = run(tmp_path, constants.get_config(), values | varied)
+    rows = json.loads((tmp_path / "results.json").read_text())
+    assert {(row["sweep_over"], row["sweep_value"], row["metric"]) for row in rows} == {
+        ("word_alignment.lpa_mse.k", value, "p_at_1") for value in ("2", "10")
+    }
+    assert {row["labels"]["split"] for row in rows} == {"validation"}
+    assert "## lpa_mse.k of word_alignment: P@1" in table
+    assert re.search(r"\| Retrieval \| 2 +\| 10 +\|", table)
+    with pytest.raises(UserError, match="no experiment 'alignment': choose one of word_alignment"):
+        run(tmp_path / "other", constants.get_config(), {"vary": (("alignment.lpa_mse.k", (2,)),)})
