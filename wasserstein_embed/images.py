@@ -86,7 +86,7 @@ def train_and_measure(
     work: Workdir,
     task: str,
 ) -> Scores:
-    """Trains a network, stores the clouds of the held-out images, and measures them.
+    """Trains a network, stores the clouds of all images, and measures them.
 
     Args:
       training: settings of the network and its training.
@@ -118,6 +118,7 @@ def train_and_measure(
     known, queries = (embed(training.network, x, state.parameters) for x in (train_x, test_x))
     weights = {} if queries.weights is None else {"weights": queries.weights}
     arrays = {"points": queries.points, "labels": splits.test.labels, **weights}
+    arrays |= {"train_points": known.points, "train_labels": splits.train.labels}
     write_arrays(work.path / clouds_file(task), arrays)
     predicted = classify(known, splits.train.labels, queries, evaluation)
     accuracy = {n: float((labels == splits.test.labels).mean()) for n, labels in predicted.items()}

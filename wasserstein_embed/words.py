@@ -37,7 +37,7 @@ batch_loss = jax.jit(word_embed.batch_loss, static_argnames="settings")
 class Texts(NamedTuple):
     """Texts in random order, of which the last ones are held out."""
 
-    whole: Corpus  # all of them, with gaps of the window
+    corpus: Corpus  # of the training texts, with gaps of the window; its words are those of all
     training: Int[np.ndarray, " n"]  # tokens with few of the frequent words
     held_out: Int[np.ndarray, " m"]  # likewise
 
@@ -106,9 +106,11 @@ def read(
     order = np.random.default_rng(0).permutation(len(texts))[: num_texts or len(texts)]
     whole = corpus.build([texts[i] for i in order], num_words=num_words, gap=window)
     tokens = corpus.subsampled(whole, subsample, random_seed=0)
-    between = np.flatnonzero(tokens < 0)
-    cut = between[np.searchsorted(between, (1 - HELD_OUT) * len(tokens))]
-    return Texts(whole, tokens[: cut + window], tokens[cut:])
+    gaps, gaps_of_whole = (np.flatnonzero(x < 0) for x in (tokens, whole.tokens))
+    last = np.searchsorted(gaps, (1 - HELD_OUT) * len(tokens))
+    cut, cut_of_whole = gaps[last], gaps_of_whole[last]  # subsampling keeps all gaps
+    corpus_of_training = whole._replace(tokens=whole.tokens[: cut_of_whole + window])
+    return Texts(corpus_of_training, tokens[: cut + window], tokens[cut:])
 
 
 def judged_pairs(names: Sequence[str], words: Sequence[str], cache: Path) -> dict[str, JudgedPairs]:
@@ -151,7 +153,7 @@ def train_embedding(
       task: name of the training.
     """
     of_batches, of_parameters = jax.random.split(jax.random.key(random_seed))
-    cumulative = np.cumsum(texts.whole.frequencies**word_embed.NEGATIVE_POWER)
+    cumulative = np.cumsum(texts.corpus.frequencies**word_embed.NEGATIVE_POWER)
     cumulative = jnp.asarray(cumulative / cumulative[-1], jnp.float32)
     data = Data(jnp.asarray(texts.training), cumulative, of_batches)
     held_out = Data(jnp.asarray(texts.held_out), cumulative, jax.random.key(0))
@@ -164,7 +166,7 @@ def train_embedding(
 
     parameters = train.run(
         word_embed.step,
-        word_embed.init(settings, len(texts.whole.words), of_parameters),
+        word_embed.init(settings, len(texts.corpus.words), of_parameters),
         data,
         settings,
         num_steps=settings.steps,
@@ -181,7 +183,7 @@ def train_cbow(
 ) -> Float[np.ndarray, "V 1 d"]:
     """Trains CBOW on the same texts; distances of its unit vectors are in the order of cosines."""
     keys = jax.random.split(jax.random.key(random_seed))
-    return unit(cbow.train(texts.whole, settings, keys, work=work, part=task))[:, None]
+    return unit(cbow.train(texts.corpus, settings, keys, work=work, part=task))[:, None]
 
 
 def rank_correlations(

@@ -67,6 +67,7 @@ def test_a_run_writes_rows_table_and_figures(whole):
     assert records[-1]["test_negative"] > records[-1]["test_positive"]
     with np.load(workdir / "clouds/images-euclidean-seed0.npz") as stored:
         assert stored["points"].shape == (60, 3, 2) and len(stored["labels"]) == 60
+        assert stored["train_points"].shape == (300, 3, 2) and len(stored["train_labels"]) == 300
     assert not (workdir / "checkpoints/images-sinkhorn-seed0").exists()
 
 

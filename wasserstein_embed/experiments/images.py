@@ -5,6 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from jaxtyping import Float
 from ml_collections import ConfigDict
 
 from common.errors import check_choice, check_count
@@ -38,13 +40,20 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     rows = _rows(grid, work)
     names = {m: [task.name for task in grid if task.method == m] for m in config.methods}
     files = {method: work.path / images.clouds_file(first) for method, (first, *_) in names.items()}
-    clouds = {method: report.in_plane(read_arrays(f)["points"]) for method, f in files.items()}
+    labels = np.concatenate([splits.test.labels, splits.train.labels])
+    clouds = {method: _clouds_in_plane(file) for method, file in files.items()}
     figures = {
         "training": report.training_figure(work.records(), names, config.margin),
-        "clouds": report.clouds_figure(clouds, splits.test),
+        "clouds": report.clouds_figure(clouds, labels),
         "nine": report.nine_figure(clouds, splits.test, config.figure_class),
     }
     return results.finish(work, rows, results.joined(report.tables(rows)), figures)
+
+
+def _clouds_in_plane(file: Path) -> Float[np.ndarray, "n M 2"]:
+    """The clouds of the held-out images, then those of the training images."""
+    arrays = read_arrays(file)
+    return report.in_plane(np.concatenate([arrays["points"], arrays["train_points"]]))
 
 
 def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:

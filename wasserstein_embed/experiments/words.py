@@ -31,7 +31,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         subsample=config.subsample,
         window=config.window,
     )
-    vocabulary = texts.whole.words
+    vocabulary = texts.corpus.words
     check_count("num_neighbours", config.num_neighbours, len(vocabulary) - 1, "other words")
     judged = words.judged_pairs(config.similarity_sets, vocabulary, cache)
 

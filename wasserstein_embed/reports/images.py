@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
@@ -146,14 +146,16 @@ def in_plane(points: Float[np.ndarray, "n M k"]) -> Float[np.ndarray, "n M 2"]:
     return points.reshape(n, m, 2)
 
 
-def clouds_figure(clouds: dict[str, Float[np.ndarray, "n M 2"]], test: Images) -> Figure:
-    """Figure 2 of the report: all points of all held-out images by method; classes are digits."""
+def clouds_figure(
+    clouds: dict[str, Float[np.ndarray, "n M 2"]], labels: Int[np.ndarray, " n"]
+) -> Figure:
+    """Figure 2 of the report: all points of all images by method; classes are digits."""
     figure = Figure(figsize=(5.4 * len(clouds), 5.2), layout="constrained")
     axes = figure.subplots(1, len(clouds), squeeze=False)[0]
     for axis, (method, points) in zip(axes, clouds.items(), strict=True):
-        classes = [int(label) for label in np.unique(test.labels)]
+        classes = [int(label) for label in np.unique(labels)]
         for label, look in zip(classes, styles(map(str, classes)).values(), strict=True):
-            members = points[test.labels == label].reshape(-1, 2)
+            members = points[labels == label].reshape(-1, 2)
             marks = {"s": 16, "color": look.colour, "marker": f"${label}$", "alpha": 0.6}
             axis.scatter(*members.T, **marks, linewidths=0, label=f"{label}")
         axis.set(title=f"trained by {NAMES[method]}", aspect="equal")
@@ -161,7 +163,7 @@ def clouds_figure(clouds: dict[str, Float[np.ndarray, "n M 2"]], test: Images) -
     handles = axes[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside right center", frameon=False, markerscale=3, title="class")
     points_each = next(iter(clouds.values())).shape[1]
-    figure.suptitle(f"{len(test.labels):,} held-out images, {points_each} points each")
+    figure.suptitle(f"All {len(labels):,} images, {points_each} points each")
     return figure
 
 
