@@ -58,6 +58,7 @@ class Pair(NamedTuple):
     spaces: Spaces
     train_heads: Callable[..., list[head.Score]]  # `head.train_and_test` in the run's folder
     fields: dict[str, Any]  # of all rows
+    ordered: bool  # whether differences of class indices mean something
 
     def name(self, role: str) -> str:
         """Name of the space in a role."""
@@ -134,7 +135,7 @@ def load(names: tuple[str, str], grid: Grid, values: Settings, work: Workdir, ca
         "proxy": proxy,
         "labels": labels,
     }
-    return Pair(names, spaces, train_heads, fields)
+    return Pair(names, spaces, train_heads, fields, data.ordered)
 
 
 def _case(pair: Pair, prefix: str, grid: Grid, values: Settings, sought: str) -> Case:
@@ -264,11 +265,12 @@ def _space_fields(pair: Pair, encoder: str, decoder: str, fields: dict[str, Any]
 def _head_rows(
     task: Task, pair: Pair, score: head.Score, fields: dict[str, Any], sought: str | None = None
 ) -> list[Row]:
-    """F1 and MAE of a head, with the paper's numbers if anchors of the role `sought` are sought."""
+    """F1 of a head, and MAE if classes have an order; with the paper's if anchors are sought."""
     of_spaces = _space_fields(pair, score.encoder, score.decoder, fields)
     of_spaces["labels"]["head"] = score.form
     rows = []
-    for metric, value in (("f1", score.f1), ("mae", score.mae)):
+    scores = {"f1": score.f1, "mae": score.mae} if pair.ordered else {"f1": score.f1}
+    for metric, value in scores.items():
         published = {}
         if sought:
             directions = score.decoder == sought, score.encoder == sought

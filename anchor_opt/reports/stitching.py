@@ -38,8 +38,8 @@ _PAPER_ROWS = {"gt": "gt", "seed": "seed"} | dict.fromkeys(PUBLISHED_METHOD, "ao
 LINES = {"given": "Anchors given", "optimised": "Anchors sought", "target": "Head trained on"}
 NOTES = (
     "The head is trained on the vectors of one encoder and tested on those of the other one, or of "
-    "the same. F1 is weighted by class size; MAE is of the class index (with two classes, the "
-    "error rate; the classes of BBC have no order); MRR is of the training texts across the "
+    "the same. F1 is weighted by class size; MAE is of the class index, where classes have an "
+    "order (with two classes, the error rate); MRR is of the training texts across the "
     "relative spaces. Head published: that of the paper's code, which normalises features over the "
     "whole test set; inductive: with a LayerNorm instead, so that each text is classified "
     "independently. absolute: without anchors, only between spaces of one dimension. Least squares "

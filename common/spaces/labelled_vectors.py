@@ -19,6 +19,9 @@ from common.encoders import texts as text_encoders
 from common.errors import UserError, check_choice, check_count
 from common.spaces import sentences
 
+NEWS = "bbc"
+STARS = "imdb_stars"
+
 
 class LabelledVectors(NamedTuple):
     """One encoder's vectors of training and test texts.
@@ -41,11 +44,19 @@ class LabelledVectors(NamedTuple):
 
 
 class LabelledPair(NamedTuple):
-    """Both encoders' vectors; class indices refer to `classes`, the sorted labels."""
+    """Both encoders' vectors.
+
+    Attributes:
+      source: of one encoder.
+      target: of the other.
+      classes: the sorted labels, to which class indices refer.
+      ordered: whether differences of class indices mean something; taken for granted in files.
+    """
 
     source: LabelledVectors
     target: LabelledVectors
     classes: list
+    ordered: bool
 
 
 def load(
@@ -66,7 +77,8 @@ def load(
       source: name of an encoder (`common/encoders/texts.py`) or path of an .npz.
       target: as `source`.
       texts: name of the set of texts for encoders by name: 'bbc', five classes of news, headline
-        and body, or one of `common/data/sets/reviews.py`.
+        and body; one of `common/data/sets/reviews.py`, two classes; or 'imdb_stars', the 2,004
+        reviews of IMDB whose writers give marks out of ten, five classes.
       num_train: number of training texts of that set, the same random ones in every run.
       num_test: number of test texts of that set.
       num_unlabelled: number of sentences of reviews that encoders by name encode as well.
@@ -123,11 +135,14 @@ def load(
         )
         for vectors in pair
     ]
-    return LabelledPair(indexed[0], indexed[1], classes.tolist())
+    ordered = texts != NEWS or not {source, target} & set(text_encoders.ENCODERS)
+    return LabelledPair(indexed[0], indexed[1], classes.tolist(), ordered)
 
 
 def _texts(name: str, cache: Path) -> LabelledTexts:
-    check_choice("set of texts", name, ("bbc", *reviews.SOURCES))
+    check_choice("set of texts", name, (NEWS, STARS, *reviews.SOURCES))
+    if name == STARS:
+        return reviews.with_stars(reviews.load("imdb", cache).texts)
     if name in reviews.SOURCES:
         return reviews.load(name, cache)
     articles = bbc.load(cache)

@@ -32,7 +32,8 @@ def get_config() -> ConfigDict:
         "glove:wordllama",
         "glove:word2vec",
     )
-    # The task, for encoders by name: bbc (five classes), imdb or rotten_tomatoes (two)
+    # The task, for encoders by name: bbc (five classes without order, hence without MAE),
+    # imdb_stars (one to five stars; 2,004 texts), imdb or rotten_tomatoes (two classes)
     config.texts = "bbc"
     config.num_train = 1_500  # texts to train the heads on; there are 2,057
     config.num_test = 500

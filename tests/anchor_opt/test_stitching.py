@@ -200,7 +200,7 @@ def test_test_texts_are_centred_by_the_training_mean():
     ("changes", "message"),
     [
         ({"heads": ("published", "magic")}, "no head 'magic': choose one of published, inductive"),
-        ({"texts": "amazon"}, "'amazon': choose one of bbc, imdb, rotten_tomatoes"),
+        ({"texts": "amazon"}, "'amazon': choose one of bbc, imdb_stars, imdb, rotten_tomatoes"),
         ({"num_anchors": 401}, "do not fit"),
         ({"num_unlabelled": 50}, "do not fit"),
         ({"num_unlabelled": 10**6}, "1,000,000 sentences of reviews are too many"),

