@@ -4,6 +4,7 @@ Definitions of the first two as in the code of Moschella et al. (2023) and Canni
 (2023).
 """
 
+import math
 from collections.abc import Mapping
 from functools import partial
 
@@ -84,8 +85,37 @@ def linear_cka(x: Float[Array, "n d"], y: Float[Array, "n e"]) -> Float[Array, "
 @jax.jit
 def jaccard(first: Int[Array, "n k"], second: Int[Array, "n k"]) -> Float[Array, ""]:
     """Mean over rows of |A & B| / |A | B|; the indices in a row are distinct."""
-    common = jnp.sum(first[:, :, None] == second[:, None, :], axis=(1, 2))
+    common = _num_common(first, second)
     return (common / (first.shape[1] + second.shape[1] - common)).mean()
+
+
+@jax.jit
+def mutual_neighbours(first: Int[Array, "n k"], second: Int[Array, "n k"]) -> Float[Array, ""]:
+    """Mean over rows of |A & B| / k (Huh et al. 2024); the indices in a row are distinct."""
+    return (_num_common(first, second) / first.shape[1]).mean()
+
+
+def _num_common(first: Int[Array, "n k"], second: Int[Array, "n l"]) -> Int[Array, " n"]:
+    return jnp.sum(first[:, :, None] == second[:, None, :], axis=(1, 2))
+
+
+def calibrated(
+    similarity: Float[Array, ""], by_chance: Float[Array, " r"], level: float = 0.05
+) -> Float[Array, ""]:
+    """max(0, (s - t) / (1 - t)), a similarity of which chance is taken off (Gröger et al. 2026).
+
+    Two spaces of many dimensions have a linear CKA above 0 even if no row of one is related to that
+    of the other. t is the ceil((1 - level) (r + 1))-th smallest of s and the r similarities by
+    chance (Algorithm 1 of the paper).
+
+    Args:
+      similarity: s, at most 1, of two spaces.
+      by_chance: of the same spaces, the rows of one of them in a random order each time.
+      level: fraction of unrelated spaces that are above 0.
+    """
+    together = jnp.sort(jnp.append(by_chance, similarity))
+    threshold = together[math.ceil((1 - level) * len(together)) - 1]
+    return jnp.maximum(0, (similarity - threshold) / (1 - threshold))
 
 
 @jax.jit

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -13,7 +14,14 @@ from ml_collections import ConfigDict
 from anchor_opt.reports import spaces as report
 from common.errors import check_count
 from common.linear import least_squares, preprocess, procrustes, unit
-from common.metrics import correspondence, linear_cka, mrr, precision_at_k
+from common.metrics import (
+    calibrated,
+    correspondence,
+    linear_cka,
+    mrr,
+    mutual_neighbours,
+    precision_at_k,
+)
 from common.retrieval import top_k
 from common.run import results, tasks
 from common.run.results import Row
@@ -21,6 +29,7 @@ from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 
+CHANCE_ORDERS = 20  # random orders of the rows, for the similarity by chance
 FITS = {"orthogonal": procrustes, "least_squares": least_squares}
 
 
@@ -78,12 +87,13 @@ def measure_pair(
       task: of a case with a `Problem`; its order draws the anchors and the halves.
       num_anchors: number of true anchors, at most n.
       k: length of the lists of retrieved items.
-      first_seed: the random seed whose task measures the CKA.
+      first_seed: the random seed whose task measures the similarities.
     """
     source, target, order = task.case.problem(task.random_seed)
     rows = []
-    if task.random_seed == first_seed:  # nothing in it is random
-        rows.append(task.row("linear_cka", linear_cka(source, target)))
+    if task.random_seed == first_seed:  # nothing else in it is random
+        measures = _similarities(source, target, k, jax.random.key(task.random_seed))
+        rows += [task.row(metric, value) for metric, value in measures.items()]
     half, anchors = len(source) // 2, order[:num_anchors]
     for method, fit in FITS.items():
         scores = _held_out(source, target, order[:half], order[half:], fit, k)
@@ -95,6 +105,30 @@ def measure_pair(
     scores = correspondence(relative, k)["source", "target"]
     rows += [task.row(metric, scores[metric], method="gt") for metric in ("jaccard", "mrr")]
     return rows, {}
+
+
+@partial(jax.jit, static_argnames="k")
+def _similarities(
+    source: Float[Array, "n d"], target: Float[Array, "n e"], k: int, key: Array
+) -> dict[str, Float[Array, ""]]:
+    """Linear CKA and mutual nearest neighbours, each as it is and calibrated by random orders."""
+    # Of k + 1 neighbours the first is the row itself, which is no neighbour.
+    lists = [top_k(x, x, k + 1).index[:, 1:] for x in (source, target)]
+
+    def in_order(order: Int[Array, " n"]) -> tuple[Array, Array]:
+        renamed = jnp.argsort(order)[lists[1][order]]  # neighbours of the rows in this order
+        return linear_cka(source, target[order]), mutual_neighbours(lists[0], renamed)
+
+    def shuffled(key: Array) -> tuple[Array, Array]:
+        return in_order(jax.random.permutation(key, len(target)))
+
+    values = {}
+    true = in_order(jnp.arange(len(target)))
+    chance = jax.lax.map(shuffled, jax.random.split(key, CHANCE_ORDERS))
+    names = ("linear_cka", "mutual_neighbours")
+    for name, similarity, by_chance in zip(names, true, chance, strict=True):
+        values |= {name: similarity, f"calibrated_{name}": calibrated(similarity, by_chance)}
+    return values
 
 
 def _held_out(

@@ -14,6 +14,9 @@ from common.run.results import Row, markdown, mean_and_deviation, select
 
 COLUMNS = {  # (method, metric) -> title of the column
     ("truth", "linear_cka"): "CKA",
+    ("truth", "calibrated_linear_cka"): "calibrated",
+    ("truth", "mutual_neighbours"): "Neighbours",
+    ("truth", "calibrated_mutual_neighbours"): "calibrated",
     ("orthogonal", "p_at_1"): "Orthogonal: P@1",
     ("orthogonal", "mrr"): "MRR",
     ("least_squares", "p_at_1"): "Least squares: P@1",
@@ -23,6 +26,8 @@ COLUMNS = {  # (method, metric) -> title of the column
 }
 NOTES = (
     "Unit, centred, unit vectors. CKA: linear centred kernel alignment of all true pairs. "
+    "Neighbours: the fraction of the {k} nearest neighbours of an item that it has in both spaces. "
+    "calibrated: zero for rows in a random order, at the level .05 (Gröger et al. 2026). "
     "Orthogonal, Least squares: a linear map from source to target, fitted on a random half of the "
     "true pairs and measured on the other half, whose partners are sought among all items by "
     "cosine. True anchors: relative representations by {num_anchors} random items. MRR and Jaccard "

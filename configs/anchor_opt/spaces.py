@@ -26,7 +26,9 @@ def get_config() -> ConfigDict:
         "glove:minilm_input",
         "word2vec:minilm",  # word vectors, and a sentence encoder given single words
         "minilm:minilm_input",  # two layers of one model
-        "wordllama_sentences:minilm_sentences",  # two sentence encoders
+        "wordllama_sentences:minilm_sentences",  # sentence encoders
+        "minilm_sentences:mpnet_sentences",
+        "wordllama_sentences:mpnet_sentences",
         "word2vec:finnish_by_english",  # two languages, paired by a dictionary
         "efficientnet_lite0:efficientnet_lite2",  # two image encoders of one family
         "efficientnet_lite0:augnet_resnet50",  # two trained on different data, in different ways

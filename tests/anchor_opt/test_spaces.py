@@ -1,5 +1,6 @@
 import json
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -29,6 +30,14 @@ def test_a_rotation_is_found_by_every_measure():
     for random_seed in (0, 1):
         for row in measured(x, y, random_seed):
             assert row.mean == pytest.approx(1, abs=1e-3), row
+
+
+def test_only_calibrated_similarities_of_unrelated_spaces_of_many_dimensions_are_zero():
+    x, y = (jax.random.normal(jax.random.key(i), (100, 60)) for i in range(2))
+    values = {row.metric: row.mean for row in select(measured(x, y, 0), method="truth")}
+    assert values["linear_cka"] > 0.25 and values["mutual_neighbours"] > 0.05
+    assert values["calibrated_linear_cka"] < 0.03
+    assert values["calibrated_mutual_neighbours"] < 0.05
 
 
 def test_a_map_is_measured_on_items_it_was_not_fitted_on():
