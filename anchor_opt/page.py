@@ -171,4 +171,4 @@ def tables(record: Record) -> dict[str, str]:
 
 def summaries(records: Sequence[Record]) -> dict[str, str]:
     """Title -> Markdown of what all recorded results of the paper show together."""
-    return {"searches": searches.of_all_records(records)}
+    return {"searches": searches.of_all_records(records), "foretold": spaces.foretold(records)}
