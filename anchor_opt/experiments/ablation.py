@@ -17,7 +17,7 @@ from common.linear import preprocess, unit
 from common.progress import progress_bar
 from common.run import results
 from common.run.results import Row
-from common.run.settings import with_value
+from common.run.settings import varied, with_value
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 from common.spaces.paired_spaces import PairedSpaces
@@ -67,18 +67,11 @@ def points_of(config: ConfigDict) -> Iterator[Point]:
     The methods are those of config.methods, or the one that the name begins with.
 
     Raises:
-      UserError: config.vary is not a list of names and values, or as `with_value`.
+      UserError: as `varied` and `with_value`.
     """
     own = flatten_dict(config.to_dict(), sep=".")
-    for line in config.vary:
-        match line:
-            case (str(name), tuple() | list() as values) if name in own:
-                values = list(dict.fromkeys((own[name], *values)))
-            case _:
-                raise UserError(
-                    f"config.vary has {line!r}: write the name of a value of the config and the "
-                    "values that it takes, [('num_pairs', (5, 10))] for instance."
-                )
+    for name, given in varied(config):
+        values = list(dict.fromkeys((own[name], *given)))
         changed = {value: with_value(config, name, value) for value in values}
         method = name.split(".")[0]
         for value in values if isinstance(own[name], str) else sorted(values):

@@ -3,7 +3,7 @@
 import ast
 import dataclasses
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from absl import flags
@@ -114,6 +114,24 @@ def with_value(config: ConfigDict, name: str, value: Any) -> ConfigDict:
             f"The config's {name} can't be {value!r}: correct the name or the value."
         ) from None
     return changed
+
+
+def varied(config: ConfigDict) -> Iterator[tuple[str, list]]:
+    """The lines of `config.vary`: the dotted name of a value of the config, and values of it.
+
+    Raises:
+      UserError: a line is something else.
+    """
+    own = [name for name, x in flat(config.to_dict()).items() if not isinstance(x, Mapping)]
+    for line in config.vary:
+        match line:
+            case (str(name), tuple() | list() as values) if name in own:
+                yield name, list(values)
+            case _:
+                raise UserError(
+                    f"config.vary has {line!r}: write the name of a value of the config and the "
+                    "values that it takes, [('num_pairs', (5, 10))] for instance."
+                )
 
 
 def sweep(config: ConfigDict) -> list[tuple[Any, ConfigDict]]:

@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 from common.errors import check_choice
 from common.run import results
 from common.run.results import Row
-from common.run.settings import apply_quick, with_value
+from common.run.settings import apply_quick, varied, with_value
 from common.run.workdir import Workdir
 from lpl.experiments import nli, word_alignment
 from lpl.reports import constants as report
@@ -20,15 +20,12 @@ METRICS = ("p_at_1", "accuracy")  # by which a value is chosen
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures each experiment with each value of config.vary; a table of each constant."""
-    rows = [
-        row for name, values in config.vary for row in _varied(name, values, config, work, cache)
-    ]
+    lines = list(varied(config))
+    rows = [row for name, values in lines for row in _rows(name, values, config, work, cache)]
     return results.finish(work, rows, results.joined(report.tables(rows)))
 
 
-def _varied(
-    name: str, values: tuple, config: ConfigDict, work: Workdir, cache: Path
-) -> Iterator[Row]:
+def _rows(name: str, values: list, config: ConfigDict, work: Workdir, cache: Path) -> Iterator[Row]:
     """Rows of an experiment with each value of one constant, whose name begins with its own."""
     experiment = name.partition(".")[0]
     check_choice("experiment", experiment, EXPERIMENTS)
@@ -38,5 +35,4 @@ def _varied(
         folder = Workdir(work.path / f"{name}={value}", apply_quick(point).to_dict())
         for row in EXPERIMENTS[experiment](point, folder, cache).rows:
             if row.metric in METRICS:
-                varied = {"sweep_over": name, "sweep_value": str(value)}
-                yield dataclasses.replace(row, **varied)
+                yield dataclasses.replace(row, sweep_over=name, sweep_value=str(value))

@@ -175,5 +175,16 @@ def test_a_constant_is_varied_and_all_else_stays_as_it_is(values, tmp_path, run)
     assert {row["labels"]["split"] for row in rows} == {"validation"}
     assert "## lpa_mse.k of word_alignment: P@1" in table
     assert re.search(r"\| Retrieval \| 2 +\| 10 +\|", table)
-    with pytest.raises(UserError, match="no experiment 'alignment': choose one of word_alignment"):
-        run(tmp_path / "other", constants.get_config(), {"vary": (("alignment.lpa_mse.k", (2,)),)})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (("experiment", ("nli",)), "no experiment 'experiment': choose one of word_alignment"),
+        (("alignment.lpa_mse.k", (2,)), "config.vary has"),
+        ("word_alignment.lpa_mse.k", "config.vary has"),
+    ],
+)
+def test_a_wrong_line_of_vary_is_refused_in_one_sentence(line, message, tmp_path, run):
+    with pytest.raises(UserError, match=message):
+        run(tmp_path, constants.get_config(), {"vary": (line,)})
