@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from anchor_opt.experiments.halves import TRUTH
 from anchor_opt.reports import (
     ablation,
+    joined,
     judged,
     new_model,
     overlap,
@@ -154,6 +155,8 @@ def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown of a recorded result."""
     rows, failed, values = record.rows, record.failed, record.config
     match values["experiment"]:
+        case "joined":
+            return joined.tables(rows)
         case "judged":
             return judged.overview(rows)
         case "new_model":
