@@ -281,9 +281,9 @@ BENCHMARK = Benchmark(
         "order, as embedflow and the cascade of rebasis do. reported: ours the estimate of "
         "recall@10 in the whole store; isotrieve's top-10 retention, how often a row's own partner "
         "is among the ten nearest of a tenth of the pairs; rebasis's ARR, how often the nearest of "
-        "the other pairs is among ten; embedflow's stability, the share of the first ten of 500 "
-        "candidates that are the first ten of 50. verdict after: the first command or call. "
-        "FLOPs: the store times the map."
+        "the other pairs is among ten; embedflow's stability, how many of the ten that the new "
+        "model puts first among 500 candidates it puts first among 50. verdict after: the first "
+        "command or call. FLOPs: the store times the map."
     ),
     cases=tuple(map(case, (500, 2_000, 8_000))),
     quick=Case(
