@@ -52,6 +52,8 @@ PACKAGES = (
     "sentence-transformers",
     "transformers",
     "isotrieve",
+    "rebasis",
+    "embedflow",
 )
 
 

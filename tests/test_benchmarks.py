@@ -1,10 +1,12 @@
 """Every benchmark measures our implementations in its quick case; peers are not installed here."""
 
+import tempfile
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks import harness, maps
+from benchmarks import harness, maps, migrate
 from common.linear import unit
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
@@ -25,6 +27,19 @@ def test_ours_is_measured_and_scored(name, monkeypatch):
         assert row["seconds"] > 0 and row["flops"] > 0
         assert row["scores"] and all(np.isfinite(value) for value in row["scores"].values())
         assert row["scores"].get("MRR", 1) > 0.9 and row["scores"].get("P@1", 1) > 0.1
+
+
+@pytest.mark.parametrize("noise, shares", [(0, [1, 1, 1, 1]), (1e3, [0.025, 0.125, 0.25, 0.5])])
+def test_migrate_scores_a_store_by_the_rows_of_the_new_model_that_it_keeps(noise, shares):
+    rng = np.random.default_rng(0)
+    new, queries, other = (rng.normal(size=(n, 8)).astype(np.float32) for n in (500, 200, 500))
+    with tempfile.TemporaryDirectory() as folder:
+        held_out = slice(100, 500)
+        change = migrate.Change(folder, held_out, unit(new[held_out]), unit(queries))
+        outcome = migrate.Outcome(new + noise * other, queries, 0.0, 0.0, commands=1)
+        scores = migrate.score(change, outcome)
+    names = "recall@10", "in 50", "in 100", "in 200"
+    assert [scores[name] for name in names] == pytest.approx(shares, abs=0.03)
 
 
 def test_maps_find_what_they_are_made_for():
