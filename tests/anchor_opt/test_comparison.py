@@ -125,6 +125,7 @@ def test_every_line_of_the_configs_can_be_set(get_config):
     assert sum(point.base for point in ablation_experiment.points_of(config)) == len(names)
     config.update(config.when_quick)
     assert list(ablation_experiment.points_of(config))
+    assert runner.grid(phase.get_config()).optimise == ("target",)
 
 
 def test_a_table_in_detail_has_a_column_for_each_random_run_and_the_base_once():
