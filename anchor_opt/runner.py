@@ -19,6 +19,7 @@ from common.run.tasks import Case, Measured, Task
 from common.run.workdir import Workdir, write_arrays
 
 ROLES = ("source", "target")  # of the two spaces of an experiment
+ITEMS = ("gt", "seed")  # methods whose anchors are items
 Evaluate = Callable[[Task, Problem, Result], list[Row]]
 
 
@@ -123,7 +124,7 @@ def keep_anchors(
         for role in ROLES:
             arrays[f"{role}_names"] = np.asarray(names)[arrays[f"{role}_rows"]]
     write_arrays(work.path / anchors_file(task), arrays)
-    if task.method in ("gt", "seed"):
+    if task.method in ITEMS:
         return {None: result.anchors}
     discrete = jnp.take(problem.target, nearest, axis=0)
     return {"continuous": result.anchors, "discrete": discrete}

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from anchor_opt import evaluation, runner
+from anchor_opt.methods import algorithm1
 from anchor_opt.problem import Problem, Result, sample
 from anchor_opt.reports.retrieval import Drawn, Published
 from anchor_opt.runner import ROLES, Grid, other
@@ -176,8 +177,24 @@ def evaluate(
     return rows + [row(score, "absolute") for score in absolute]
 
 
-def mrr(pair: Pair, grid: Grid, work: Workdir, fields: dict[str, Any], name: str) -> Measured:
-    """MRR from source to target of every method, the anchors of the target being sought."""
+def mrr(
+    pair: Pair,
+    grid: Grid,
+    work: Workdir,
+    fields: dict[str, Any],
+    name: str,
+    detail: bool = False,
+) -> Measured:
+    """MRR from source to target of every method, the anchors of the target being sought.
+
+    Args:
+      pair: the spaces.
+      grid: methods with their settings, and random seeds.
+      work: the run's folder.
+      fields: of all rows.
+      name: of the case.
+      detail: whether `discrete` and `matched` anchors are measured as well.
+    """
     own = {
         "dataset": " -> ".join(pair.names),
         "source": pair.names[0],
@@ -187,15 +204,29 @@ def mrr(pair: Pair, grid: Grid, work: Workdir, fields: dict[str, Any], name: str
         "dim": pair.target.shape[1],
     }
     case = Case(name, {**fields, **own}, partial(problem, pair, grid, "target"))
-    measure = partial(evaluate_mrr, k=grid.settings.k)
+    measure = partial(evaluate_mrr, k=grid.settings.k, detail=detail)
     return runner.run([case], grid, measure, work, title=name)
 
 
-def evaluate_mrr(task: Task, problem: Problem, result: Result, *, k: int) -> list[Row]:
-    """MRR by relative vectors from source to target."""
+def evaluate_mrr(
+    task: Task, problem: Problem, result: Result, *, k: int, detail: bool = False
+) -> list[Row]:
+    """MRR by relative vectors from source to target.
+
+    In detail also with items in the place of anchors that are none: the nearest ones (`discrete`),
+    and those of a one-to-one match (`matched`).
+    """
+    forms = {"continuous": result.anchors}
+    if detail and task.method not in runner.ITEMS:
+        nearest = algorithm1.discretise(result.anchors, problem.target)
+        forms["discrete"] = jnp.take(problem.target, nearest, axis=0)
+        matched = algorithm1.matched(problem, result.anchors)
+        forms["matched"] = jnp.take(problem.target, matched, axis=0)
     labels = {"representation": "relative", "optimised": task.case.fields["target"]}
-    value = evaluation.relative_mrr(problem, result.anchors, k)
-    return [task.row("mrr", value, anchors="continuous", labels=labels)]
+    return [
+        task.row("mrr", evaluation.relative_mrr(problem, x, k), anchors=form, labels=labels)
+        for form, x in forms.items()
+    ]
 
 
 def _scores(spaces: dict[str, Float[Array, "n d"]], k: int) -> list[Score]:

@@ -24,8 +24,12 @@ from common.spaces.paired_spaces import PairedSpaces
 
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """Each pair of spaces at each value of config.vary: tables, and ablation.png."""
+    """Each pair of spaces at each value of config.vary: tables, and ablation.png.
+
+    With config.detail there are rows of each random run too, and of anchors that are items.
+    """
     points, rows, failed = list(points_of(config)), [], []
+    detail = config.get("detail", False)
     for text in config.pairs:
         names = space_pairs.names(text)
         load = lru_cache(maxsize=1)(partial(_load, names, cache))
@@ -45,8 +49,9 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
             changed = "base" if point.base else f"{point.name}-{point.value}"
             fields = {"experiment": config.experiment}
             prefix = f"{space_pairs.file_name(*names)}-{changed}"
-            measured = two_spaces.mrr(pair, runner.grid(given), work, fields, prefix)
-            rows += [_at(row, point) for row in results.averaged(measured.rows)]
+            measured = two_spaces.mrr(pair, runner.grid(given), work, fields, prefix, detail)
+            shown = results.averaged(measured.rows) + (measured.rows if detail else [])
+            rows += [_at(row, point) for row in shown]
             failed += [task for task in measured.failed if task not in failed]
     text = results.joined(report.tables(rows, failed))
     return results.finish(work, rows, text, {"ablation": report.figure(rows)})

@@ -18,14 +18,15 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
 from anchor_opt.problem import Problem, Result, Run
-from anchor_opt.relative import relative
+from anchor_opt.relative import relative, unit_relative
 from common import manifold, ot
 from common.arrays import WholeNumber
-from common.errors import UserError
+from common.errors import UserError, check_choice
 from common.linear import procrustes, unit
 from common.retrieval import top_k
 
@@ -36,7 +37,9 @@ class Settings:
 
     `permute` 'source' compares each target row with the source row that the permutation from target
     to source gives it (eq. 1), 'target' the other way round (line 6). With `plan` 'hard' that row
-    is the argmax of the plan, with 'soft' the plan's weighted mean of all rows.
+    is the argmax of the plan, with 'soft' the plan's weighted mean of all rows. At the paper's
+    epsilon many entries of the plan are equally large in float32: with `ties` 'first' the first of
+    these rows is taken, with 'random' one that depends on the step alone.
     """
 
     steps: int
@@ -49,6 +52,7 @@ class Settings:
     init_norm: float  # of the random anchors at first; as printed: 1
     tied_steps: int  # first steps, in which one orthogonal map moves all anchors; as printed: 0
     sphere_from: int  # the step from which all anchors are kept at unit norm; as printed: 0
+    ties: str = "first"
 
 
 def printed(settings: Settings) -> Settings:
@@ -107,6 +111,17 @@ def prepare(
         source_relative=relative(source, source_anchors),
         target=target,
         num_pairs=jnp.asarray(num_pairs, jnp.int32),
+    )
+
+
+def shuffled(data: Data, key: jax.Array) -> Data:
+    """The rows of each space in a random order, so that their given order decides no tie."""
+    spaces = data.source, data.target
+    order, target_order = map(jax.random.permutation, jax.random.split(key), map(len, spaces))
+    return data._replace(
+        source=data.source[order],
+        source_relative=data.source_relative[order],
+        target=data.target[target_order],
     )
 
 
@@ -170,6 +185,9 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     """Lines 4 to 8: one estimate of the permutation, one optimiser step or one orthogonal map."""
     on_sphere = index >= settings.sphere_from
     anchors = jnp.where(on_sphere, unit(state.anchors), state.anchors)
+    if settings.ties != "first":
+        check_choice("rule of ties", settings.ties, ("first", "random"))
+        data = shuffled(data, jax.random.key(index))
     x, y = matched_rows(data, anchors, settings)
     wanted = relative(x, data.source_anchors)
 
@@ -200,6 +218,12 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
 def discretise(anchors: Float[Array, "k d"], vectors: Float[Array, "n d"]) -> Int[Array, " k"]:
     """Line 10: the row of `vectors` (unit) nearest to each anchor in cosine."""
     return top_k(unit(anchors), vectors, 1).index[:, 0]
+
+
+def matched(problem: Problem, anchors: Float[Array, "k d_target"]) -> Int[np.ndarray, " k"]:
+    """The target rows that the best one-to-one match of all relative rows gives the anchors."""
+    source = unit_relative(problem.source, problem.source_anchors)
+    return ot.assign(source, unit_relative(problem.target, anchors))[problem.anchors]
 
 
 def run(problem: Problem, run: Run) -> Result:

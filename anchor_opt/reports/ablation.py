@@ -22,6 +22,7 @@ SWEEP_TITLES = {  # of what is varied, below the panels
     "algorithm1.sinkhorn_iterations": "iterations of Sinkhorn",
     "algorithm1.permute": "which space is permuted",
     "algorithm1.plan": "transport plan",
+    "algorithm1.ties": "ties of the match",
     "algorithm1.freeze_pairs": "known anchors are kept",
     "num_pairs": "known pairs",
     "num_words": "words",
@@ -35,8 +36,11 @@ def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
     """Title -> Markdown: one line for each value of each name.
 
     The values of a method have one table, with a column for each pair; the other values have one
-    table for each pair, with a column for each method.
+    table for each pair, with a column for each method. If there are rows of each random run, each
+    pair has one table instead, with a column for each run.
     """
+    if any(row.random_seed is not None for row in rows):
+        return _each_run(rows) | failures(failed)
     shown = [dataclasses.replace(row, labels=row.labels | {"at": _at(row)}) for row in _swept(rows)]
     of_method = [row for row in shown if row.sweep_over.startswith(f"{row.method}.")]
     lines, tables = {"sweep_over": "Varied", "at": "Value"}, {}
@@ -51,11 +55,33 @@ def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
     return tables | failures(failed)
 
 
+def _each_run(rows: Sequence[Row]) -> dict[str, str]:
+    # The base is the same below every name and stands once.
+    base = [dataclasses.replace(row, sweep_over=None) for row in select(rows, base=True)]
+    varied = [
+        dataclasses.replace(row, labels=row.labels | {"at": _at(row)})
+        for row in select(rows, base=False)
+    ]
+    lines = {"sweep_over": "Varied", "at": "Value", "method": "Method", "anchors": "Anchors"}
+    titles = {row.random_seed: f"seed {row.random_seed}" for row in rows} | {None: "mean ± std"}
+    tables = {}
+    for dataset in dict.fromkeys(row.dataset for row in rows):
+        own = select(base + varied, dataset=dataset)
+        table = pivot(own, lines=lines, columns="random_seed", titles=titles)
+        caption = (
+            f"{own[0].num_items:,} items, {own[0].num_pairs} known pairs; the anchors of the "
+            "target are sought. A dash: no value is varied. Discrete: the items nearest to the "
+            "anchors; matched: those that the best one-to-one match of all items gives them."
+        )
+        tables[f"MRR from {own[0].source} to {own[0].target}"] = f"{table}\n\n{caption}"
+    return tables
+
+
 def _swept(rows: Sequence[Row]) -> list[Row]:
-    """MRR from source to target, of continuous anchors."""
-    relative = select(rows, metric="mrr", representation="relative")
+    """MRR from source to target, of continuous anchors, averaged over the random runs."""
+    relative = select(rows, metric="mrr", representation="relative", random_seed=None)
     across = [row for row in relative if row.dataset == f"{row.source} -> {row.target}"]
-    return [row for row in across if row.anchors != "discrete"]
+    return select(across, anchors="continuous")
 
 
 def _at(row: Row) -> str:

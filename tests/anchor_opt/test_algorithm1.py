@@ -11,6 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from anchor_opt import runner
 from anchor_opt.methods import algorithm1
+from anchor_opt.problem import sample
 from anchor_opt.relative import relative
 from common import ot
 from common.errors import UserError
@@ -157,10 +158,34 @@ def test_frozen_anchors_are_constant(tied_steps):
     assert np.abs(np.asarray(state.anchors[4:]) - before[4:]).max() > 1e-3
 
 
-def test_unknown_choices_are_named():
+@pytest.mark.parametrize(
+    "changes, says",
+    [({"plan": "medium"}, "plan 'medium'"), ({"ties": "last"}, "no rule of ties 'last'")],
+)
+def test_unknown_choices_are_named(changes, says):
     state, data = start(SETTINGS)
-    with pytest.raises(UserError, match="plan 'medium'"):
-        algorithm1.step(state, 0, data, dataclasses.replace(SETTINGS, plan="medium"))
+    with pytest.raises(UserError, match=says):
+        algorithm1.step(state, 0, data, dataclasses.replace(SETTINGS, **changes))
+
+
+@pytest.mark.parametrize("permute", ["source", "target"])
+@pytest.mark.parametrize("tied", [True, False])
+def test_random_ties_are_broken_anew_in_each_step_and_change_nothing_without_ties(permute, tied):
+    """All rows of one space with the same nearest row in the other are tied."""
+    source = unit_rows(0, 40, 6)
+    target = unit_rows(1, 8, 5) if tied and permute == "source" else source
+    source = unit_rows(1, 8, 5) if tied and permute == "target" else source
+    data = algorithm1.prepare(source, source[:6], target, 2)
+    anchors = unit_rows(2, 6, target.shape[1]) if tied else target[:6]
+    state = algorithm1.State(anchors, algorithm1.optimiser(PRINTED).init(anchors))
+    step = jax.jit(algorithm1.step, static_argnames="settings")
+
+    def losses(ties):
+        settings = dataclasses.replace(PRINTED, permute=permute, ties=ties)
+        return {round(float(step(state, i, data, settings)[1]["loss"]), 6) for i in range(4)}
+
+    assert len(losses("first")) == 1
+    assert len(losses("random")) == (4 if tied else 1)
 
 
 def test_started_near_the_true_anchors_it_converges_to_them():
@@ -183,6 +208,17 @@ def test_discretise_takes_the_nearest_row_in_cosine():
     anchors, rows = unit_rows(3, 9, 4) * 5, unit_rows(4, 30, 4)
     expected = (np.asarray(anchors) @ np.asarray(rows).T).argmax(1)
     np.testing.assert_array_equal(algorithm1.discretise(anchors, rows), expected)
+
+
+def test_matched_anchors_are_the_partners_in_the_best_one_to_one_match():
+    """Two anchors of one nearest row are given two rows."""
+    x = unit_rows(3, 30, 4)
+    problem = sample(x, x, num_anchors=9, num_pairs=2, random_seed=0)
+    partners = problem.truth[problem.anchors]
+    anchors = problem.target[partners]
+    near = unit(anchors.at[1].add(4 * anchors[0]))
+    np.testing.assert_array_equal(algorithm1.matched(problem, near), partners)
+    assert algorithm1.discretise(near, problem.target)[1] == partners[0]
 
 
 def test_the_optimiser_stays_on_the_sphere():

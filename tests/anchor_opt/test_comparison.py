@@ -12,6 +12,7 @@ from anchor_opt.experiments import ablation as ablation_experiment
 from anchor_opt.experiments import phase as phase_experiment
 from anchor_opt.methods import algorithm1
 from anchor_opt.problem import sample
+from anchor_opt.reports import ablation as ablation_report
 from anchor_opt.reports import phase as phase_report
 from common.data.packages import cache_dir
 from common.errors import UserError
@@ -19,7 +20,7 @@ from common.linear import preprocess
 from common.run.results import Row, select
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
-from configs.anchor_opt import ablation, phase
+from configs.anchor_opt import ablation, phase, readings
 from tests import commands
 
 TINY = {"num_words": 300, "num_anchors": 30, "num_pairs": 10, "algorithm1.steps": 10}
@@ -116,14 +117,32 @@ def test_more_words_than_there_are_is_refused_unless_they_are_varied(tmp_path):
         ablation_experiment.run(config, Workdir(tmp_path, {}), cache_dir())
 
 
-def test_every_line_of_the_configs_can_be_set():
-    config = ablation.get_config()
+@pytest.mark.parametrize("get_config", [ablation.get_config, readings.get_config])
+def test_every_line_of_the_configs_can_be_set(get_config):
+    config = get_config()
     names = [name for name, _ in config.vary]
     assert {point.name for point in ablation_experiment.points_of(config)} == set(names)
     assert sum(point.base for point in ablation_experiment.points_of(config)) == len(names)
     config.update(config.when_quick)
     assert list(ablation_experiment.points_of(config))
     assert runner.grid(phase.get_config()).optimise == ("target",)
+
+
+def test_a_table_in_detail_has_a_column_for_each_random_run_and_the_base_once():
+    shared = {"experiment": "ablation", "method": "algorithm1", "metric": "mrr"}
+    shared |= {"dataset": "a -> b", "source": "a", "target": "b", "num_items": 9, "num_pairs": 3}
+    rows = []
+    for name, value, base in (("centre", "False", False), ("centre", "True", True), ("k", 5, True)):
+        at = {"sweep_over": name, "sweep_value": value, "labels": {"base": base}}
+        rows.append(Row(mean=0.5, std=0.1, num_runs=2, **shared, **at))
+        rows += [Row(mean=mean, random_seed=i, **shared, **at) for i, mean in ((0, 0.4), (7, 0.6))]
+    cells = lines(ablation_report.tables(rows, [])["MRR from a to b"])
+    assert cells[0][4:] == ["mean ± std", "seed 0", "seed 7"]
+    values = [".500 ± .100", ".400", ".600"]
+    assert [line[:2] + line[4:] for line in cells[1:]] == [
+        ["-", "-", *values],
+        ["centre", "False", *values],
+    ]
 
 
 def test_the_first_match_and_its_noise_follow_their_definitions():
