@@ -4,15 +4,15 @@ The first match compares x and y by x M y', where M = P + N. P is the sum of a_j
 known pairs (a_j, b_j), and N that of a_j' n_j over the k - p other anchors, whose partners n_j are
 random directions of length s in the d dimensions of the target. Over all pairs of unit rows
 
-  signal^2   mean of x P y over true pairs: p E[(x a)(y b)] for a known pair (a, b) and another
-             true pair (x, y), where (a, b) are drawn as (x, y) are
-  spread^2   mean of (x P y)^2 over all pairs of rows
-  noise^2    mean of (x N y)^2 over all pairs of rows and draws of N: s^2 sum_j E[(x a_j)^2] / d
+  signal    mean of x P y over true pairs; r sum_j sqrt(E[(x a_j)^2] E[(y b_j)^2]), where r is the
+            correlation of x a and y b, as it is between the known pairs (a, b) themselves
+  spread^2  mean of (x P y)^2 over all pairs of rows
+  noise^2   mean of (x N y)^2 over all pairs of rows and draws of N: s^2 sum_j E[(x a_j)^2] / d
 
 The ratio signal / sqrt(spread^2 + noise^2) is by how many standard deviations a true partner is
-ahead of other rows. Centred spaces have E[(x a)(y b)] = CKA / sqrt(D_x D_y), where 1 / D is the
-mean squared cosine of two rows, and D the effective number of dimensions, which columns of zeros do
-not change. If the known pairs are few, spread^2 is near p / (D_x D_y), and the ratio near
+ahead of other rows. Of centred spaces r is the CKA, and the signal p CKA / sqrt(D_x D_y), where 1 / D
+is the mean squared cosine of two rows, and D the effective number of dimensions, which columns of
+zeros do not change. Of few known pairs spread^2 is near p / (D_x D_y), and the ratio near
 
   CKA p / sqrt(p + s^2 (k - p) D_y / d)
 """
@@ -49,15 +49,15 @@ def expected(problem: Problem, init_norm: float) -> Similarities:
       init_norm: the length s of the random anchors.
     """
     p, dimensions = len(problem.target_pairs), problem.target.shape[1]
-    x, y = (
-        relative(problem.source, problem.source_anchors),
-        relative(problem.target, _known(problem)),
-    )
-    of_pairs = x[problem.source_pairs, :p] * y[problem.target_pairs]
-    of_others = jnp.sum(of_pairs) - jnp.trace(of_pairs)
+    x = relative(problem.source, problem.source_anchors)
+    y = relative(problem.target, _known(problem))
+    other = ~jnp.eye(p, dtype=bool)
+    of_x, of_y = x[problem.source_pairs, :p][other], y[problem.target_pairs][other]
+    correlation = of_x @ of_y / (jnp.linalg.norm(of_x) * jnp.linalg.norm(of_y))
+    lengths = jnp.sqrt(jnp.mean(x[:, :p] ** 2, axis=0) * jnp.mean(y**2, axis=0))
     moments = (x[:, :p].T @ x[:, :p] / len(x)) * (y.T @ y / len(y))
     noise = init_norm**2 * jnp.mean(jnp.sum(x[:, p:] ** 2, axis=1)) / dimensions
-    return Similarities(of_others / (p - 1), jnp.sqrt(jnp.sum(moments)), jnp.sqrt(noise))
+    return Similarities(correlation * jnp.sum(lengths), jnp.sqrt(jnp.sum(moments)), jnp.sqrt(noise))
 
 
 def true_signal(problem: Problem) -> Float[Array, ""]:

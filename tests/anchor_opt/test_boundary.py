@@ -33,13 +33,19 @@ def test_signal_spread_and_noise_follow_their_definitions():
     x, y, a = (np.asarray(z) for z in (drawn.source, drawn.target, drawn.source_anchors))
     partners, known = y[drawn.truth], drawn.source_pairs
     product = a[:8].T @ y[drawn.target_pairs]
-    signals = [(x[i] @ x[j]) * (partners[i] @ partners[j]) for i in known for j in known if i != j]
+    pairs = [(i, j) for i in known for j in known if i != j]
+    cosines = np.array([[x[i] @ x[j], partners[i] @ partners[j]] for i, j in pairs])
+    moments = cosines.T @ cosines
+    correlation = moments[0, 1] / np.sqrt(moments[0, 0] * moments[1, 1])
+    lengths = np.sqrt(
+        np.mean((x @ a[:8].T) ** 2, axis=0) * np.mean((y @ partners[known].T) ** 2, axis=0)
+    )
     rng, noises = np.random.default_rng(0), []
     for _ in range(100):
         random = a[8:].T @ (0.5 * unit(rng.normal(size=(32, y.shape[1]))))
         noises.append(np.mean((x @ random @ y.T) ** 2))
     found = first_match.expected(drawn, 0.5)
-    assert found.signal == pytest.approx(8 * np.mean(signals), rel=1e-4)
+    assert found.signal == pytest.approx(correlation * lengths.sum(), rel=1e-4)
     assert found.spread == pytest.approx(np.sqrt(np.mean((x @ product @ y.T) ** 2)), rel=1e-4)
     assert found.noise == pytest.approx(np.sqrt(np.mean(noises)), rel=0.05)
     others = np.setdiff1d(np.arange(90), known)
