@@ -7,12 +7,12 @@ random directions of length s in the d dimensions of the target. Over all pairs 
   signal    mean of x P y over true pairs; r sum_j sqrt(E[(x a_j)^2] E[(y b_j)^2]), where r is the
             correlation of x a and y b, as it is between the known pairs (a, b) themselves
   spread^2  mean of (x P y)^2 over all pairs of rows
-  noise^2   mean of (x N y)^2 over all pairs of rows and draws of N: s^2 sum_j E[(x a_j)^2] / d
+  noise^2   mean of (x N y)^2 over all pairs of rows and draws of N: s^2 sum E[(x a_j)^2] / d
 
 The ratio signal / sqrt(spread^2 + noise^2) is by how many standard deviations a true partner is
-ahead of other rows. Of centred spaces r is the CKA, and the signal p CKA / sqrt(D_x D_y), where 1 / D
-is the mean squared cosine of two rows, and D the effective number of dimensions, which columns of
-zeros do not change. Of few known pairs spread^2 is near p / (D_x D_y), and the ratio near
+ahead of other rows. Of centred spaces r is the CKA, and the signal p CKA / sqrt(D_x D_y). D is the
+effective number of dimensions: 1 / D is the mean squared cosine of two rows, which columns of zeros
+do not change. Of few known pairs spread^2 is near p / (D_x D_y), and the ratio near
 
   CKA p / sqrt(p + s^2 (k - p) D_y / d)
 """
