@@ -113,7 +113,8 @@ def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
     first = [name for name in made.columns if name not in ("mrr", "gt")]
     header, body = ["Predictor", "Boundary", "Slope"], []
     for title, runs in shown.items():
-        header += [f"Right, {title} ({len(runs.rows)})", f"Spearman, {title}"]
+        count = f"{len(runs.rows)} runs, {runs.success.sum()} successes"
+        header += [f"Right, {title} ({count})", f"Spearman, {title}"]
     for name in first:
         law = fitted(made, name)
         line = [MEASURED.get(name, name).replace("_", " "), f"{law.boundary:.3g}"]
