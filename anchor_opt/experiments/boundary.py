@@ -49,7 +49,10 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[tuple[Case, Grid, algo
         load = lru_cache(maxsize=1)(partial(_load, names, cache))
         points = {point.base or (point.name, point.value): point for point in points_of(config)}
         for point in points.values():
-            given, grid = point.config, runner.grid(point.config)
+            given = (
+                config if point.base else point.config
+            )  # whichever name the base is listed under
+            grid = runner.grid(given)
             pair = load(given.num_words)
             pair = pair._replace(target=changed(pair.target, given.dimensions))
             start = grid.settings.algorithm1
