@@ -49,9 +49,8 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[tuple[Case, Grid, algo
         load = lru_cache(maxsize=1)(partial(_load, names, cache))
         points = {point.base or (point.name, point.value): point for point in points_of(config)}
         for point in points.values():
-            given = (
-                config if point.base else point.config
-            )  # whichever name the base is listed under
+            # The base has the config's methods, whichever name it is listed under.
+            given = config if point.base else point.config
             grid = runner.grid(given)
             pair = load(given.num_words)
             pair = pair._replace(target=changed(pair.target, given.dimensions))
