@@ -36,7 +36,8 @@ NOTES = (
     "anchors at first. Ratio: of signal and noise of the first match, computed from both spaces "
     "and the known pairs, without the true pairing. True ratio: with the signal measured on all "
     "true pairs. First match: fraction of target rows whose first match is right. MRR: of "
-    "Algorithm 1 as printed; s below 1: with anchors of unit norm from step 25. Successes: runs "
+    "Algorithm 1 as printed; s below 1: with anchors that are kept at unit norm from the step "
+    "sphere_from of the config. Successes: runs "
     f"whose MRR is at least {SUCCESS:g} of that of GT."
 )
 
