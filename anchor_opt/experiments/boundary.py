@@ -16,10 +16,9 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
 from anchor_opt import first_match, runner, two_spaces
-from anchor_opt.experiments.ablation import Point, points_of
 from anchor_opt.methods import algorithm1
 from anchor_opt.reports import boundary as report
-from anchor_opt.runner import Grid
+from anchor_opt.runner import Grid, Point
 from anchor_opt.two_spaces import Pair
 from common.errors import UserError
 from common.linear import preprocess
@@ -47,7 +46,9 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[tuple[Case, Grid, algo
     for text in (*config.pairs, *config.check_pairs):
         names = space_pairs.names(text)
         load = lru_cache(maxsize=1)(partial(_load, names, cache))
-        points = {point.base or (point.name, point.value): point for point in points_of(config)}
+        points = {
+            point.base or (point.name, point.value): point for point in runner.points_of(config)
+        }
         for point in points.values():
             # The base has the config's methods, whichever name it is listed under.
             given = config if point.base else point.config
