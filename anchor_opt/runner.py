@@ -68,7 +68,7 @@ def points_of(config: ConfigDict) -> Iterator[Point]:
     Raises:
       UserError: config.vary is not a list of names and values, or as `with_value`.
     """
-    own = flatten_dict(config.to_dict(), sep=".")
+    own: dict[str, Any] = flatten_dict(config.to_dict(), sep=".")
     for line in config.vary:
         match line:
             case (str(name), tuple() | list() as values) if name in own:
