@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from anchor_opt.experiments.halves import TRUTH
 from anchor_opt.reports import (
     ablation,
+    boundary,
     joined,
     judged,
     new_model,
@@ -137,6 +138,8 @@ def figures(record: Record) -> dict[str, Figure]:
     match values["experiment"]:
         case "ablation":
             return {"ablation": ablation.figure(rows)}
+        case "boundary":
+            return {"boundary": boundary.figure(rows)}
         case "judged":
             return judged.figures(rows)
         case "overlap":

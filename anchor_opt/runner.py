@@ -1,11 +1,12 @@
 """Runs methods on the cases of an experiment and evaluates what they return."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from flax.traverse_util import flatten_dict
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
@@ -14,7 +15,7 @@ from anchor_opt.problem import Problem, Result, Run
 from common.errors import check_choice, check_count
 from common.run import tasks
 from common.run.results import Row
-from common.run.settings import settings
+from common.run.settings import settings, varied, with_value
 from common.run.tasks import Case, Measured, Task
 from common.run.workdir import Workdir, write_arrays
 
@@ -49,6 +50,35 @@ def grid(config: ConfigDict) -> Grid:
         check_count("The number of pairs", len(config.pairs))
     chosen = tuple(name for name in config.methods if config.num_pairs or name not in NEED_PAIRS)
     return settings(Grid, config, methods=chosen, settings=settings(Settings, config))
+
+
+class Point(NamedTuple):
+    """One value of a name in config.vary, and the config with it; `base` if it is unchanged."""
+
+    name: str
+    value: float | str
+    base: bool
+    config: ConfigDict
+
+
+def points_of(config: ConfigDict) -> Iterator[Point]:
+    """The config's own value of each name and those in config.vary; numbers in order.
+
+    The methods are those of config.methods, or the one that the name begins with.
+
+    Raises:
+      UserError: as `varied` and `with_value`.
+    """
+    own: dict[str, Any] = flatten_dict(config.to_dict(), sep=".")
+    for name, given in varied(config):
+        values = list(dict.fromkeys((own[name], *given)))
+        changed = {value: with_value(config, name, value) for value in values}
+        method = name.split(".")[0]
+        for value in values if isinstance(own[name], str) else sorted(values):
+            if method in METHODS:
+                changed[value].methods = (method,)
+            shown = str(value) if isinstance(value, bool) else value
+            yield Point(name, shown, value == own[name], changed[value])
 
 
 def run(

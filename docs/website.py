@@ -19,6 +19,7 @@ GUIDES = {
     "Your own vectors": "docs/own_vectors.md",
     "Two word spaces, a notebook": NOTEBOOK_PAGE,
     "Maps in your own stack": "docs/vector_stores.md",
+    "Ahead of the published methods": "docs/frontier.md",
     "Plots of the recorded results": "docs/plotting.md",
     "Devices and hosts": "docs/scaling.md",
     "Accelerators": "docs/accelerators.md",

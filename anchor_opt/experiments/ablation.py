@@ -1,23 +1,18 @@
 """Values of the config varied one at a time: MRR of each method on each pair of spaces."""
 
 import dataclasses
-from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
-from flax.traverse_util import flatten_dict
 from ml_collections import ConfigDict
 
 from anchor_opt import runner, two_spaces
-from anchor_opt.methods import METHODS
 from anchor_opt.reports import ablation as report
 from common.errors import UserError
 from common.linear import preprocess, unit
 from common.progress import progress_bar
 from common.run import results
 from common.run.results import Row
-from common.run.settings import varied, with_value
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 from common.spaces.paired_spaces import PairedSpaces
@@ -28,7 +23,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
     With config.detail there are rows of each random run too, and of anchors that are items.
     """
-    points, rows, failed = list(points_of(config)), [], []
+    points, rows, failed = list(runner.points_of(config)), [], []
     detail = config.get("detail", False)
     for text in config.pairs:
         names = space_pairs.names(text)
@@ -57,35 +52,6 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     return results.finish(work, rows, text, {"ablation": report.figure(rows)})
 
 
-class Point(NamedTuple):
-    """One value of a name in config.vary, and the config with it; `base` if it is unchanged."""
-
-    name: str
-    value: float | str
-    base: bool
-    config: ConfigDict
-
-
-def points_of(config: ConfigDict) -> Iterator[Point]:
-    """The config's own value of each name and those in config.vary; numbers in order.
-
-    The methods are those of config.methods, or the one that the name begins with.
-
-    Raises:
-      UserError: as `varied` and `with_value`.
-    """
-    own = flatten_dict(config.to_dict(), sep=".")
-    for name, given in varied(config):
-        values = list(dict.fromkeys((own[name], *given)))
-        changed = {value: with_value(config, name, value) for value in values}
-        method = name.split(".")[0]
-        for value in values if isinstance(own[name], str) else sorted(values):
-            if method in METHODS:
-                changed[value].methods = (method,)
-            shown = str(value) if isinstance(value, bool) else value
-            yield Point(name, shown, value == own[name], changed[value])
-
-
 def _load(
     names: tuple[str, str], cache: Path, drop_first: int, min_letters: int, max_rows: int
 ) -> PairedSpaces:
@@ -93,7 +59,7 @@ def _load(
     return paired_spaces.load(*names, num_words=None, cache=cache, **options)
 
 
-def _at(row: Row, point: Point) -> Row:
+def _at(row: Row, point: runner.Point) -> Row:
     """The row with the varied value, which the base has once for each name."""
     labels = {**row.labels, "base": point.base}
     return dataclasses.replace(row, sweep_over=point.name, sweep_value=point.value, labels=labels)

@@ -121,10 +121,10 @@ def test_more_words_than_there_are_is_refused_unless_they_are_varied(tmp_path):
 def test_every_line_of_the_configs_can_be_set(get_config):
     config = get_config()
     names = [name for name, _ in config.vary]
-    assert {point.name for point in ablation_experiment.points_of(config)} == set(names)
-    assert sum(point.base for point in ablation_experiment.points_of(config)) == len(names)
+    assert {point.name for point in runner.points_of(config)} == set(names)
+    assert sum(point.base for point in runner.points_of(config)) == len(names)
     config.update(config.when_quick)
-    assert list(ablation_experiment.points_of(config))
+    assert list(runner.points_of(config))
     assert runner.grid(phase.get_config()).optimise == ("target",)
 
 

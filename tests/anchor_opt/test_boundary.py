@@ -1,0 +1,140 @@
+"""The law of the first match, and the experiment that measures it."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from anchor_opt import first_match
+from anchor_opt.experiments import boundary as experiment
+from anchor_opt.problem import Problem, sample
+from anchor_opt.reports import boundary as report
+from common.data.packages import cache_dir
+from common.errors import UserError
+from common.linear import preprocess, unit
+from common.metrics import linear_cka
+from common.run.results import Row, select
+from common.run.settings import apply_quick
+from common.run.workdir import Workdir
+from configs.anchor_opt import boundary
+from tests.samples import normal
+
+
+def problem(padding: int = 0) -> Problem:
+    x = preprocess(jnp.asarray(normal(0, 90, 6)))
+    y = preprocess(jnp.asarray(normal(1, 90, 9)).at[:, :6].add(2 * x))
+    y = jnp.pad(y, ((0, 0), (0, padding)))
+    return sample(x, y, num_anchors=40, num_pairs=8, random_seed=3)
+
+
+def test_signal_spread_and_noise_follow_their_definitions():
+    drawn = problem()
+    x, y, a = (np.asarray(z) for z in (drawn.source, drawn.target, drawn.source_anchors))
+    partners, known = y[drawn.truth], drawn.source_pairs
+    product = a[:8].T @ y[drawn.target_pairs]
+    pairs = [(i, j) for i in known for j in known if i != j]
+    cosines = np.array([[x[i] @ x[j], partners[i] @ partners[j]] for i, j in pairs])
+    moments = cosines.T @ cosines
+    correlation = moments[0, 1] / np.sqrt(moments[0, 0] * moments[1, 1])
+    lengths = np.sqrt(
+        np.mean((x @ a[:8].T) ** 2, axis=0) * np.mean((y @ partners[known].T) ** 2, axis=0)
+    )
+    rng, noises = np.random.default_rng(0), []
+    for _ in range(100):
+        random = a[8:].T @ (0.5 * unit(rng.normal(size=(32, y.shape[1]))))
+        noises.append(np.mean((x @ random @ y.T) ** 2))
+    found = first_match.expected(drawn, 0.5)
+    assert found.signal == pytest.approx(correlation * lengths.sum(), rel=1e-4)
+    assert found.spread == pytest.approx(np.sqrt(np.mean((x @ product @ y.T) ** 2)), rel=1e-4)
+    assert found.noise == pytest.approx(np.sqrt(np.mean(noises)), rel=0.05)
+    others = np.setdiff1d(np.arange(90), known)
+    true = np.mean([x[i] @ product @ partners[i] for i in others])
+    assert first_match.true_signal(drawn) == pytest.approx(true, rel=1e-4)
+
+
+def test_columns_of_zeros_change_the_noise_alone():
+    before, after = (
+        [float(value) for value in first_match.expected(problem(padding), 1.0)]
+        for padding in (0, 27)
+    )
+    signal, spread, noise = before
+    assert after == pytest.approx([signal, spread, noise / 2], rel=1e-5)  # 36 columns, 9 before
+
+
+def test_the_closed_form_is_what_it_says():
+    drawn = problem()
+    y = np.asarray(drawn.target)
+    effective = 1 / np.mean((y @ y.T) ** 2)
+    cka = float(linear_cka(drawn.source, jnp.asarray(y[drawn.truth])))
+    wanted = cka * 8 / np.sqrt(8 + 0.25 * 32 * effective / 9)
+    assert first_match.closed_form(drawn, 0.5) == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize("dimensions", ["padded 3", "leading 9", "random many", "cut 3", "padded"])
+def test_dimensions_that_do_not_fit_are_refused_in_one_sentence(dimensions):
+    with pytest.raises(UserError, match=f"dimensions='{dimensions}' does not fit a space of 6"):
+        experiment.changed(jnp.asarray(normal(0, 20, 6)), dimensions)
+
+
+def test_leading_components_keep_most_and_padding_keeps_all():
+    x = preprocess(jnp.asarray(normal(0, 50, 6)) * jnp.asarray([9, 5, 1, 0.1, 0.1, 0.1]))
+    gram = x @ x.T
+
+    def error(dimensions):
+        y = experiment.changed(x, dimensions)
+        return float(jnp.abs(y @ y.T - gram).mean()), y.shape[1]
+
+    (leading, three), (random, also_three) = error("leading 3"), error("random 3")
+    assert leading < 0.02 < random and three == also_three == 3
+    assert error("padded 20") == (pytest.approx(0, abs=1e-6), 20) and error("all")[1] == 6
+
+
+def rows(ratios, mrr, check=False):
+    for seed, (ratio, value) in enumerate(zip(ratios, mrr, strict=True)):
+        common = {"experiment": "boundary", "dataset": f"a -> {check}", "random_seed": seed}
+        common |= {"num_pairs": 15, "num_items": 100, "dim": 50, "sweep_over": "base"}
+        common |= {"labels": {"num_anchors": 300, "init_norm": 1.0, "check": check}}
+        yield Row(**common, method="algorithm1_printed", metric="mrr", mean=value)
+        yield Row(**common, method="gt", metric="mrr", mean=0.9)
+        for name in report.FIRST:
+            yield Row(**common, method="first_match", metric=name, mean=ratio)
+
+
+def test_the_boundary_is_where_half_of_the_runs_succeed():
+    rng = np.random.default_rng(0)
+    ratios = np.exp(rng.normal(size=400))
+    succeeds = rng.random(400) < 1 / (1 + (ratios / 1.3) ** -4)
+    given = list(rows(ratios, np.where(succeeds, 0.9, 0.1)))
+    law = report.fitted(report.runs_of(given), "ratio")
+    assert law.boundary == pytest.approx(1.3, rel=0.15) and law.slope == pytest.approx(4, rel=0.3)
+    assert law.probability(np.array([law.boundary])) == pytest.approx(0.5)
+
+
+def test_runs_that_all_end_alike_have_tables_and_a_figure_without_a_boundary():
+    given = [*rows([1.0, 2.0], [0.9, 0.9]), *rows([0.5, 3.0], [0.1, 0.9], check=True)]
+    tables = report.tables(given, ())
+    assert "nan" in tables["How well the outcome of a run is predicted"]
+    settings = tables["Each setting"]
+    assert "| 2 of 2 " in settings and "| 1 of 2 " in settings
+    assert len(report.figure(given).axes) == 2
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_the_experiment_has_a_line_for_each_setting_and_measures_the_base_once(tmp_path):
+    config = boundary.get_config()
+    config.quick = True
+    apply_quick(config)
+    small = {"num_words": 300, "num_anchors": 30, "algorithm1.steps": 25}
+    config.update_from_flattened_dict(small)
+    config.vary = (("num_pairs", (10,)), ("dimensions", ("padded 400",)))
+    table = experiment.run(config, Workdir(tmp_path, {}), cache_dir())
+    measured = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
+    ours = select(measured, method="algorithm1_printed", dataset="glove -> glove100")
+    assert [row.sweep_over for row in ours] == ["num_pairs", "base", "dimensions"]
+    assert {row.dim for row in ours} == {100, 400} and {row.num_pairs for row in ours} == {10, 15}
+    ratio = {row.sweep_over: row.mean for row in select(measured, metric="true_ratio", check=False)}
+    assert ratio["num_pairs"] < ratio["base"] < ratio["dimensions"]
+    assert table.count("glove -> word2vec") == 3
+    assert (tmp_path / "boundary.png").stat().st_size > 10_000
