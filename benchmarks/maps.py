@@ -6,10 +6,10 @@ The others are maps of low rank, maps of regions with soft routing and a residua
 layers. Each map is fitted to four fifths of the known pairs with each of its settings, of rows that
 are centred or not; the setting that keeps most of the nearest rows of the last fifth
 (`remapping.choose` has the measure) is fitted to all pairs. Then queries of the new encoder search
-the mapped store, which `remapping.kept` compares with the re-embedded one. Writes NAME.json and
-NAME.md into --out. Between the other encoders, with the maps of the tool alone:
+the mapped store, which `remapping.kept` compares with the re-embedded one. Writes RESULTS.json and
+RESULTS.md into --out. Between the other encoders, with the maps of the tool alone:
 
-  python -m benchmarks.maps --name=maps_of_encoders --maps="orthogonal,ridge,whitened" \
+  python -m benchmarks.maps --results=maps_of_encoders --maps="orthogonal,ridge,whitened" \
     --spaces=mpnet_sentences:minilm_sentences,wordllama_sentences:minilm_sentences,...
 """
 
@@ -49,7 +49,7 @@ NUM_ROWS = flags.DEFINE_integer("num_rows", 30_000, "Rows of the store.")
 KNOWN_PAIRS = flags.DEFINE_list("known_pairs", ["300", "1000", "10000"], "Numbers of known pairs.")
 DRAWS = flags.DEFINE_integer("draws", 3, "Random draws of pairs and queries.")
 ONLY = flags.DEFINE_list("maps", [], "Maps to compare; none: all.")
-NAME = flags.DEFINE_string("name", "maps", "Name of the files of results.")
+RESULTS = flags.DEFINE_string("results", "maps", "Name of the files of results.")
 OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder of the results.")
 NUM_QUERIES = 1_000
 HIDDEN, BATCH, LEARNING_RATE = 512, 256, 1e-3  # of the residual network
@@ -242,7 +242,7 @@ def main(argv: list[str]) -> None:
         + ", ".join(f"{name} {version}" for name, version in harness.versions().items())
         + ".\n"
     )
-    path = Path(OUT.value) / NAME.value
+    path = Path(OUT.value) / RESULTS.value
     write_json(path.with_suffix(".json"), {"versions": harness.versions(), "rows": rows})
     write_atomically(path.with_suffix(".md"), text.encode())
     print(text)

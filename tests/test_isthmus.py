@@ -101,7 +101,8 @@ def test_a_module_of_the_working_folder_does_not_stand_in_the_way(tmp_path):
     command = [sys.executable, "-m", "isthmus", "run", "lpl", "--config=nil", "--workdir=run"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    sentence = "There is no config 'nil': give the path of a file, or one of nli, word_alignment.\n"
+    known = "constants, nli, word_alignment"
+    sentence = f"There is no config 'nil': give the path of a file, or one of {known}.\n"
     assert (done.returncode, done.stderr) == (2, sentence)
 
 

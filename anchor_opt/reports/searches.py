@@ -84,7 +84,9 @@ def of_all_records(records: Iterable[Record]) -> str:
 
 
 def _share(count: int, total: int) -> str:
-    """A count, and its share of a total with a 95% interval."""
+    """A count, and its share of a total, if there is one, with a 95% interval."""
+    if not total:
+        return f"{count}"
     from scipy.stats import binomtest  # half a second, which a run does not need
 
     low, high = binomtest(count, total).proportion_ci()
