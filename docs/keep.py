@@ -54,8 +54,14 @@ ROOT = Path(__file__).parents[1]
 RUN = flags.DEFINE_string("run", None, "Folder of the finished run, or of all runs to be made.")
 NAME = flags.DEFINE_string("name", "", "PAPER/NAME of the record, or how names begin.")
 CORES = flags.DEFINE_integer("cores", None, "Processor cores that the run had, or each will have.")
+DEVICE = flags.DEFINE_string(
+    "device", "", "The accelerator of the run and its JAX: 'one NVIDIA H100, JAX 0.11.2'."
+)
 SECONDS = flags.DEFINE_float("seconds", None, "Duration, if the run was not interrupted.")
-EMPTY_CACHE_SECONDS = flags.DEFINE_float(
+EMPTY_CACHE_DEVICE = flags.DEFINE_string(
+    "device", "", "The accelerator of the run and its JAX: 'one NVIDIA H100, JAX 0.11.2'."
+)
+SECONDS = flags.DEFINE_float(
     "empty_cache_seconds", None, "Duration of a record's command from an empty cache."
 )
 FIGURES = flags.DEFINE_list("figures", [], "Figures to keep, without .png.")
@@ -102,6 +108,7 @@ def main(argv: list[str]) -> None:
         if not name or not CORES.value:
             raise UserError("Give --name=PAPER/NAME and --cores of the run, or --check, or --all.")
         made = {"commit": _commit(), "cores": CORES.value, "seconds": SECONDS.value}
+        made |= {"device": DEVICE.value} if DEVICE.value else {}
         keep(folder, name, made, FIGURES.value, QUOTE.value)
 
 
@@ -111,7 +118,7 @@ def keep(run: Path, name: str, made: dict, figures: Sequence[str], quote: str) -
     Args:
       run: its folder.
       name: PAPER/NAME.
-      made: commit, cores and seconds of the run.
+      made: commit, cores, seconds and, if it had one, accelerator of the run.
       figures: names of the figures to keep.
       quote: first words of the parts of table.md to quote; empty: none.
 

@@ -155,10 +155,9 @@ def runs() -> str:
         verified = fingerprint.verified if fingerprint else "-"
         state = (fingerprint and fingerprint.stale) or ", ".join(changed) or verified
         times = [f"{s:,.0f} s" if s else "-" for s in (record.seconds, record.empty_cache_seconds)]
-        lines.append(
-            [f"`{name}`", record.finished, record.commit, state, str(record.cores), *times]
-        )
-    header = ("Record", "Finished (UTC)", "Commit", "Verified up to", "Cores", "Time")
+        machine = record.device or str(record.cores)
+        lines.append([f"`{name}`", record.finished, record.commit, state, machine, *times])
+    header = ("Record", "Finished (UTC)", "Commit", "Verified up to", "Cores or device", "Time")
     return markdown((*header, "From an empty cache"), lines)
 
 

@@ -25,6 +25,7 @@ class Record(NamedTuple):
       finished: date and time, UTC.
       commit: commit of the code.
       cores: number of processor cores.
+      device: the accelerator that computed it, and the release of JAX there; empty: the cores.
       seconds: duration; None if the run was resumed.
       quoted: parts of its table.md that are not in `rows`.
       empty_cache_seconds: duration if data have to be fetched and prepared too; None: not measured.
@@ -41,12 +42,13 @@ class Record(NamedTuple):
     seconds: float | None
     quoted: str
     empty_cache_seconds: float | None = None
+    device: str = ""
 
     def provenance(self) -> str:
-        """One line with the command, date, commit, cores and duration."""
-        cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
+        """One line with the command, date, commit, cores or accelerator, and duration."""
+        machine = self.device or f"{self.cores} core{'s' if self.cores > 1 else ''}"
         seconds = f" in {self.seconds:,.0f} s" if self.seconds else ""
-        return f"`{self.command}`: {self.finished[:10]}, {self.commit}, {cores}{seconds}."
+        return f"`{self.command}`: {self.finished[:10]}, {self.commit}, {machine}{seconds}."
 
 
 def read(folder: Path, name: str) -> Record:

@@ -33,6 +33,7 @@ def test_a_record_is_read_with_the_fields_that_its_rows_share(tmp_path):
         "`python -m my_paper.main`: 2026-11-22, abc1234, 2 cores in 1,234 s."
     )
     assert record._replace(cores=1, seconds=None).provenance().endswith("abc1234, 1 core.")
+    assert record._replace(device="one H100").provenance().endswith("abc1234, one H100 in 1,234 s.")
 
 
 def test_a_missing_record_is_an_error(tmp_path):
