@@ -58,10 +58,7 @@ DEVICE = flags.DEFINE_string(
     "device", "", "The accelerator of the run and its JAX: 'one NVIDIA H100, JAX 0.11.2'."
 )
 SECONDS = flags.DEFINE_float("seconds", None, "Duration, if the run was not interrupted.")
-EMPTY_CACHE_DEVICE = flags.DEFINE_string(
-    "device", "", "The accelerator of the run and its JAX: 'one NVIDIA H100, JAX 0.11.2'."
-)
-SECONDS = flags.DEFINE_float(
+EMPTY_CACHE_SECONDS = flags.DEFINE_float(
     "empty_cache_seconds", None, "Duration of a record's command from an empty cache."
 )
 FIGURES = flags.DEFINE_list("figures", [], "Figures to keep, without .png.")
