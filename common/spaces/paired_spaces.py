@@ -1,7 +1,7 @@
 """Embedding spaces by name or path, and two of them with the same items in the same order.
 
-`SPACES` is the one place where a space gets its name. The items of a space are words, sentences or
-images; two spaces are paired by equality of their items' names.
+`SPACES` is the one place where a space gets its name. The items of a space are words, sentences,
+images or classes of images; two spaces are paired by equality of their items' names.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +17,12 @@ from common.data.sets import finnish, french, word_vectors
 from common.data.space import Space
 from common.encoders import minilm
 from common.errors import UserError
-from common.spaces import image_features, sentences
+from common.spaces import image_classes, image_features, sentences
 
 ENCODED = {
     **{name: partial(sentences.load, name) for name in sentences.SPACES},
     **{name: partial(image_features.load, name) for name in image_features.ENCODERS},
+    **{name: partial(image_classes.load, name) for name in image_classes.SPACES},
 }  # name -> function of the cache directory and of the number of items to encode, the first ones
 SPACES: dict[str, Callable[[Path], Space]] = {
     **{name: partial(word_vectors.load, name) for name in word_vectors.DIMENSIONS},
@@ -83,7 +84,7 @@ def load(
     Raises:
       UserError: as `load_space`, or fewer shared words than `num_words`.
     """
-    # Row i is the same sentence in all spaces of sentences, and the same image in those of images.
+    # Row i is the same item in all spaces of sentences, of images and of classes.
     if num_words and {source, target} <= ENCODED.keys():
         max_rows = min(max_rows, drop_first + num_words)
     spaces = [

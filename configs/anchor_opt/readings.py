@@ -23,6 +23,7 @@ def get_config() -> ConfigDict:
     config.algorithm1.sphere_from = 0
     config.algorithm1.ties = "first"  # of equal entries of the plan: 'first' row, or a 'random' one
     config.detail = True  # also each random run by itself, and discrete anchors (line 10)
+    config.num_words = 4_000
     config.max_rows = 4_000  # sentences that are encoded; spaces of words are read whole
     config.random_seeds = (0, 1, 2, 3, 4)
     config.methods = ("gt", "seed", "algorithm1", "lstsq_truth")

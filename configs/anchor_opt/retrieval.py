@@ -47,6 +47,7 @@ def get_config() -> ConfigDict:
     #   finnish_by_english  vectors of the Finnish translations of English words
     #   minilm_sentences, mpnet_sentences, wordllama_sentences     three encoders of sentences
     #   efficientnet_lite0, efficientnet_lite2, augnet_resnet50    three encoders of images
+    #   classes_efficientnet_lite0, classes_minilm and others      classes of images (classes.py)
     # Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz, or .npy with a word list.
     config.source = "glove"
     config.target = "word2vec"

@@ -34,6 +34,7 @@ def get_config() -> ConfigDict:
     # after 3,000 updates; at .05 20 iterations have not converged.
     config.epsilon = 0.2
     config.iterations = 20  # of Sinkhorn; reference
+    config.spread = 0.0  # radius of the circle on which the points of clouds start; reference
     config.batch_size = 1_024  # positive pairs of an update, and as many negative ones (reference)
     config.updates_per_step = 50  # one record of the log has their means
     config.steps = 800  # 40,000 updates, four passes over the texts

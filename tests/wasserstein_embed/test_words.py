@@ -72,6 +72,16 @@ def test_the_contrastive_losses_are_squares():
     np.testing.assert_allclose(repel, [0.5625, 0.0])
 
 
+def test_with_places_far_apart_each_point_goes_to_that_of_its_place():
+    moved, output = jax.random.normal(jax.random.key(0), (6, 8)), jnp.eye(8, SETTINGS.size)
+    chosen = replace(SETTINGS, spread=50.0)
+    x, y = jnp.split(word_embed.embed(moved, output, chosen), 2)
+    expected = np.linalg.norm(np.asarray(x - y), axis=2).mean(axis=1)
+    np.testing.assert_allclose(word_embed.pair_distances(x, y, chosen), expected, rtol=1e-4)
+    near = word_embed.embed(moved, output, replace(SETTINGS, spread=0.0))
+    np.testing.assert_array_equal(near.reshape(6, -1), moved @ output)
+
+
 @pytest.mark.slow
 def test_training_separates_words_that_never_share_a_context():
     # Words 0 to 3 always occur together, and so do words 4 to 7.

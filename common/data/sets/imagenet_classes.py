@@ -1,0 +1,38 @@
+"""The 1,000 classes of ImageNet as WordNet names and defines them."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from common.data.packages import PACKAGES, read_member
+
+FOLDER = "timm/data/_info"
+
+
+class Classes(NamedTuple):
+    """The classes in the order in which classifiers number them.
+
+    Attributes:
+      synsets: the names of WordNet's synsets, "n01440764" for instance.
+      names: of each class, "tench, Tinca tinca"; two classes may have the same.
+      definitions: of each class, in a phrase.
+    """
+
+    synsets: list[str]
+    names: list[str]
+    definitions: list[str]
+
+
+def load(cache: Path) -> Classes:
+    """Returns the classes; raises a UserError if their package cannot be fetched."""
+
+    def lines(name):
+        return read_member(PACKAGES["timm"], cache, f"{FOLDER}/{name}.txt").decode().splitlines()
+
+    def of_synset(name):
+        return dict(line.split("\t", 1) for line in lines(name))
+
+    synsets = lines("imagenet_synsets")
+    names, definitions = map(
+        of_synset, ("imagenet_synset_to_lemma", "imagenet_synset_to_definition")
+    )
+    return Classes(synsets, [names[s] for s in synsets], [definitions[s] for s in synsets])

@@ -1,0 +1,56 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from anchor_opt.experiments import classes
+from anchor_opt.methods import spectral
+from anchor_opt.problem import partly_shared
+from common.data.packages import cache_dir
+from common.data.sets import imagenet_classes
+from common.linear import unit
+from common.run.tasks import Case, Task
+from common.spaces import image_classes
+
+
+def problem(num_pairs: int):
+    """A space of clusters and its rotated copy."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(12, 6))
+    source = unit(centres[np.arange(240) % 12] + 0.3 * rng.normal(size=(240, 6)))
+    target = source @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    spaces = (jnp.asarray(x, jnp.float32) for x in (source, target))
+    sizes = {"num_rows": 240, "num_anchors": num_pairs, "num_pairs": num_pairs}
+    return partly_shared(*spaces, **sizes, shared=1.0, random_seed=0)
+
+
+def test_spectral_embeddings_of_a_rotated_copy_agree():
+    drawn = problem(num_pairs=100)
+    chosen = spectral.Settings(neighbours=20, eigenvectors=8, components=6)
+    source, target = spectral.coordinates(drawn, chosen, random_seed=0)
+    assert source.shape == target.shape == (240, 6)
+    np.testing.assert_allclose(source, target[drawn.known_truth], atol=1e-3)
+
+
+def test_only_classes_without_known_partner_count():
+    drawn = problem(num_pairs=100)
+    case = Case("a", {"experiment": "classes", "dataset": "a -> b"}, lambda random_seed: drawn)
+    task = Task(case, "procrustes", 0)
+    right = drawn.source, drawn.source[np.argsort(drawn.known_truth)]
+    wrong = np.asarray(right[1]).copy()
+    others = np.setdiff1d(np.arange(240), drawn.target_pairs)
+    wrong[others] = wrong[np.roll(others, 1)]
+    for target, low, high in ((right[1], 0.99, 1.0), (jnp.asarray(wrong), 0.0, 0.1)):
+        for row in classes.evaluate(task, drawn, (drawn.source, target), 10):
+            assert low <= row.mean <= high, row.metric
+
+
+@pytest.mark.network
+def test_all_spaces_have_the_classes_of_imagenet_in_one_order():
+    of_wordnet = imagenet_classes.load(cache_dir())
+    assert of_wordnet.synsets[0] == "n01440764" and of_wordnet.names[0] == "tench, Tinca tinca"
+    assert of_wordnet.definitions[-1] == "a soft thin absorbent paper for use in toilets"
+    for name in ("classes_efficientnet_lite0", "classes_wordllama"):
+        space = image_classes.load(name, cache_dir())
+        assert space.words == of_wordnet.synsets and len(set(space.words)) == 1_000
+        assert len(space.vectors) == 1_000 and np.isfinite(space.vectors).all()
+    assert len(image_classes.load("classes_efficientnet_lite0", cache_dir(), 40).words) == 40
