@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +33,8 @@ Experiment = Callable[[ConfigDict, Workdir, Path], str]
 # Errors of a full or write-protected disk; readers of files raise a UserError instead.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 PROGRAM_DAYS, PROGRAM_BYTES = 60, 4 << 30  # of compiled programs in the cache folder
+# So an H100 needs a minute instead of six for a first random run (docs/accelerators.md).
+GPU_FLAGS = "--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
 # Libraries that log each of their steps at the level INFO, at which runs log their progress.
 VERBOSE = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record|asyncio)[/\\]")
 
@@ -228,6 +231,7 @@ def run(main: Callable[[list[str]], None], *, positional: bool = False) -> None:
                 stream.reconfigure(errors="replace")
         try:
             _keep_compiled_programs()
+            _compile_for_gpu_at_once()
             if not ("distributed" in flags.FLAGS and flags.FLAGS.distributed):  # joined before
                 _require_device()
             main(argv)
@@ -284,6 +288,15 @@ def _keep_compiled_programs() -> None:
             jax.config.update(name, value)
     with contextlib.suppress(OSError):  # none yet, deleted by another run, or not ours to delete
         _forget_old_programs(folder)
+
+
+def _compile_for_gpu_at_once() -> None:
+    """Lets XLA compile for a GPU without timing variants of every matrix product on it.
+
+    XLA_FLAGS, if it is set, comes first. XLA reads it when JAX starts.
+    """
+    if find_spec("jax_plugins") and any(find_spec(f"jax_plugins.xla_cuda{n}") for n in (12, 13)):
+        os.environ.setdefault("XLA_FLAGS", GPU_FLAGS)
 
 
 def _forget_old_programs(folder: Path) -> None:

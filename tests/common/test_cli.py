@@ -164,6 +164,25 @@ def test_the_oldest_programs_beyond_some_gigabytes_are_deleted(tmp_path, monkeyp
     assert not (tmp_path / "programs/c").exists()
 
 
+@pytest.mark.parametrize(
+    "plugin, given, expected",
+    [
+        ("xla_cuda13", None, cli.GPU_FLAGS),
+        ("xla_cuda13", "--xla_gpu_autotune_level=4", "--xla_gpu_autotune_level=4"),
+        ("another", None, None),
+        (None, None, None),
+    ],
+)
+def test_programs_for_gpus_are_compiled_at_once(tmp_path, monkeypatch, plugin, given, expected):
+    monkeypatch.setenv("XLA_FLAGS", given or "")
+    if not given:
+        monkeypatch.delenv("XLA_FLAGS")
+    plugins = {f"jax_plugins.{plugin}"} | ({"jax_plugins"} if plugin else set())
+    monkeypatch.setattr(cli, "find_spec", plugins.__contains__)
+    cli._compile_for_gpu_at_once()
+    assert os.environ.get("XLA_FLAGS") == expected
+
+
 @pytest.mark.slow
 def test_two_hosts_join_and_write_a_folder_each(tmp_path):
     given = "--config=config.py", "--workdir=run", "--distributed"
