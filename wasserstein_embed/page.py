@@ -28,6 +28,11 @@ HEADLINES = (
         {"method": "wasserstein_r2", "set": "men"},
     ),
     Headline(
+        "the same, points that start on a circle",
+        "wasserstein_embed/words_circle",
+        {"method": "wasserstein_r2", "set": "men"},
+    ),
+    Headline(
         "the same, vectors of as many numbers",
         "wasserstein_embed/words",
         {"method": "euclidean_20", "set": "men"},

@@ -34,7 +34,9 @@ def get_config() -> ConfigDict:
     # after 3,000 updates; at .05 20 iterations have not converged.
     config.epsilon = 0.2
     config.iterations = 20  # of Sinkhorn; reference
-    config.spread = 0.0  # radius of the circle on which the points of clouds start; reference
+    # Radius of the circle on which the points of clouds start; the reference has 0. Of 0, 2, 4 and
+    # 8, 4 has the smallest loss on held-out texts after 3,000 updates, for clouds in the plane.
+    config.spread = 0.0
     config.batch_size = 1_024  # positive pairs of an update, and as many negative ones (reference)
     config.updates_per_step = 50  # one record of the log has their means
     config.steps = 800  # 40,000 updates, four passes over the texts
