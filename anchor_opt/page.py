@@ -9,6 +9,7 @@ from anchor_opt.experiments.halves import TRUTH
 from anchor_opt.reports import (
     ablation,
     boundary,
+    classes,
     joined,
     judged,
     new_model,
@@ -151,6 +152,8 @@ def figures(record: Record) -> dict[str, Figure]:
             return {"ablation": ablation.figure(rows)}
         case "boundary":
             return {"boundary": boundary.figure(rows)}
+        case "classes":
+            return {"mrr": classes.figure(rows)}
         case "judged":
             return judged.figures(rows)
         case "overlap":
