@@ -33,7 +33,7 @@ Experiment = Callable[[ConfigDict, Workdir, Path], str]
 # Errors of a full or write-protected disk; readers of files raise a UserError instead.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 PROGRAM_DAYS, PROGRAM_BYTES = 60, 4 << 30  # of compiled programs in the cache folder
-# So an H100 needs a minute instead of six for a first random run (docs/accelerators.md).
+# With the variants an H100 was idle for minutes before a first random run (docs/accelerators.md).
 GPU_FLAGS = "--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
 # Libraries that log each of their steps at the level INFO, at which runs log their progress.
 VERBOSE = re.compile(r"[/\\](orbax|tensorflow_datasets|jax|flax|etils|array_record|asyncio)[/\\]")

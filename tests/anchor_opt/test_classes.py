@@ -40,7 +40,7 @@ def test_only_classes_without_known_partner_count():
     others = np.setdiff1d(np.arange(240), drawn.target_pairs)
     wrong[others] = wrong[np.roll(others, 1)]
     for target, low, high in ((right[1], 0.99, 1.0), (jnp.asarray(wrong), 0.0, 0.1)):
-        for row in classes.evaluate(task, drawn, (drawn.source, target), 10):
+        for row in classes.evaluate(task, drawn, (drawn.source, target), {}, 10):
             assert low <= row.mean <= high, row.metric
 
 
