@@ -101,7 +101,9 @@ def bootstrap_step(n: int) -> Program:
 
     def arguments():
         pairs = jnp.arange(NUM_PAIRS)
-        data = self_learning.Data(*spaces(n, SOURCE_DIM, TARGET_DIM), pairs, pairs)
+        data = self_learning.Data(
+            *spaces(n, SOURCE_DIM, TARGET_DIM), pairs, pairs, jax.random.key(KEY)
+        )
         return self_learning.state_of_pairs(data), 0, data
 
     return Program(

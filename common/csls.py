@@ -25,6 +25,7 @@ from common.retrieval import TopK, largest, products
 # Score of a dropped pair: below every score 2 s - r of unit rows, and finite, since all entries of
 # a column may be dropped.
 DROPPED = -4.0
+MAX_SEED = 2**31 - 1  # of the pairs that are dropped; the next number is still an int32
 
 
 def hubness(

@@ -5,8 +5,12 @@ the better maps fit wrong matches, too. The agreement is therefore compared with
 baseline, that of self-learning from wrong pairs:
 
     (agreement - chance agreement) / (1 - chance agreement)
+
+The result is the best of several initializations, and so the baseline is the best of as many
+searches from wrong pairs.
 """
 
+from collections.abc import Iterable
 from functools import partial
 
 import jax
@@ -58,6 +62,20 @@ def _matched_again(
 def corrected_for_chance(agreement: float, chance_agreement: float) -> float:
     """The agreement, scaled so that the chance baseline is 0 and full agreement 1."""
     return (agreement - chance_agreement) / max(1 - chance_agreement, 1e-6)
+
+
+def chance_agreement(agreement: float, chance_searches: Iterable[float], threshold: float) -> float:
+    """The highest agreement of searches from wrong pairs.
+
+    They are made one by one, and only while the agreement that they correct is at the threshold or
+    above: a higher baseline could not turn a failure into a success.
+    """
+    highest = 0.0
+    for chance in chance_searches:
+        highest = max(highest, chance)
+        if corrected_for_chance(agreement, highest) < threshold:
+            break
+    return highest
 
 
 def success_probability(

@@ -88,9 +88,10 @@ def self_learning(problem: Problem, run: Run) -> Result:
     `common.multi_step` is fitted once.
     """
     settings = run.settings.self_learning
-    data = Data(problem.source, problem.target, *problem.pairs)
+    key = jax.random.key(run.random_seed)
+    data = Data(problem.source, problem.target, *problem.pairs, key)
     maps = multi_step.fit_covariance(data.pair_covariance, 0.0)
-    state = loop.initial_state(maps, settings.keep_prob, run.random_seed)
+    state = loop.initial_state(maps, settings.keep_prob)
     state = loop.learn(run.train, state, data, settings, num_steps=settings.steps, chunk=25)
     maps = dictionary_maps(data, loop.current_matches(state, data, settings.neighbours))
     # The target vectors of least norm whose coordinates are nearest to those of the anchors.

@@ -8,15 +8,22 @@ runs these steps and logs them.
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import logging
 from jaxtyping import ArrayLike, Bool, Int
 
 from anchor_opt.methods import initialization, refinement, self_learning
-from anchor_opt.methods.agreement import agreement, corrected_for_chance, success_probability
+from anchor_opt.methods.agreement import (
+    agreement,
+    chance_agreement,
+    corrected_for_chance,
+    success_probability,
+)
 from anchor_opt.methods.anchors import fit_anchors
 from anchor_opt.methods.self_learning import Data, State
 from anchor_opt.problem import Problem, Result, Run
@@ -46,7 +53,7 @@ class Report(NamedTuple):
 
     Attributes:
       agreement: fraction of matches that maps fitted to other matches find again.
-      chance_agreement: the same of self-learning from wrong pairs.
+      chance_agreement: the highest of self-learning from wrong pairs, see agreement.py.
       corrected_agreement: chance-corrected agreement, see agreement.py.
       probability: that the map finds at least half of the items that a map fitted to all true pairs
         would find.
@@ -99,23 +106,33 @@ def converge(problem: Problem, run: Run) -> Converged:
     Whether the result is right is decided without labels, by the chance-corrected agreement.
     Self-learning that reaches `sure_gain` has succeeded. Any other is judged once more after the
     refinement and the fit, which may find many items that it has not: by the cross-validation of
-    the last fit, beside that of self-learning from wrong pairs, refined and fitted alike. It has
+    the last fit, beside those of self-learning from wrong pairs, refined and fitted alike. It has
     failed if this chance-corrected agreement is below `min_gain`.
     """
+    settings, key = run.settings.bootstrap, jax.random.key(run.random_seed)
     learned = _self_learning(problem, run)
-    data, settings = Data(problem.source, problem.target, *problem.pairs), run.settings.bootstrap
-    fit = refinement.fit(data, _refined(problem, run, data, learned.best.state), settings)
-    agreements = learned.best.agreement, learned.chance.agreement
-    if learned.corrected_agreement < settings.sure_gain:
-        chance = _refined(problem, run, data, learned.chance.state, stage="refine-chance-baseline")
-        agreements = fit.agreement, refinement.fit(data, chance, settings).agreement
-    corrected = corrected_for_chance(*agreements)
+    data = Data(problem.source, problem.target, *problem.pairs, key)
+
+    def last_fit(state: State, stage: str = "refine") -> refinement.Fit:
+        return refinement.fit(data, _refined(problem, run, data, state, stage), settings)
+
+    fit = last_fit(learned.best.state)
+    agreed, chance = learned.best.agreement, learned.chance_agreement
+    if corrected_for_chance(agreed, chance) < settings.sure_gain:
+        agreed = fit.agreement
+        of_wrong_pairs = (
+            last_fit(search.state, f"refine-{search.name}").agreement
+            for search in learned.chance_searches
+        )
+        chance = chance_agreement(agreed, of_wrong_pairs, settings.min_gain)
+    corrected = corrected_for_chance(agreed, chance)
     report = Report(
-        *agreements,
+        agreed,
+        chance,
         corrected_agreement=corrected,
         probability=float(success_probability(corrected, settings.min_gain)),
         failed=corrected < settings.min_gain,
-        initialization=learned.best.initialization,
+        initialization=learned.best.name,
     )
     if report.failed:
         logging.warning(
@@ -126,56 +143,61 @@ def converge(problem: Problem, run: Run) -> Converged:
     return Converged(fit.maps, fit.to_target, fit.is_pair, report)
 
 
-class _Outcome(NamedTuple):
-    """The last state of self-learning, and its agreement."""
+class _Search(NamedTuple):
+    """The last state of self-learning from one initialization, and its agreement."""
 
-    initialization: str
+    name: str
     state: State
     agreement: float
 
 
 class _Learned(NamedTuple):
-    """The best of all initializations, and the chance baseline, which takes as many steps."""
+    """The best of all initializations, and its chance baseline.
 
-    best: _Outcome
-    chance: _Outcome
+    The searches from wrong pairs are as many as there were initializations. They are made when
+    asked for.
+    """
 
-    @property
-    def corrected_agreement(self) -> float:
-        return corrected_for_chance(self.best.agreement, self.chance.agreement)
+    best: _Search
+    chance_agreement: float
+    chance_searches: Iterator[_Search]
 
 
 def _self_learning(problem: Problem, run: Run) -> _Learned:
     """Self-learning on the most frequent rows, from one initialization after the other."""
     settings = run.settings.bootstrap
     ranked = problem.ranks is not None
-    data = _most_frequent(problem, settings.search_rows if ranked else UNRANKED_ROWS)
-    # The rows of the target are in random order, so that pairing each with the next one is wrong.
-    some = np.arange(max(len(data.source_pairs), MIN_WRONG_PAIRS))
-    wrong = data._replace(source_pairs=some, target_pairs=(some + 1) % len(data.target))
+    data = _most_frequent(problem, run, settings.search_rows if ranked else UNRANKED_ROWS)
     curve = _curve(problem, run, data, data)
-    outcomes: list[_Outcome] = []
-    chance, longest = None, 0
+    searches: list[_Search] = []
+
+    @cache
+    def from_wrong_pairs(number: int) -> _Search:
+        """From other wrong pairs for each number; as many steps as that initialization took."""
+        # Target rows are in random order, so that pairing each with one of the next is wrong.
+        some = np.arange(max(len(data.source_pairs), MIN_WRONG_PAIRS))
+        partners = (some + 1 + number) % len(data.target)
+        wrong = data._replace(source_pairs=some, target_pairs=partners)
+        num_steps = int(searches[number].state.steps)
+        name, state = f"chance-baseline-{number}", self_learning.state_of_pairs(wrong)
+        return _search(name, state, wrong, run, num_steps, stage=name)
+
     for name, state in _initializations(problem, run, data):
         options = {"stage": f"self-learning-{name}", "evaluate": curve}
-        outcome = _learn(name, state, data, run, settings.search_steps, **options)
-        outcomes.append(outcome)
-        steps = int(outcome.state.steps)
-        if chance is None or steps > longest:  # self-learning from wrong pairs is continued
-            longest = steps
-            state = self_learning.state_of_pairs(wrong)
-            chance = _learn("wrong pairs", state, wrong, run, longest, stage="chance-baseline")
-        learned = _Learned(max(outcomes, key=lambda outcome: outcome.agreement), chance)
-        if learned.corrected_agreement >= settings.sure_gain:
+        searches.append(_search(name, state, data, run, settings.search_steps, **options))
+        best = max(searches, key=lambda search: search.agreement)
+        of_wrong_pairs = (from_wrong_pairs(number).agreement for number in range(len(searches)))
+        chance = chance_agreement(best.agreement, of_wrong_pairs, settings.sure_gain)
+        if corrected_for_chance(best.agreement, chance) >= settings.sure_gain:
             break
-    return learned
+    return _Learned(best, chance, map(from_wrong_pairs, range(len(searches))))
 
 
-def _learn(name: str, state: State, data: Data, run: Run, num_steps: int, **options) -> _Outcome:
+def _search(name: str, state: State, data: Data, run: Run, num_steps: int, **options) -> _Search:
     settings = run.settings.bootstrap
     options |= {"num_steps": num_steps, "chunk": 4}
     state = self_learning.learn(run.train, state, data, settings, **options)
-    return _Outcome(name, state, float(agreement(state, data, settings)))
+    return _Search(name, state, float(agreement(state, data, settings)))
 
 
 def _initializations(problem: Problem, run: Run, data: Data) -> Iterator[tuple[str, State]]:
@@ -183,15 +205,13 @@ def _initializations(problem: Problem, run: Run, data: Data) -> Iterator[tuple[s
     if len(problem.target_pairs):
         yield "pairs", self_learning.state_of_pairs(data)
     if problem.ranks is None:
-        data = _most_frequent(problem, UNRANKED_INITIALIZATION_ROWS)
+        data = _most_frequent(problem, run, UNRANKED_INITIALIZATION_ROWS)
     settings = run.settings
-    candidates = initialization.candidates(data, settings.start, settings.goat, run.random_seed)
-    yield from initialization.through_groups(
-        candidates, data, settings.bootstrap, run.random_seed, run.train
-    )
+    candidates = initialization.candidates(data, settings.start, settings.goat)
+    yield from initialization.through_groups(candidates, data, settings.bootstrap, run.train)
 
 
-def _refined(problem: Problem, run: Run, data: Data, state: State, stage: str = "refine") -> Maps:
+def _refined(problem: Problem, run: Run, data: Data, state: State, stage: str) -> Maps:
     """Maps by self-learning on all rows, partly whitened."""
     settings = run.settings.bootstrap
     whitened = refinement.whiten(data, state.maps, settings.refine_whiten)
@@ -227,10 +247,10 @@ def _curve(
     return problem.mrr_curve(anchors, run.settings.k)
 
 
-def _most_frequent(problem: Problem, count: int) -> Data:
+def _most_frequent(problem: Problem, run: Run, count: int) -> Data:
     """The most frequent rows of both spaces, those in known pairs first."""
     source_rows, target_rows = problem.most_frequent(count)
     pairs = np.arange(len(problem.target_pairs))
     source = jnp.take(problem.source, source_rows, axis=0)
     target = jnp.take(problem.target, target_rows, axis=0)
-    return Data(source=source, target=target, source_pairs=pairs, target_pairs=pairs)
+    return Data(source, target, pairs, pairs, jax.random.key(run.random_seed))

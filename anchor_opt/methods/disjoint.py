@@ -50,7 +50,8 @@ def run(problem: Problem, run: Run) -> Result:
     the better matches is fitted to all rows, and `failed`, whether it is below `min_agreement`.
     """
     settings = run.settings.disjoint
-    data = Data(problem.source, problem.target, *problem.pairs)
+    key = jax.random.key(run.random_seed)
+    data = Data(problem.source, problem.target, *problem.pairs, key)
     states = [_learn_from_clusters(data, run, number) for number in range(2)]
     agreed = float(agreement(states, data.source[: settings.agreement_rows]))
     failed = agreed < settings.min_agreement
@@ -65,7 +66,7 @@ def run(problem: Problem, run: Run) -> Result:
     last = _Stage(
         f"all{group_rows}-rows", group_rows, step_rows=num_rows, steps=settings.last_steps
     )
-    maps = _learn(data, run, best.maps, int(best.seed), last).maps
+    maps = _learn(data, run, best.maps, last).maps
     notes = {"agreement": agreed, "failed": failed}
     return Result(unit(problem.source_anchors @ maps.source @ maps.target.T), maps, notes)
 
@@ -103,7 +104,7 @@ def _learn_from_clusters(data: Data, run: Run, number: int) -> State:
     num_rows = min(len(data.source), len(data.target))
     rows = min(settings.group_rows, num_rows)
     sizes = {"step_rows": min(settings.step_rows, num_rows), "steps": settings.steps}
-    seed = initialization.spread(run.random_seed, number)
+    data = data._replace(key=jax.random.fold_in(data.key, number))
     # Of the two kinds of initializations the one with the better matches is followed.
     state = _of_better_matches(
         [
@@ -111,16 +112,15 @@ def _learn_from_clusters(data: Data, run: Run, number: int) -> State:
                 data,
                 run,
                 maps,
-                seed,
                 _Stage(f"{number}-initialization-{kind}-{rows}-rows", rows, **sizes),
             )
-            for kind, maps in enumerate(_initial_maps(data, run, number))
+            for kind, maps in enumerate(_initial_maps(data, run))
         ]
     )
     while 2 * rows <= min(settings.last_group_rows, num_rows):
         rows *= 2
         stage = _Stage(f"{number}-{rows}-rows", rows, **sizes)
-        state = _learn(data, run, state.maps, int(state.seed), stage)
+        state = _learn(data, run, state.maps, stage)
     return state
 
 
@@ -128,7 +128,7 @@ def _of_better_matches(states: Sequence[State]) -> State:
     return max(states, key=lambda state: state.best)
 
 
-def _learn(data: Data, run: Run, maps: Maps, seed: int, stage: _Stage) -> State:
+def _learn(data: Data, run: Run, maps: Maps, stage: _Stage) -> State:
     settings = self_learning.GroupedSettings(
         groups=max(1, stage.step_rows // stage.group_rows),
         group_rows=stage.group_rows,
@@ -137,17 +137,17 @@ def _learn(data: Data, run: Run, maps: Maps, seed: int, stage: _Stage) -> State:
         patience=stage.steps,
     )
     # The loop may overwrite the maps that it is given.
-    state = self_learning.initial_state(Maps(*map(jnp.array, maps)), seed=seed)
+    state = self_learning.initial_state(Maps(*map(jnp.array, maps)))
+    data = data._replace(key=jax.random.fold_in(data.key, stage.group_rows))
     options = {"stage": stage.name, "num_steps": stage.steps, "chunk": 5}
     return run.train(self_learning.grouped_step, state, data, settings, **options)
 
 
-def _initial_maps(data: Data, run: Run, number: int) -> list[Maps]:
+def _initial_maps(data: Data, run: Run) -> list[Maps]:
     """Maps of the first rows, matched by the centres of `initialization.cluster_modes`."""
     count = run.settings.disjoint.start_rows
-    key = jax.random.fold_in(jax.random.key(run.random_seed), number)
     spaces = data.source[:count], data.target[:count]
-    modes = initialization.cluster_modes(key, data.source, data.target, run.settings.start)
+    modes = initialization.cluster_modes(data.key, data.source, data.target, run.settings.start)
     return [
         multi_step.fit_covariance(initialization.centre_covariance(spaces, centres), 0.0)
         for centres in modes

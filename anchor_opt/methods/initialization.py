@@ -32,7 +32,6 @@ from common.errors import UserError
 from common.linear import preprocess, unit
 
 MAX_GOAT_ROWS = 2_000  # of both spaces, of which GOAT gives a candidate; it takes about a minute
-SEEDS = 2**31  # random seeds are of type int32
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,9 +61,7 @@ class Candidate(NamedTuple):
     covariance: Float[Array, "d_source d_target"]
 
 
-def candidates(
-    data: Data, settings: Settings, goat_settings: goat.Settings, random_seed: int
-) -> Iterator[Candidate]:
+def candidates(data: Data, settings: Settings, goat_settings: goat.Settings) -> Iterator[Candidate]:
     """Yields candidates in the order in which they should be tried, each when it is asked for.
 
     Known pairs and profiles; the map of GOAT if there are pairs and few rows; profiles alone; and
@@ -72,10 +69,9 @@ def candidates(
     first two alone.
 
     Args:
-      data: unit rows and known pairs.
+      data: unit rows, known pairs, and the key of the clusters.
       settings: of the clusters.
       goat_settings: of GOAT.
-      random_seed: of the clusters.
     """
     spaces, pairs = (data.source, data.target), (data.source_pairs, data.target_pairs)
     width = min(map(len, spaces))
@@ -84,10 +80,9 @@ def candidates(
         cosines = [_scaled(x @ x[rows].T) for x, rows in zip(spaces, pairs, strict=True)]
         yield Candidate("pairs", _covariance(spaces, cosines, sorted_rows))
         if max(map(len, spaces)) <= MAX_GOAT_ROWS:
-            yield Candidate("goat", goat.solve(*spaces, pairs, goat_settings, random_seed))
+            yield Candidate("goat", goat.solve(*spaces, pairs, goat_settings, random_seed=0))
     yield Candidate("profiles", _covariance(spaces, sorted_rows))
-    key = jax.random.key(random_seed)
-    for number, centres in enumerate(cluster_modes(key, *spaces, settings)):
+    for number, centres in enumerate(cluster_modes(data.key, *spaces, settings)):
         yield Candidate(f"clusters-{number}", centre_covariance(spaces, centres, sorted_rows))
 
 
@@ -176,7 +171,6 @@ def through_groups(
     candidates: Iterable[Candidate],
     data: Data,
     settings: GroupSettings,
-    random_seed: int,
     train: Callable[..., State],
 ) -> Iterator[tuple[str, State]]:
     """Yields (name, state): each candidate, improved by self-learning in groups of rows.
@@ -186,9 +180,8 @@ def through_groups(
 
     Args:
       candidates: each of them is computed once.
-      data: unit rows and known pairs.
+      data: unit rows, known pairs, and the key of the groups.
       settings: of self-learning.
-      random_seed: of the groups.
       train: `Run.train`.
 
     Raises:
@@ -200,9 +193,9 @@ def through_groups(
     computed = []
     for candidate in candidates:
         computed.append(candidate)
-        yield _through_groups(candidate, first, data, settings, random_seed, train)
+        yield _through_groups(candidate, first, data, settings, train)
     for power, candidate in itertools.product(others, computed):
-        yield _through_groups(candidate, power, data, settings, random_seed, train)
+        yield _through_groups(candidate, power, data, settings, train)
 
 
 def _through_groups(
@@ -210,7 +203,6 @@ def _through_groups(
     power: float,
     data: Data,
     settings: GroupSettings,
-    random_seed: int,
     train: Callable[..., State],
 ) -> tuple[str, State]:
     name = f"{candidate.name}-geometry-{power:g}"
@@ -219,8 +211,8 @@ def _through_groups(
     while groups > 1:
         state = self_learning.learn(
             train,
-            self_learning.initial_state(maps, seed=spread(random_seed)),
-            data,
+            self_learning.initial_state(maps),
+            data._replace(key=jax.random.fold_in(data.key, groups)),
             self_learning.GroupedSettings(
                 neighbours=settings.neighbours,
                 reweight=power,
@@ -235,8 +227,3 @@ def _through_groups(
         maps = state.maps
         groups //= 2
     return name, self_learning.initial_state(maps)
-
-
-def spread(random_seed: int, number: int = 0) -> int:
-    """The first of 2^15 seeds of steps, all others than those of another random seed or number."""
-    return ((random_seed << 16) + (number << 15)) % SEEDS

@@ -60,21 +60,19 @@ class State(NamedTuple):
     best: RealNumber  # highest objective at this keep_prob
     stalled: WholeNumber  # steps since the last gain
     steps: WholeNumber  # that were taken
-    first_seed: WholeNumber  # of the random numbers of the first step
-
-    @property
-    def seed(self) -> WholeNumber:
-        """Of the random numbers of the next step, which takes two, one for each direction."""
-        return self.first_seed + 2 * self.steps
 
 
 class Data(NamedTuple):
-    """Unit rows of both spaces; rows `source_pairs` and `target_pairs` are the known pairs."""
+    """Unit rows of both spaces; rows `source_pairs` and `target_pairs` are the known pairs.
+
+    What is dropped or grouped at random in a step follows from `key` and the number of the step.
+    """
 
     source: Float[AnyArray, "n d_source"]
     target: Float[AnyArray, "m d_target"]
     source_pairs: Int[AnyArray, " p"]
     target_pairs: Int[AnyArray, " p"]
+    key: Array
 
     @property
     def pair_covariance(self) -> Float[Array, "d_source d_target"]:
@@ -82,7 +80,7 @@ class Data(NamedTuple):
         return self.source[self.source_pairs].T @ self.target[self.target_pairs]
 
 
-def initial_state(maps: Maps, keep_prob: float = 1.0, seed: int = 0) -> State:
+def initial_state(maps: Maps, keep_prob: float = 1.0) -> State:
     """The state before the first step, of the given maps."""
     return State(
         maps=maps,
@@ -90,7 +88,6 @@ def initial_state(maps: Maps, keep_prob: float = 1.0, seed: int = 0) -> State:
         best=np.float32(MIN_OBJECTIVE),
         stalled=np.int32(0),
         steps=np.int32(0),
-        first_seed=np.int32(seed),
     )
 
 
@@ -135,7 +132,8 @@ def current_matches(state: State, data: Data, neighbours: int, **drop) -> Matche
 
 def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
     """Matches in the common coordinates, then maps by the matches' cross-covariance."""
-    drop = {"keep_prob": state.keep_prob, "seed": state.seed}
+    seed = jax.random.randint(jax.random.fold_in(data.key, index), (), 0, csls.MAX_SEED)
+    drop = {"keep_prob": state.keep_prob, "seed": seed}
     matches = current_matches(state, data, settings.neighbours, **drop)
     # The matches of both directions, not the mutual ones alone: from a weak initialization those
     # are few, and mostly confirm the map that produced them.
@@ -164,7 +162,6 @@ def _next_state(
         best=jnp.where(doubles | (index == 0), MIN_OBJECTIVE, jnp.maximum(state.best, objective)),
         stalled=jnp.where(doubles, 0, stalled),
         steps=state.steps + 1,
-        first_seed=state.first_seed,
     )
 
 
@@ -178,10 +175,8 @@ def grouped_step(state: State, index, data: Data, settings: GroupedSettings) -> 
     left out as well. All groups are on one device.
     """
     spaces = coordinates(state.maps, data)
-    rows = tuple(
-        _random_groups(key, len(x), settings)
-        for key, x in zip(jax.random.split(jax.random.key(state.seed)), spaces, strict=True)
-    )
+    keys = jax.random.split(jax.random.fold_in(data.key, index))
+    rows = tuple(_random_groups(key, len(x), settings) for key, x in zip(keys, spaces, strict=True))
 
     def add(total, rows):
         covariance, objective = total

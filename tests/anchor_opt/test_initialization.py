@@ -24,8 +24,8 @@ def skewed_spaces(n=300, m=300):
 
 
 def candidates(source, target, pairs=()):
-    data = Data(source, target, *np.asarray(pairs, int).reshape(-1, 2).T)
-    return dict(initialization.candidates(data, FEWER, goat.Settings(steps=2), 0))
+    data = Data(source, target, *np.asarray(pairs, int).reshape(-1, 2).T, jax.random.key(0))
+    return dict(initialization.candidates(data, FEWER, goat.Settings(steps=2)))
 
 
 @pytest.mark.parametrize("m", [300, 290])
@@ -74,10 +74,10 @@ def test_goat_is_a_candidate_if_there_are_pairs_and_few_rows(
 ):
     source, target, order = skewed_spaces()
     monkeypatch.setattr(initialization, "MAX_GOAT_ROWS", max_rows)
-    data = Data(source, target, order[:num_pairs], np.arange(num_pairs))
+    data = Data(source, target, order[:num_pairs], np.arange(num_pairs), jax.random.key(0))
     result = dict(
         itertools.islice(
-            initialization.candidates(data, FEWER, goat.Settings(steps=2), 0), 3 if expected else 1
+            initialization.candidates(data, FEWER, goat.Settings(steps=2)), 3 if expected else 1
         )
     )
     assert list(result)[: len(expected) or 1] == (expected or ["profiles"])

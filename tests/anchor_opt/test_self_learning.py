@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anchor_opt.methods import refinement, self_learning
-from anchor_opt.methods.agreement import agreement
+from anchor_opt.methods.agreement import agreement, chance_agreement
 from anchor_opt.methods.self_learning import Data, GroupedSettings, Settings
 from common import csls, multi_step
 from common.errors import UserError
@@ -23,7 +23,7 @@ def fitted_coordinates(x, y, rows, partners):
 
 def data_of(spaces, pairs):
     source, target, truth = spaces
-    return Data(source, target, pairs, truth[pairs])
+    return Data(source, target, pairs, truth[pairs], jax.random.key(0))
 
 
 def learn(data, settings=SETTINGS, keep_prob=1.0, steps=30):
@@ -42,7 +42,7 @@ def test_a_rotation_is_found_from_few_pairs(d_target):
     spaces = shuffled_copy(d_target=d_target)
     data, truth = data_of(spaces, np.arange(8)), spaces[2]
     state, metrics = learn(data)
-    assert state.steps == len(metrics) and state.seed == 2 * len(metrics)
+    assert state.steps == len(metrics)
     matches = csls.matches(*self_learning.coordinates(state.maps, data))
     assert (np.asarray(matches.to_target) == truth).mean() > 0.99
     # Wrong pairs lead to matches that contradict each other, by which failure is detected.
@@ -70,6 +70,18 @@ def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
     expected = right / len(mutual)
     assert 0.1 < expected < 0.9
     np.testing.assert_allclose(agreement(state, data, SETTINGS), expected, atol=2 / len(mutual))
+
+
+@pytest.mark.parametrize(
+    ("chances", "highest", "made"),
+    [([0.2, 0.1, 0.5, 0.3], 0.5, 4), ([0.2, 0.7, 0.9], 0.7, 2), ([0.8, 0.0], 0.8, 1)],
+)
+def test_the_chance_baseline_is_the_best_of_as_many_searches(chances, highest, made):
+    """They end with the first by which an agreement of .8 is not .5 when it is corrected."""
+    taken = []
+    searches = (taken.append(chance) or chance for chance in chances)
+    assert chance_agreement(0.8, searches, threshold=0.5) == highest
+    assert taken == chances[:made]
 
 
 def test_the_validation_leaves_out_the_pairs_that_are_to_be_found_again():
