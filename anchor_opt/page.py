@@ -191,4 +191,8 @@ def tables(record: Record) -> dict[str, str]:
 
 def summaries(records: Sequence[Record]) -> dict[str, str]:
     """Title -> Markdown of what all recorded results of the paper show together."""
-    return {"searches": searches.of_all_records(records), "foretold": spaces.foretold(records)}
+    return {
+        "searches": searches.of_all_records(records),
+        "calibration": searches.calibration(records),
+        "foretold": spaces.foretold(records),
+    }

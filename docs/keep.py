@@ -36,7 +36,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -46,7 +46,7 @@ from PIL import Image
 from common.errors import UserError
 from common.progress import progress_bar
 from common.run import cli, records
-from common.run.records import Record
+from common.run.records import Record, Stated
 from common.run.workdir import COMMAND, write_atomically
 from docs import fingerprints, render
 
@@ -132,6 +132,7 @@ def keep(run: Path, name: str, made: dict, figures: Sequence[str], quote: str) -
         "finished": _modified(run / "results.json"),
         **made,
         "failed": failed(run),
+        "stated": stated(run),
         "quoted": quoted((run / "table.md").read_text(), quote) if quote else "",
         "config": json.loads((run / "config.json").read_text()),
     }
@@ -310,11 +311,28 @@ def quoted(table: str, beginning: str) -> str:
 
 def failed(run: Path) -> list[str]:
     """The parts of a run whose notes say that the method failed."""
-    notes = {}
+    return [name for name, part in _parts(run) if part["notes"].get("failed")]
+
+
+def stated(run: Path) -> list[Stated]:
+    """What the parts say about themselves whose notes state a probability of success."""
+    found = []
+    for name, part in _parts(run):
+        notes = part["notes"]
+        wrong = [bool(r["mean"]) for r in part["rows"] if r["metric"].startswith("false_")]
+        if "probability" in notes and wrong:
+            succeeded = bool(notes["failed"]) == any(wrong)
+            probability = round(notes["probability"], records.DIGITS)
+            found.append(Stated(name, notes["initialization"], probability, succeeded))
+    return found
+
+
+def _parts(run: Path) -> Iterator[tuple[str, dict]]:
+    """Name, and rows and notes, of the parts of a run that have both."""
     for path in sorted((run / "parts").glob("*.json")):
         part = json.loads(path.read_text())["result"]
-        notes[path.stem] = part.get("notes", {}) if isinstance(part, dict) else {}
-    return [name for name, note in notes.items() if note.get("failed")]
+        if isinstance(part, dict) and "notes" in part:
+            yield path.stem, {"rows": [], **part}
 
 
 def compressed(image: Path | IO[bytes]) -> bytes:

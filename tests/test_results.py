@@ -79,6 +79,26 @@ def test_parts_that_failed_are_named(tmp_path):
     assert keep.failed(tmp_path) == ["x"]
 
 
+@pytest.mark.parametrize("failed", [True, False])
+@pytest.mark.parametrize("wrong", [(0, 0), (1, 0), (0, 1)])
+def test_what_a_part_states_of_itself_is_kept_beside_what_is_true(failed, wrong, tmp_path):
+    (tmp_path / "parts").mkdir()
+    rows = [
+        {"metric": metric, "mean": value}
+        for metric, value in (
+            ("mrr", 0.5),
+            *zip(("false_success", "false_failure"), wrong, strict=True),
+        )
+    ]
+    notes = {"failed": failed, "probability": 0.25, "initialization": "pairs"}
+    parts = {"search": (rows, notes), "other": (rows[:1], notes), "method": (rows, {})}
+    for name, (rows, notes) in parts.items():
+        text = json.dumps({"crc32": 0, "result": {"rows": rows, "notes": notes}})
+        (tmp_path / "parts" / f"{name}.json").write_text(text)
+    succeeded = failed == any(wrong)
+    assert keep.stated(tmp_path) == [records.Stated("search", "pairs", 0.25, succeeded)]
+
+
 RUN = """
 import json, pathlib, sys
 from PIL import Image

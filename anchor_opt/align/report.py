@@ -329,6 +329,6 @@ def _objectives(records: Sequence[dict]) -> dict[str, list[tuple[int, float]]]:
     for record in records:
         stage = record["part"].removeprefix("align/")
         if "objective" in record and stage.startswith(("self-learning-", "chance-baseline")):
-            name = stage.removeprefix("self-learning-").replace("chance-baseline", "wrong pairs")
+            name = stage.removeprefix("self-learning-").replace("chance-baseline-", "wrong pairs ")
             curves.setdefault(name, []).append((record["step"], record["objective"]))
     return curves

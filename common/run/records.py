@@ -13,6 +13,22 @@ if TYPE_CHECKING:
 DIGITS = 6  # decimal places of a kept number
 
 
+class Stated(NamedTuple):
+    """What one part of a run says about its own result, and what is true.
+
+    Attributes:
+      part: of the run.
+      initialization: the one that it took.
+      probability: that it states of its success.
+      succeeded: whether it has succeeded in truth.
+    """
+
+    part: str
+    initialization: str
+    probability: float
+    succeeded: bool
+
+
 class Record(NamedTuple):
     """A finished run.
 
@@ -21,6 +37,7 @@ class Record(NamedTuple):
       config: values of its config.
       rows: its results.
       failed: parts of the run whose method reported a failure.
+      stated: of the parts whose method states a probability of success.
       command: its command without the workdir.
       finished: date and time, UTC.
       commit: commit of the code.
@@ -41,6 +58,7 @@ class Record(NamedTuple):
     cores: int
     seconds: float | None
     quoted: str
+    stated: Sequence[Stated] = ()
     empty_cache_seconds: float | None = None
     device: str = ""
 
@@ -62,6 +80,7 @@ def read(folder: Path, name: str) -> Record:
       FileNotFoundError: the record does not exist.
     """
     head, rows = unpacked((folder / f"{name}.json").read_text())
+    head["stated"] = [Stated(*values) for values in head.get("stated", ())]
     return Record(name=name, rows=[from_fields(row) for row in rows], **head)
 
 
