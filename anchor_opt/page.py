@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from anchor_opt.experiments.halves import TRUTH
 from anchor_opt.reports import (
     ablation,
+    basin,
     boundary,
     classes,
     joined,
@@ -150,6 +151,8 @@ def figures(record: Record) -> dict[str, Figure]:
     match values["experiment"]:
         case "ablation":
             return {"ablation": ablation.figure(rows)}
+        case "basin":
+            return {"basin": basin.figure(rows)}
         case "boundary":
             return {"boundary": boundary.figure(rows)}
         case "classes":
