@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,9 +80,14 @@ def read(folder: Path, name: str) -> Record:
     Raises:
       FileNotFoundError: the record does not exist.
     """
-    head, rows = unpacked((folder / f"{name}.json").read_text())
+    return _of_text((folder / f"{name}.json").read_text())._replace(name=name)
+
+
+@lru_cache(maxsize=256)  # the pages quote a record several times
+def _of_text(text: str) -> Record:
+    head, rows = unpacked(text)
     head["stated"] = [Stated(*values) for values in head.get("stated", ())]
-    return Record(name=name, rows=[from_fields(row) for row in rows], **head)
+    return Record(name="", rows=[from_fields(row) for row in rows], **head)
 
 
 def frame(folder: Path) -> "pd.DataFrame":

@@ -6,7 +6,6 @@ from anchor_opt.experiments import basin
 from anchor_opt.problem import partly_shared
 from anchor_opt.reports import basin as report
 from common.run.results import Row
-from tests.samples import shuffled_copy
 
 
 @pytest.mark.parametrize("right", [0.0, 0.3, 1.0])
