@@ -207,6 +207,7 @@ def _restore(manager: ocp.CheckpointManager, state: Any) -> tuple[int, Any]:
     Raises:
       UserError: a checkpoint cannot be read, or is of arrays of other types or shapes.
     """
+    state = jax.tree.map(jnp.asarray, state)  # orbax restores no NumPy scalars
     form = {"state": state, "sha256": np.zeros(32, np.uint8)}
     for step in sorted(manager.all_steps(), reverse=True):
         path = Path(manager.directory) / str(step)

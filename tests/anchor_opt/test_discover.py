@@ -53,6 +53,7 @@ def test_a_search_resumes_in_its_workdir(discovered):
     x, y, _ = rotated_spaces()
     result, pairs, work = discovered
     again = align.discover(x, y, pairs, names=("a", "b"), workdir=Workdir(work / ".", {}))
+    assert not list(work.glob("checkpoints/**/*-damaged"))  # its checkpoints were read
     assert again.agreement == result.agreement
     np.testing.assert_array_equal(again.anchors, result.anchors)
 

@@ -81,6 +81,30 @@ def test_a_killed_run_resumes_to_the_same_numbers(tmp_path, kill_at):
     assert complete.records() == killed.records()
 
 
+def counting_step(state, index, data, settings):
+    return {name: value + 1 for name, value in state.items()}, {}
+
+
+@pytest.mark.parametrize(
+    "start", [np.float32(0), 0.0, np.zeros(()), np.zeros(2, np.float32), jnp.zeros(())]
+)
+def test_a_state_of_any_numbers_is_restored(tmp_path, monkeypatch, caplog, start):
+    def steps(num_steps):
+        work = Workdir(tmp_path, {})
+        options = {"num_steps": num_steps, "chunk": 2, "work": work, "part": "fit"}
+        try:
+            state = {"a": start, "number": np.int32(0)}
+            return train.run(counting_step, state, None, None, **options)["a"]
+        finally:
+            work._lock.close()
+
+    assert np.all(steps(4) == 4)
+    done = []
+    chunk = train._chunk
+    monkeypatch.setattr(train, "_chunk", lambda *given: done.append(given[1]) or chunk(*given))
+    assert np.all(steps(6) == 6) and done == [4] and "damaged" not in caplog.text
+
+
 def test_checkpoints_are_a_second_apart(tmp_path, monkeypatch):
     # The start, two chunks and a checkpoint, three chunks and a checkpoint.
     seconds = iter([0.0, 0.9, 1.1, 1.2, 1.9, 2.1, 2.3, 2.4])
