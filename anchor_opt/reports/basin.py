@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from anchor_opt.evaluation import SUCCESS
-from common.run.figures import legend_below, styles
+from common.run.figures import styles
 from common.run.results import Row, markdown, plus_minus, select
 
 NOTES = (
@@ -19,6 +19,7 @@ NOTES = (
     "groups of rows and on all rows. Objective: its last value, the mean CSLS of the matches. "
     f"Successes: runs with at least {SUCCESS:g} of the P@1 that is reached from the true pairs."
 )
+MADE, OWN = "a given share is right", "of the search"
 METRICS = ("first_match", "p_at_1", "objective")
 
 
@@ -61,30 +62,23 @@ def _mean_and_deviation(rows: Sequence[Row]) -> str:
 
 def figure(rows: Sequence[Row]) -> Figure:
     """P@1 after self-learning over the fraction that is right at first; one mark is one run."""
-    figure = Figure(figsize=(9, 5), layout="constrained")
-    axis = figure.subplots()
-    for dataset, look in styles(dict.fromkeys(row.dataset for row in rows)).items():
-        for begins, face in ((False, look.colour), (True, "none")):
+    pairs = styles(dict.fromkeys(row.dataset for row in rows))
+    figure = Figure(figsize=(4 * len(pairs), 3.8), layout="constrained")
+    axes = figure.subplots(1, len(pairs), sharey=True, squeeze=False)[0]
+    for axis, (dataset, look) in zip(axes, pairs.items(), strict=True):
+        for of_search, label in ((False, MADE), (True, OWN)):
             runs = [
-                [
-                    r.mean
-                    for r in select(rows, dataset=dataset, metric=metric)
-                    if (r.sweep_value is None) == begins
-                ]
-                for metric in METRICS[:2]
+                [row.mean for row in of_metric if (row.sweep_value is None) == of_search]
+                for of_metric in (select(rows, dataset=dataset, metric=m) for m in METRICS[:2])
             ]
-            label = f"{dataset}{', the search' if begins else ''}"
-            marks = {"marker": look.marker, "s": 46, "edgecolors": look.colour, "facecolors": face}
+            marks = {"marker": "x" if of_search else "o", "s": 46, "color": look.colour}
             axis.scatter(*runs, label=label, **marks)
-    axis.set_xscale("symlog", linthresh=1e-3)
-    ticks = (0, 0.001, 0.01, 0.1, 1)
-    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.set(
-        xlabel="fraction of rows whose first match is right",
-        ylabel="P@1 after self-learning",
-        xlim=(-2e-4, 1.3),
-    )
-    axis.spines[["top", "right"]].set_visible(False)
-    figure.suptitle("How right the first matching must be; filled: made so, open: the search's own")
-    legend_below(figure, 4)
+        axis.set_xscale("symlog", linthresh=1e-3)
+        ticks = (0, 0.001, 0.01, 0.1, 1)
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set(title=dataset, xlim=(-2e-4, 1.5), ylim=(-0.03, 1.03))
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(frameon=False, loc="upper left")
+    axes[0].set_ylabel("P@1 after self-learning")
+    figure.supxlabel("fraction of rows whose first match is right")
     return figure
