@@ -6,12 +6,11 @@ None: an initialization of the search without known pairs, whose name is the lab
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from anchor_opt.evaluation import SUCCESS
 from common.run.figures import styles
-from common.run.results import Row, markdown, plus_minus, select
+from common.run.results import Row, averaged, markdown, mean_and_deviation, select
 
 NOTES = (
     "Right at first: fraction of the rows whose first match is right, by the map that is fitted to "
@@ -29,13 +28,14 @@ def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
     shown = {}
     for dataset in dict.fromkeys(row.dataset for row in rows):
         body, own = [], select(rows, dataset=dataset)
-        least = SUCCESS * _mean(select(own, metric="p_at_1", sweep_value=_most(own)))
+        (of_truth,) = averaged(select(own, metric="p_at_1", sweep_value=_most(own)))
         for start in dict.fromkeys((row.sweep_value, row.get("initialization")) for row in own):
             wanted = dict(zip(("sweep_value", "initialization"), start, strict=True))
             runs = [select(own, metric=metric, **wanted) for metric in METRICS]
             reached = [row.mean for row in runs[1]]
-            cells = [_mean_and_deviation(of_metric) for of_metric in runs]
-            successes = f"{sum(x >= least for x in reached)} of {len(reached)}"
+            cells = [mean_and_deviation(row) for of_metric in runs for row in averaged(of_metric)]
+            count = sum(x >= SUCCESS * of_truth.mean for x in reached)
+            successes = f"{count} of {len(reached)}"
             body.append([_title(*start), *cells, successes])
         header = ("Begins with", "Right at first", "P@1", "Objective", "Successes")
         shown[dataset] = markdown(header, body)
@@ -49,15 +49,6 @@ def _title(right: float | None, initialization: str) -> str:
 def _most(rows: Sequence[Row]) -> float:
     """The largest share that was made right."""
     return max(row.sweep_value for row in rows if row.sweep_value is not None)
-
-
-def _mean(rows: Sequence[Row]) -> float:
-    return float(np.mean([row.mean for row in rows]))
-
-
-def _mean_and_deviation(rows: Sequence[Row]) -> str:
-    values = [row.mean for row in rows]
-    return plus_minus(_mean(rows), float(np.std(values, ddof=1)) if len(values) > 1 else None)
 
 
 def figure(rows: Sequence[Row]) -> Figure:
