@@ -60,9 +60,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
         for right in (*config.right, None):
             fields = {
                 "experiment": config.experiment,
-                "dataset": " -> ".join(names),
-                "source": names[0],
-                "target": names[1],
+                **space_pairs.fields(names),
                 "num_items": config.num_rows,
                 "num_pairs": 0,
                 "sweep_over": "right",

@@ -71,9 +71,7 @@ def _case(config: ConfigDict, pair: Pair, point: Point, grid: Grid, labels: dict
     name, value = ("base", None) if point.base else (point.name, point.value)
     fields = {
         "experiment": config.experiment,
-        "dataset": " -> ".join(pair.names),
-        "source": pair.names[0],
-        "target": pair.names[1],
+        **space_pairs.fields(pair.names),
         "num_items": len(pair.items),
         "num_pairs": grid.num_pairs,
         "dim": pair.target.shape[1],

@@ -77,9 +77,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
         for count in config.known_pairs:
             fields = {
                 "experiment": config.experiment,
-                "dataset": " -> ".join(names),
-                "source": names[0],
-                "target": names[1],
+                **space_pairs.fields(names),
                 "num_items": len(data.names),
                 "num_pairs": count,
             }

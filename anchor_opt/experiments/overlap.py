@@ -68,9 +68,7 @@ def _case(
 
     fields = {
         "experiment": config.experiment,
-        "dataset": " -> ".join(names),
-        "source": names[0],
-        "target": names[1],
+        **space_pairs.fields(names),
         "num_items": config.num_rows,
         "num_pairs": drawn["num_pairs"],
         "sweep_over": over,

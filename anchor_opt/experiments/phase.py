@@ -70,9 +70,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
 
         fields = {
             "experiment": config.experiment,
-            "dataset": " -> ".join(names),
-            "source": names[0],
-            "target": names[1],
+            **space_pairs.fields(names),
             "num_pairs": config.num_pairs,
             "num_items": config.num_words,
             "labels": labels,

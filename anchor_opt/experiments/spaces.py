@@ -63,9 +63,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
         labels = {"pair": number, "source_dim": source.shape[1], "shared": len(data.names)}
         fields = {
             "experiment": config.experiment,
-            "dataset": " -> ".join(names),
-            "source": names[0],
-            "target": names[1],
+            **space_pairs.fields(names),
             "dim": target.shape[1],
             "num_items": len(source),
             "labels": labels,

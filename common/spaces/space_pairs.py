@@ -22,6 +22,11 @@ def names(pair: str) -> tuple[str, str]:
     return source, target
 
 
+def fields(names: tuple[str, str]) -> dict[str, str]:
+    """The fields of a row of results that say which pair of spaces it is about."""
+    return {"dataset": " -> ".join(names), "source": names[0], "target": names[1]}
+
+
 def file_name(source: str, target: str) -> str:
     """A pair of names, or of paths, as a part of the name of a file."""
     return f"{source}-{target}".replace("/", "_").replace(" ", "_")
