@@ -208,7 +208,12 @@ def _command(root: Path, paper: str, config: Path) -> str:
             words[-1] += f"={word}"
     kept = [word for word in words if not word.startswith(("--config=", "--workdir="))]
     file = config.relative_to(root) if config.is_relative_to(root) else config
-    return shlex.join(["python", "-m", f"{paper}.main", f"--config={file}", *kept])
+    return " ".join(map(_quoted, ["python", "-m", f"{paper}.main", f"--config={file}", *kept]))
+
+
+def _quoted(word: str) -> str:
+    """A word for the shell: in double quotes if it has single ones, which shlex takes apart."""
+    return f'"{word}"' if "'" in word and not re.search(r'["$`\\!]', word) else shlex.quote(word)
 
 
 def run(main: Callable[[list[str]], None], *, positional: bool = False) -> None:

@@ -4,6 +4,7 @@ import errno
 import importlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -33,7 +34,8 @@ EXPERIMENTS = {
 CONFIG = """
 from ml_collections import ConfigDict
 def get_config():
-    return ConfigDict({"experiment": "one", "steps": 3, "rates": {"first": 0.5}})
+    return ConfigDict({"experiment": "one", "steps": 3, "rates": {"first": 0.5},
+        "pairs": ("a:b",)})
 """
 
 
@@ -81,7 +83,23 @@ def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(call,
     command = "python -m paper.main --config=config.py --config.steps=5\n"
     assert (tmp_path / "run/command.txt").read_text() == command
     config = json.loads((tmp_path / "run/config.json").read_text())
-    assert config == {"experiment": "one", "steps": 5, "rates": {"first": 0.5}}
+    expected = {"experiment": "one", "steps": 5, "rates": {"first": 0.5}, "pairs": ["a:b"]}
+    assert config == expected
+
+
+@pytest.mark.parametrize(
+    ("pairs", "shown"),
+    [
+        ("('c:d',)", """"--config.pairs=('c:d',)\""""),
+        ("('$c',)", """'--config.pairs=('"'"'$c'"'"',)'"""),
+        ("c:d", "--config.pairs=c:d"),
+    ],
+)
+def test_the_command_is_kept_as_a_shell_reads_it(call, tmp_path, pairs, shown):
+    assert not call("--config=config.py", "--workdir=run", f"--config.pairs={pairs}")[0]
+    command = (tmp_path / "run/command.txt").read_text()
+    assert command == f"python -m paper.main --config=config.py {shown}\n"
+    assert shlex.split(command)[-1] == f"--config.pairs={pairs}"
 
 
 @pytest.mark.parametrize("config", ["mine", "configs/paper/mine.py", "../configs/paper/mine.py"])
