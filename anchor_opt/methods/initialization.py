@@ -53,6 +53,10 @@ class GroupSettings(self_learning.Settings):
     group_steps: int = 120  # at most, for each size of the groups
     group_reweights: tuple[float, ...] = (0.5, 1.0)  # as `reweight`, tried in turn
 
+    def __post_init__(self):
+        if not self.group_reweights:
+            raise UserError("The bootstrap has no group_reweights: give at least one power.")
+
 
 class Candidate(NamedTuple):
     """The sum of x_i y_j' over the rows matched in either direction, and how they are matched."""
@@ -183,12 +187,7 @@ def through_groups(
       data: unit rows, known pairs, and the key of the groups.
       settings: of self-learning.
       train: `Run.train`.
-
-    Raises:
-      UserError: there is no power.
     """
-    if not settings.group_reweights:
-        raise UserError("The bootstrap has no group_reweights: give at least one power.")
     first, *others = settings.group_reweights
     computed = []
     for candidate in candidates:

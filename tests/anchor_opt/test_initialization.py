@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt.methods import goat, initialization
+from anchor_opt.methods import bootstrap, goat, initialization
 from anchor_opt.methods.self_learning import Data
+from common.errors import UserError
 from common.linear import preprocess, unit
 from tests.samples import shuffled_copy
 
@@ -83,3 +84,9 @@ def test_goat_is_a_candidate_if_there_are_pairs_and_few_rows(
     assert list(result)[: len(expected) or 1] == (expected or ["profiles"])
     if "goat" in result:
         np.testing.assert_allclose(result["goat"] @ result["goat"].T, np.eye(10), atol=1e-4)
+
+
+@pytest.mark.parametrize("settings", [initialization.GroupSettings, bootstrap.Settings])
+def test_settings_without_a_power_are_refused_by_every_experiment(settings):
+    with pytest.raises(UserError, match="give at least one power"):
+        settings(group_reweights=())
