@@ -25,7 +25,7 @@ from common.data.packages import cache_dir
 from common.data.readers.vector_files import Form
 from common.errors import UserError, check_choice, nearest, resolved
 from common.parallel import devices
-from common.run import settings
+from common.run import compilations, settings
 from common.run.workdir import COMMAND, Workdir, write_atomically
 
 # (config, run folder, data cache) -> the table that is printed.
@@ -97,7 +97,10 @@ def launch(experiments: str) -> None:
         run_experiment = experiment(experiments, config.experiment)
         work = Workdir(folder, config.to_dict())
         write_atomically(work.path / COMMAND, f"{_command(root, paper, file)}\n".encode())
-        print(run_experiment(config, work, cache_dir()))
+        with compilations.counted() as count:
+            table = run_experiment(config, work, cache_dir())
+        logging.info("%s", count)
+        print(table)
 
     run(main)
 
