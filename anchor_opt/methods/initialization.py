@@ -53,7 +53,7 @@ class GroupSettings(self_learning.Settings):
     group_steps: int = 120  # at most, for each size of the groups
     group_reweights: tuple[float, ...] = (0.5, 1.0)  # as `reweight`, tried in turn
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.group_reweights:
             raise UserError("The bootstrap has no group_reweights: give at least one power.")
 

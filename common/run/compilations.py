@@ -1,4 +1,4 @@
-"""How many programs JAX compiles: short runs spend most of their time on it."""
+"""How many programs a run needs, and how long JAX takes to compile them."""
 
 import contextlib
 import dataclasses
@@ -21,8 +21,8 @@ class Compilations:
 
     def __str__(self) -> str:
         return (
-            f"JAX needed {self.programs:,} programs: {self.from_cache:,} were compiled by earlier "
-            f"runs; compiling and reading took {self.seconds:.1f} s."
+            f"Programs of JAX: {self.programs:,}, of which {self.from_cache:,} were read from the "
+            f"cache of compiled programs; compiling and reading took {self.seconds:.1f} s."
         )
 
 
