@@ -17,6 +17,7 @@ from common.metrics import correspondence
 from common.run.results import Row
 from common.run.tasks import Case, Measured, Task
 from common.run.workdir import Workdir
+from common.spaces import space_pairs
 from common.spaces.paired_spaces import PairedSpaces
 
 
@@ -196,9 +197,7 @@ def mrr(
       detail: whether `discrete` and `matched` anchors are measured as well.
     """
     own = {
-        "dataset": " -> ".join(pair.names),
-        "source": pair.names[0],
-        "target": pair.names[1],
+        **space_pairs.fields(pair.names),
         "num_items": len(pair.items),
         "num_pairs": grid.num_pairs,
         "dim": pair.target.shape[1],
