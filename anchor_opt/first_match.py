@@ -19,12 +19,12 @@ do not change. Of few known pairs spread^2 is near p / (D_x D_y), and the ratio 
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from anchor_opt.problem import Problem
 from anchor_opt.relative import relative
-from common.arrays import RealNumber
 from common.metrics import linear_cka
 
 
@@ -48,35 +48,47 @@ def expected(problem: Problem, init_norm: float) -> Similarities:
       problem: of unit rows, with at least two known pairs.
       init_norm: the length s of the random anchors.
     """
-    p, dimensions = len(problem.target_pairs), problem.target.shape[1]
-    x = relative(problem.source, problem.source_anchors)
-    y = relative(problem.target, _known(problem))
-    other = ~jnp.eye(p, dtype=bool)
-    of_x, of_y = x[problem.source_pairs, :p][other], y[problem.target_pairs][other]
+    return _expected(*_spaces(problem), problem.anchors, problem.target_pairs, init_norm)
+
+
+@jax.jit
+def _expected(source, target, anchors, target_pairs, init_norm) -> Similarities:
+    p, source_pairs = len(target_pairs), anchors[: len(target_pairs)]
+    x, y = relative(source, source[anchors]), relative(target, target[target_pairs])
+    other = jnp.nonzero(~jnp.eye(p, dtype=bool), size=p * (p - 1))
+    of_x, of_y = x[source_pairs, :p][other], y[target_pairs][other]
     correlation = of_x @ of_y / (jnp.linalg.norm(of_x) * jnp.linalg.norm(of_y))
     lengths = jnp.sqrt(jnp.mean(x[:, :p] ** 2, axis=0) * jnp.mean(y**2, axis=0))
     moments = (x[:, :p].T @ x[:, :p] / len(x)) * (y.T @ y / len(y))
-    noise = init_norm**2 * jnp.mean(jnp.sum(x[:, p:] ** 2, axis=1)) / dimensions
+    noise = init_norm**2 * jnp.mean(jnp.sum(x[:, p:] ** 2, axis=1)) / target.shape[1]
     return Similarities(correlation * jnp.sum(lengths), jnp.sqrt(jnp.sum(moments)), jnp.sqrt(noise))
 
 
 def true_signal(problem: Problem) -> Float[Array, ""]:
     """The signal as it is: the mean over true pairs that are not known."""
-    p = len(problem.target_pairs)
-    x = relative(problem.source, problem.source_anchors[:p])
-    y = relative(jnp.take(problem.target, problem.known_truth, axis=0), _known(problem))
-    of_known = jnp.isin(jnp.arange(len(x)), problem.source_pairs)
+    return _true_signal(*_spaces(problem), *problem.pairs, problem.known_truth)
+
+
+@jax.jit
+def _true_signal(source, target, source_pairs, target_pairs, truth) -> Float[Array, ""]:
+    x = relative(source, source[source_pairs])
+    y = relative(target[truth], target[target_pairs])
+    of_known = jnp.isin(jnp.arange(len(x)), source_pairs)
     return jnp.mean(jnp.sum(x * y, axis=1), where=~of_known)
 
 
-def closed_form(problem: Problem, init_norm: float) -> RealNumber:
+def closed_form(problem: Problem, init_norm: float) -> Float[Array, ""]:
     """CKA p / sqrt(p + s^2 (k - p) D_y / d); the CKA reads the truth."""
-    p, target = len(problem.target_pairs), problem.target
-    partners = jnp.take(target, problem.known_truth, axis=0)
+    p, others = len(problem.target_pairs), len(problem.anchors) - len(problem.target_pairs)
+    return _closed_form(*_spaces(problem), problem.known_truth, p, others, init_norm)
+
+
+@jax.jit
+def _closed_form(source, target, truth, p, others, init_norm) -> Float[Array, ""]:
     effective = len(target) ** 2 / jnp.sum((target.T @ target) ** 2)
-    random = init_norm**2 * (len(problem.anchors) - p) * effective / target.shape[1]
-    return linear_cka(problem.source, partners) * p / jnp.sqrt(p + random)
+    random = init_norm**2 * others * effective / target.shape[1]
+    return linear_cka(source, target[truth]) * p / jnp.sqrt(p + random)
 
 
-def _known(problem: Problem) -> Float[Array, "p d_target"]:
-    return jnp.take(problem.target, problem.target_pairs, axis=0)
+def _spaces(problem: Problem) -> tuple[Array, Array]:
+    return jnp.asarray(problem.source), jnp.asarray(problem.target)

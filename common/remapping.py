@@ -15,6 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int
 from scipy.special import ndtr, ndtri
 
@@ -116,11 +117,16 @@ def overlap(lists: Int[np.ndarray, "n l"], true: Int[AnyArray, "n k"]) -> Float[
 
 
 @jax.jit
-def _all_mapped(held_out, x, y, penalties):
-    """Unit rows of `held_out` by the orthogonal map, and by the others with each penalty."""
-    penalties = penalties * len(x) / x.shape[1]
-    maps = [jax.vmap(fit, (None, None, 0))(x, y, penalties) for fit in PENALISED.values()]
-    return unit(held_out @ jnp.concatenate([procrustes(x, y)[None], *maps]))
+def _mapped_folds(x, y, folds, rests, penalties) -> Float[Array, "maps m d_target"]:
+    """Unit rows of each fold by the maps of the rest: orthogonal, and others by each penalty."""
+
+    def mapped(rows):
+        fold, rest = rows
+        own = penalties * len(rest) / x.shape[1]
+        maps = [jax.vmap(fit, (None, None, 0))(x[rest], y[rest], own) for fit in PENALISED.values()]
+        return unit(x[fold] @ jnp.concatenate([procrustes(x[rest], y[rest])[None], *maps]))
+
+    return jnp.concatenate(lax.map(mapped, (folds, rests)), axis=1)
 
 
 def choose(
@@ -166,14 +172,11 @@ def _choose(aligner: Aligner, source, target, settings: Settings) -> Choice:
     size = min(len(x), settings.rows) // settings.folds
     order = np.random.default_rng(0).permutation(len(x))
     folds = order[: size * settings.folds].reshape(settings.folds, size)
-    mapped = []
-    for fold in folds:
-        rest = np.setdiff1d(order, fold)
-        mapped.append(_all_mapped(x[fold], x[rest], y[rest], jnp.array(settings.penalties)))
-    mapped = jnp.concatenate(mapped, axis=1)
-    embedded = y[folds.ravel()]
+    rests = np.array([np.setdiff1d(order, fold) for fold in folds])
+    mapped = _mapped_folds(x, y, folds, rests, np.array(settings.penalties, np.float32))
+    embedded = jnp.take(y, folds.ravel(), axis=0)
     k = min(NEAREST, 1 + len(embedded) // 10)
-    new = unit(jnp.asarray(target, jnp.float32)[folds.ravel()])
+    new = unit(jnp.take(jnp.asarray(target, jnp.float32), folds.ravel(), axis=0))
     true = other_rows(new, new, k)
     kept = [overlap(other_rows(embedded, rows, k), true) for rows in mapped]
     means = np.array([one.mean() for one in kept])

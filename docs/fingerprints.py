@@ -12,12 +12,11 @@ import itertools
 import json
 import os
 import shlex
-import subprocess
-import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +28,7 @@ from common.run import records
 from common.run.records import Record
 from common.run.results import PUBLISHED
 from common.run.workdir import write_atomically
+from docs import forked
 from isthmus import PAPERS
 from tests import xla_flags
 
@@ -124,22 +124,24 @@ def run_all(commands: Iterable[str], folder: Path, variant: str, jobs: int) -> N
         )
     write_atomically(stamp, code.encode())
     environment = os.environ | VARIANTS[variant].environment
+    here = threading.local()
 
     def run(command: str) -> Path | None:
+        if not hasattr(here, "server"):
+            here.server = servers.enter_context(forked.Server(environment))
         workdir, (_, *words) = workdir_of(folder, command), shlex.split(command)
         log = workdir.with_name(f"{workdir.name}.log")
-        with log.open("wb") as file:
-            command = [sys.executable, *words, f"--workdir={workdir}"]
-            done = subprocess.run(command, cwd=ROOT, env=environment, stdout=file, stderr=file)
-        return log if done.returncode else None
+        log.unlink(missing_ok=True)
+        return log if here.server.run([*words, f"--workdir={workdir}"], log) else None
 
     left = [x for x in dict.fromkeys(commands) if not (workdir_of(folder, x) / RESULTS).exists()]
-    with pool_of(jobs, VARIANTS[variant].cores) as pool:
+    with ExitStack() as servers, pool_of(jobs, VARIANTS[variant].cores) as pool:
         bar = progress_bar(pool.map(run, left), total=len(left), desc=f"{variant} runs", unit="run")
         failed = [log for log in bar if log]
     if failed:
         last = failed[0].read_text(errors="replace").strip().splitlines()[-1:]
-        raise UserError(f"{len(failed)} quick runs failed; {failed[0]} ends with: {''.join(last)}")
+        runs = "1 quick run" if len(failed) == 1 else f"{len(failed)} quick runs"
+        raise UserError(f"{runs} failed; {failed[0]} ends with: {''.join(last)}")
 
 
 def pool_of(jobs: int, cores: int | None) -> ThreadPoolExecutor:

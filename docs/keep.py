@@ -27,7 +27,8 @@ checks too, then makes every record that is not valid again by its own command, 
 --run, and keeps its results, its figures and what it quotes; --jobs runs at a time, each on --cores
 cores of its own. A killed run resumes: the same command goes on where it was stopped.
 
-With --name, each of the last three takes only records whose names begin so.
+With --name, each of the last three takes only records whose names begin so; commas separate more
+beginnings.
 """
 
 import io
@@ -186,12 +187,13 @@ def check(folder: Path, jobs: int, prefix: str = "") -> dict[str, list[str]]:
     Args:
       folder: of the quick runs; those that it has are not made again.
       jobs: number of runs at a time.
-      prefix: how the names of the records begin.
+      prefix: how the names of the records begin; several are separated by commas.
 
     Returns:
       Name of the record -> phrases; none if the record holds.
     """
-    chosen = [records.read(render.RESULTS, n) for n in render.names() if n.startswith(prefix)]
+    names = [name for name in render.names() if name.startswith(tuple(prefix.split(",")))]
+    chosen = [records.read(render.RESULTS, name) for name in names]
     kept = {record.name: fingerprints.read(record.name) for record in chosen}
     commands = [known.command for known in kept.values() if known]
     commands += [] if prefix else unrecorded()

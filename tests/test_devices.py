@@ -139,26 +139,30 @@ logging.getLogger("jax._src.dispatch").removeHandler(listener)
 """
 
 
-def trainings(name):
-    """The code of all trainings with the batches of that name."""
-    return f"batch = {BATCHES[name]}\n{TRAININGS}"
+def trainings(batches):
+    """The curves of all trainings with the batches of that name, and the number of programs."""
+    exec(f"batch = {BATCHES[batches]}\n{TRAININGS}", names := {})
+    jax.config.update("jax_log_compiles", False)
+    return names["curves"], len(names["compiled"])
 
 
-@pytest.mark.parametrize("batches", BATCHES)
-def test_trainings_on_eight_devices_have_the_losses_of_one(batches, tmp_path):
-    path, log = tmp_path / "eight.npz", tmp_path / "eight.log"
-    code = f"{trainings(batches)}\nassert jax.device_count() == 8\n"
-    code += f"np.savez({str(path)!r}, compilations=len(compiled), **curves)"
+def test_trainings_on_eight_devices_have_the_losses_of_one(tmp_path):
+    log = tmp_path / "eight.log"
+    code = "import jax, numpy as np\nfrom tests import test_devices\n"
+    code += "assert jax.device_count() == 8\nfor name in test_devices.BATCHES:\n"
+    code += "    curves, compilations = test_devices.trainings(name)\n"
+    code += f"    np.savez(f'{tmp_path}/{{name}}.npz', compilations=compilations, **curves)"
     with log.open("wb") as file:  # not a pipe, which the log of compilations would fill
         command = [sys.executable, "-c", code]
         process = subprocess.Popen(command, env=commands.on_devices(8), stderr=file)
-    exec(trainings(batches), names := {})
-    jax.config.update("jax_log_compiles", False)
-    assert jax.device_count() == 1 and len(names["curves"]) == 26
+    assert jax.device_count() == 1
+    on_one = {name: trainings(name)[0] for name in BATCHES}
     assert process.wait() == 0, log.read_text()[-2000:]
-    losses = dict(np.load(path))
-    assert losses.pop("compilations") == 13  # one for each training, though it has two chunks
-    assert set(losses) == set(names["curves"])
-    for name, curve in names["curves"].items():
-        assert np.isfinite(curve).all()
-        np.testing.assert_allclose(curve, losses[name], rtol=1e-4, atol=1e-6, err_msg=name)
+    for name, curves in on_one.items():
+        losses = dict(np.load(tmp_path / f"{name}.npz"))
+        assert losses.pop("compilations") == 13  # one for each training, though it has two chunks
+        assert set(losses) == set(curves) and len(curves) == 26
+        for part, curve in curves.items():
+            assert np.isfinite(curve).all()
+            error = f"{part}, {name}"
+            np.testing.assert_allclose(curve, losses[part], rtol=1e-4, atol=1e-6, err_msg=error)

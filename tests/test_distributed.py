@@ -18,7 +18,7 @@ COMMANDS = {  # experiment -> module of its paper, and values that make it small
     "images": "wasserstein_embed.main --config.dataset=mnist_5k --config.train_split=train[:300]"
     " --config.test_split=test[:60] --config.methods=sinkhorn --config.batch_size=32"
     " --config.steps=9 --config.evaluate_every=3 --config.num_test_pairs=60"
-    " --config.distance.iterations=4",
+    " --config.distance.iterations=2",
     "word_alignment": "lpl.main --config.quick --config.sources=('glove',)"
     " --config.targets=('word2vec',) --config.dictionaries=('same',) --config.num_pairs=(500,)"
     " --config.methods=('artetxe_2018','lpa_mse') --config.max_rows=4000 --config.num_test=300"

@@ -18,7 +18,7 @@ from anchor_opt.problem import Problem, Result
 from anchor_opt.reports import halves as report
 from common.arrays import AnyArray
 from common.errors import check_count
-from common.linear import procrustes, unit
+from common.linear import preprocess, procrustes
 from common.metrics import foscttm, precision_at_k
 from common.retrieval import top_k
 from common.run import results, tasks
@@ -97,14 +97,11 @@ def split(
     order = np.random.default_rng(random_seed).permutation(len(source))
     first, second, test = np.split(order, [num_rows, 2 * num_rows])
 
-    def normalised(x, seen):
-        x = unit(jnp.asarray(x))
-        return unit(x - x[seen].mean(axis=0))
-
-    x, y = normalised(source, first), normalised(target, second)
+    x, y = (preprocess(jnp.asarray(z), z[rows]) for z, rows in ((source, first), (target, second)))
     empty = np.zeros(0, int)
-    problem = Problem(source=x[first], target=y[second], anchors=empty, target_pairs=empty)
-    return Halves(problem, (y[first], x[second]), (x[test], y[test]))
+    of_x, of_y = ([jnp.take(z, rows, axis=0) for rows in (first, second, test)] for z in (x, y))
+    problem = Problem(source=of_x[0], target=of_y[1], anchors=empty, target_pairs=empty)
+    return Halves(problem, (of_y[0], of_x[1]), (of_x[2], of_y[2]))
 
 
 def fitted_to_the_truth(halves: Halves) -> Result:

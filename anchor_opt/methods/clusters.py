@@ -46,15 +46,21 @@ def matched_centres(
         sample_centres(key, x, num_clusters, num_samples, count)
         for key, x, count in zip(keys[:2], spaces, rows, strict=True)
     ]
-    known_rows = known or (spaces[0][:0], spaces[1][:0])
+    objective = _objective(centres, known or (spaces[0][:0], spaces[1][:0]))
+    matched = assign(keys[2], *objective, restarts=restarts, swaps=swaps)
+    return centres[0], jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
+
+
+@jax.jit
+def _objective(centres, known) -> tuple[Float[Array, "s c c"], ...]:
+    """The kernels of the centres of both spaces, and the linear term, see `assign`."""
     kernels = [
         centred_kernel(jnp.concatenate([c, jnp.broadcast_to(k, (len(c), *k.shape))], axis=1))
-        for c, k in zip(centres, known_rows, strict=True)
+        for c, k in zip(centres, known, strict=True)
     ]
-    free = [k[:, :num_clusters, :num_clusters] for k in kernels]
-    linear = jnp.einsum("sip,sjp->sij", *(k[:, :num_clusters, num_clusters:] for k in kernels))
-    matched = assign(keys[2], *free, linear, restarts=restarts, swaps=swaps)
-    return centres[0], jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
+    free = centres[0].shape[1]
+    linear = jnp.einsum("sip,sjp->sij", *(k[:, :free, free:] for k in kernels))
+    return *(k[:, :free, :free] for k in kernels), linear
 
 
 @partial(jax.jit, static_argnames=("num_clusters", "num_samples", "rows", "steps"))

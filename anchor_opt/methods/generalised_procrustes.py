@@ -14,6 +14,7 @@ best W_i is the polar factor of sum_j M_ij W_j, where M_ij sums the outer produc
 over P_ij; the W_i are replaced in turn.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -26,6 +27,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from common import csls
+from common.arrays import AnyArray
 from common.linear import apply_map, polar, unit, whitening
 
 Link = tuple[str, str]  # names of two spaces
@@ -101,23 +103,30 @@ def join(spaces: Spaces, pairs: Mapping[Link, Pairs], reference: str) -> CommonC
 
 def fit(spaces: Spaces, pairs: Mapping[Link, Pairs], reference: str) -> Maps:
     """The rotations that fit given matches best; `pairs` connect all spaces with the reference."""
-    products = {
-        (i, j): spaces[i][rows[:, 0]].T @ spaces[j][rows[:, 1]] for (i, j), rows in pairs.items()
-    }
+    products = {(i, j): _product(spaces[i], spaces[j], rows) for (i, j), rows in pairs.items()}
     maps = {reference: jnp.eye(spaces[reference].shape[1])}
     while len(maps) < len(spaces):  # in the order of the number of matches with those mapped before
         reached = [link for link in pairs if (link[0] in maps) != (link[1] in maps)]
         link = max(reached, key=lambda link: len(pairs[link]))
         name = link[0] if link[1] in maps else link[1]
-        maps[name] = polar(_pull(name, products, maps))
+        maps[name] = _map_of(name, products, maps)
     return _synchronised(products, maps, reference)
 
 
-def _pull(name, products, maps):
-    """sum_j M_ij W_j over the spaces j that have maps."""
+@jax.jit
+def _product(
+    source: Float[Array, "n d"], target: Float[Array, "m e"], pairs: Int[AnyArray, "_ 2"]
+) -> Float[Array, "d e"]:
+    """Sum of x_i y_j' over the pairs (i, j)."""
+    return source[pairs[:, 0]].T @ target[pairs[:, 1]]
+
+
+@partial(jax.jit, static_argnames="name")
+def _map_of(name, products, maps):
+    """The rotation that is nearest to sum_j M_ij W_j over the spaces j that have maps."""
     ahead = [m @ maps[j] for (i, j), m in products.items() if i == name and j in maps]
     back = [m.T @ maps[i] for (i, j), m in products.items() if j == name and i in maps]
-    return sum(ahead + back)
+    return polar(sum(ahead + back))
 
 
 class _Sweeps(NamedTuple):
@@ -135,7 +144,7 @@ def _synchronised(products, maps, reference) -> Maps:
         maps = state.maps
         for name in maps:
             if name != reference:
-                maps = maps | {name: polar(_pull(name, products, maps))}
+                maps = maps | {name: _map_of(name, products, maps)}
         objective = _objective(products, maps)
         return _Sweeps(maps, objective, objective - state.objective, state.count + 1)
 
@@ -164,10 +173,7 @@ Transform = Callable[[str, str], Float[Array, "d_i d_j"]]  # names of two spaces
 
 def _maps_alone(spaces: Spaces, pairs: Mapping[Link, Pairs]) -> Transform:
     """Maps that are fitted to the matches of each pair of spaces alone."""
-    alone = {
-        (i, j): polar(spaces[i][rows[:, 0]].T @ spaces[j][rows[:, 1]])
-        for (i, j), rows in pairs.items()
-    }
+    alone = {(i, j): polar(_product(spaces[i], spaces[j], rows)) for (i, j), rows in pairs.items()}
     return lambda i, j: alone[i, j] if (i, j) in alone else alone[j, i].T
 
 
@@ -198,7 +204,7 @@ def _check(
     links = {}
     for (i, j), rows in shuffled.items():
         x, y = spaces[i][rows[1::2, 0]], spaces[j][rows[1::2, 1]]
-        links[i, j] = Error(*(_distance(x @ transform(i, j), y) for transform in of_half))
+        links[i, j] = Error(*(float(_distance(x, y, transform(i, j))) for transform in of_half))
     alone = _maps_alone(spaces, fitted_to)
     alone_matches = {
         (i, j): csls.dictionary(*_in_larger(spaces[i], spaces[j], alone(i, j))).mutual_pairs()
@@ -208,7 +214,7 @@ def _check(
     for i, j, k in itertools.combinations(spaces, 3):
         cycles[i, j, k] = Error(
             *(
-                _distance(spaces[i] @ to(i, j) @ to(j, k) @ to(k, i), spaces[i])
+                float(_distance(spaces[i], spaces[i], to(i, j), to(j, k), to(k, i)))
                 for to in (alone, _through_common(maps))
             )
         )
@@ -216,9 +222,13 @@ def _check(
     return Check(links, cycles, lost)
 
 
-def _distance(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> float:
-    """1 - mean cosine of the rows of x and the unit rows of y."""
-    return 1 - float(jnp.sum(unit(x) * y, axis=1).mean())
+@jax.jit
+def _distance(
+    x: Float[Array, "n d"], y: Float[Array, "n e"], *maps: Float[Array, "_ _"]
+) -> Float[Array, ""]:
+    """1 - mean cosine of the rows of x, mapped by all maps in turn, and the unit rows of y."""
+    mapped = functools.reduce(jnp.matmul, maps, x)
+    return 1 - jnp.sum(unit(mapped) * y, axis=1).mean()
 
 
 def _in_larger(x, y, matrix):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from anchor_opt.methods import goat, self_learning
 from anchor_opt.methods.clusters import matched_centres
@@ -81,7 +81,7 @@ def candidates(data: Data, settings: Settings, goat_settings: goat.Settings) -> 
     width = min(map(len, spaces))
     sorted_rows = [profiles(x, width) for x in spaces]
     if len(pairs[0]):
-        cosines = [_scaled(x @ x[rows].T) for x, rows in zip(spaces, pairs, strict=True)]
+        cosines = [_pair_cosines(x, rows) for x, rows in zip(spaces, pairs, strict=True)]
         yield Candidate("pairs", _covariance(spaces, cosines, sorted_rows))
         if max(map(len, spaces)) <= MAX_GOAT_ROWS:
             yield Candidate("goat", goat.solve(*spaces, pairs, goat_settings, random_seed=0))
@@ -92,29 +92,47 @@ def candidates(data: Data, settings: Settings, goat_settings: goat.Settings) -> 
 
 def centre_covariance(
     spaces: tuple[Float[AnyArray, "n d"], Float[AnyArray, "m e"]],
-    centres: tuple[Float[Array, "k d"], Float[Array, "k e"]],
+    centres: tuple[Float[AnyArray, "k d"], Float[AnyArray, "k e"]],
     *descriptions: Sequence[Array],
 ) -> Float[Array, "d e"]:
     """The covariance of the rows matched by their cosines with centres, row i of both matched.
 
     The cosines are joined with other `descriptions` of the rows of both spaces.
     """
-    cosines = [preprocess(x @ unit(c).T) for x, c in zip(spaces, centres, strict=True)]
+    cosines = [_centre_cosines(x, c) for x, c in zip(spaces, centres, strict=True)]
     return _covariance(spaces, cosines, *descriptions)
 
 
-def _scaled(x: Float[AnyArray, "n f"]) -> Float[AnyArray, "n f"]:
-    """Centred rows of mean squared length one; with one column, unit rows would be signs alone."""
-    x = x - x.mean(axis=0)
-    return x / jnp.sqrt((x**2).sum(axis=1).mean())
+@jax.jit
+def _centre_cosines(
+    x: Float[AnyArray, "n d"], centres: Float[AnyArray, "k d"]
+) -> Float[Array, "n k"]:
+    return preprocess(x @ unit(centres).T)
+
+
+@jax.jit
+def _pair_cosines(x: Float[AnyArray, "n d"], pairs: Int[AnyArray, " s"]) -> Float[Array, "n s"]:
+    """Centred, and of mean squared length one; with one pair, unit rows would be signs alone."""
+    cosines = jnp.asarray(x @ x[pairs].T)
+    cosines -= cosines.mean(axis=0)
+    return cosines / jnp.sqrt((cosines**2).sum(axis=1).mean())
 
 
 def _covariance(spaces, *descriptions) -> Float[Array, "d_source d_target"]:
     """Sum of x_i y_j' over the rows that CSLS of the joined descriptions matches, both ways."""
-    joined = (unit(jnp.concatenate(parts, axis=1)) for parts in zip(*descriptions, strict=True))
+    joined = [_joined(*parts) for parts in zip(*descriptions, strict=True)]
     matches = csls.dictionary(*joined)
-    source, target = spaces
-    return source.T @ target[matches.to_target] + source[matches.to_source].T @ target
+    return _both_ways(*spaces, matches.to_target, matches.to_source)
+
+
+@jax.jit
+def _joined(*descriptions: Float[Array, "n _"]) -> Float[Array, "n _"]:
+    return unit(jnp.concatenate(descriptions, axis=1))
+
+
+@jax.jit
+def _both_ways(source, target, to_target, to_source) -> Float[Array, "d_source d_target"]:
+    return source.T @ target[to_target] + source[to_source].T @ target
 
 
 @partial(jax.jit, static_argnames="width")
@@ -135,7 +153,7 @@ def cluster_modes(
     source: Float[AnyArray, "n d"],
     target: Float[AnyArray, "m e"],
     settings: Settings,
-) -> list[tuple[Float[Array, "k d"], Float[Array, "k e"]]]:
+) -> list[tuple[Float[np.ndarray, "k d"], Float[np.ndarray, "k e"]]]:
     """Matched cluster centres of many samples, divided into the two kinds of samples that agree.
 
     Each sample clusters random rows of each space and matches the centres by `clusters.assign`. The
@@ -158,17 +176,23 @@ def cluster_modes(
         restarts=settings.num_restarts,
         swaps=settings.swaps,
     )
-    left, right = (c - c.mean(axis=1, keepdims=True) for c in centres)
-    moments = unit(jnp.einsum("scd,sce->sde", left, right).reshape(settings.num_draws, -1))
-    sign = jnp.linalg.eigh(moments @ moments.T)[1][:, -1] > 0
+    sign = np.asarray(_kind(*centres))
     kinds = [np.flatnonzero(sign), np.flatnonzero(~sign)]
     kinds = [kind for kind in kinds if len(kind) >= settings.num_draws / 10]
 
     def joined(centres, kind):
-        return centres[kind].reshape(-1, centres.shape[2])
+        return np.asarray(centres)[kind].reshape(-1, centres.shape[2])
 
     modes = [(joined(centres[0], kind), joined(centres[1], kind)) for kind in kinds]
     return sorted(modes, key=lambda centres: -len(centres[0]))
+
+
+@jax.jit
+def _kind(source: Float[Array, "s c d"], target: Float[Array, "s c e"]) -> Bool[Array, " s"]:
+    """Of which of the two kinds the matched centres of each sample are."""
+    left, right = (c - c.mean(axis=1, keepdims=True) for c in (source, target))
+    moments = unit(jnp.einsum("scd,sce->sde", left, right).reshape(len(source), -1))
+    return jnp.linalg.eigh(moments @ moments.T)[1][:, -1] > 0
 
 
 def through_groups(

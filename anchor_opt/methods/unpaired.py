@@ -83,8 +83,7 @@ def mini_vec2vec(
         restarts=settings.num_restarts,
     )
     descriptions = [
-        unit(x @ unit(jnp.concatenate([c.reshape(-1, x.shape[1]), x[rows]])).T)
-        for x, c, rows in zip(spaces, centres, pairs, strict=True)
+        _descriptions(x, c, rows) for x, c, rows in zip(spaces, centres, pairs, strict=True)
     ]
     count = min(settings.neighbours, len(target))
     matrix = procrustes(source, _neighbour_means(*descriptions, target, count))
@@ -98,8 +97,16 @@ def mini_vec2vec(
     matrix, _ = lax.scan(refine, matrix, jax.random.split(keys[3], settings.steps))
     clusters = min(settings.last_clusters, min(map(len, spaces)) // 2)
     chosen = jax.random.permutation(keys[4], len(source))[:clusters]
-    centres = k_means(source, source[chosen])
+    centres = k_means(source, jnp.take(source, chosen, axis=0))
     return procrustes(centres, k_means(target, unit(centres @ matrix)))
+
+
+@jax.jit
+def _descriptions(
+    x: Float[Array, "n d"], centres: Float[Array, "s c d"], known: Int[AnyArray, " p"]
+) -> Float[Array, "n f"]:
+    """Cosines of the rows with all centres and with the known rows, scaled to unit length."""
+    return unit(x @ unit(jnp.concatenate([centres.reshape(-1, x.shape[1]), x[known]])).T)
 
 
 @partial(jax.jit, static_argnames="count")
