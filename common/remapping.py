@@ -104,6 +104,10 @@ def _matrix(x, y, method, penalty):
     return alignment.METHODS[method](x, y, **options)
 
 
+def _unit_rows(x: Float[ArrayLike, "n d"], rows: Int[np.ndarray, " m"]) -> Float[Array, "m d"]:
+    return unit(jnp.take(jnp.asarray(x, jnp.float32), rows, axis=0))
+
+
 def other_rows(queries, store, k: int) -> Int[np.ndarray, "m k"]:
     """The k nearest rows of a store of each query, its own row left out."""
     index = np.asarray(top_k(queries, store, min(k + 1, len(store)))[1])
@@ -176,7 +180,7 @@ def _choose(aligner: Aligner, source, target, settings: Settings) -> Choice:
     mapped = _mapped_folds(x, y, folds, rests, np.array(settings.penalties, np.float32))
     embedded = jnp.take(y, folds.ravel(), axis=0)
     k = min(NEAREST, 1 + len(embedded) // 10)
-    new = unit(jnp.take(jnp.asarray(target, jnp.float32), folds.ravel(), axis=0))
+    new = _unit_rows(target, folds.ravel())
     true = other_rows(new, new, k)
     kept = [overlap(other_rows(embedded, rows, k), true) for rows in mapped]
     means = np.array([one.mean() for one in kept])
@@ -301,7 +305,7 @@ def estimates_of(
       mapped_store: unit rows of the same items, by the map that was chosen.
       settings: see `estimated`.
     """
-    old, new = (unit(jnp.asarray(x, jnp.float32)[choice.rows]) for x in (source, target))
+    old, new = (_unit_rows(x, choice.rows) for x in (source, target))
     rows = rows[choice.rows]
     return Estimates(
         estimated(unit(choice.embedded), choice.mapped, rows, new, mapped_store, settings),
