@@ -35,6 +35,15 @@ def test_ci_runs_the_named_blocks_of_the_readme():
     assert named == called | BY_TESTS
 
 
+@pytest.mark.parametrize("paper", isthmus.PAPERS)
+def test_the_readme_names_all_experiments(paper):
+    section = PAGES[0].read_text().partition("\n## What is here\n")[2]
+    (named,) = re.findall(rf"^\| `{paper}` \|.*\| (.*) \|$", section.partition("\n## ")[0], re.M)
+    files = ROOT.glob(f"configs/{paper}/*.py")
+    configs = {path.stem for path in files if "def get_config" in path.read_text()}
+    assert set(re.findall(r"`(\w+)`", named)) == configs
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_examples_import_exists(page):
     """Also in blocks that CI runs or that nothing runs: a moved module is seen at once."""
