@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from anchor_opt.problem import Problem
@@ -48,14 +49,14 @@ def expected(problem: Problem, init_norm: float) -> Similarities:
       problem: of unit rows, with at least two known pairs.
       init_norm: the length s of the random anchors.
     """
-    return _expected(*_spaces(problem), problem.anchors, problem.target_pairs, init_norm)
+    return _expected(*_spaces(problem), problem.anchors, *problem.pairs, init_norm)
 
 
 @jax.jit
-def _expected(source, target, anchors, target_pairs, init_norm) -> Similarities:
-    p, source_pairs = len(target_pairs), anchors[: len(target_pairs)]
+def _expected(source, target, anchors, source_pairs, target_pairs, init_norm) -> Similarities:
+    p = len(target_pairs)
     x, y = relative(source, source[anchors]), relative(target, target[target_pairs])
-    other = jnp.nonzero(~jnp.eye(p, dtype=bool), size=p * (p - 1))
+    other = ~np.eye(p, dtype=bool)
     of_x, of_y = x[source_pairs, :p][other], y[target_pairs][other]
     correlation = of_x @ of_y / (jnp.linalg.norm(of_x) * jnp.linalg.norm(of_y))
     lengths = jnp.sqrt(jnp.mean(x[:, :p] ** 2, axis=0) * jnp.mean(y**2, axis=0))

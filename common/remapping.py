@@ -126,9 +126,9 @@ def _mapped_folds(x, y, folds, rests, penalties) -> Float[Array, "maps m d_targe
 
     def mapped(rows):
         fold, rest = rows
-        own = penalties * len(rest) / x.shape[1]
-        maps = [jax.vmap(fit, (None, None, 0))(x[rest], y[rest], own) for fit in PENALISED.values()]
-        return unit(x[fold] @ jnp.concatenate([procrustes(x[rest], y[rest])[None], *maps]))
+        pairs, own = (x[rest], y[rest]), penalties * len(rest) / x.shape[1]
+        maps = [jax.vmap(fit, (None, None, 0))(*pairs, own) for fit in PENALISED.values()]
+        return unit(x[fold] @ jnp.concatenate([procrustes(*pairs)[None], *maps]))
 
     return jnp.concatenate(lax.map(mapped, (folds, rests)), axis=1)
 

@@ -131,7 +131,6 @@ def run_all(commands: Iterable[str], folder: Path, variant: str, jobs: int) -> N
             here.server = servers.enter_context(forked.Server(environment))
         workdir, (_, *words) = workdir_of(folder, command), shlex.split(command)
         log = workdir.with_name(f"{workdir.name}.log")
-        log.unlink(missing_ok=True)
         return log if here.server.run([*words, f"--workdir={workdir}"], log) else None
 
     left = [x for x in dict.fromkeys(commands) if not (workdir_of(folder, x) / RESULTS).exists()]

@@ -3,6 +3,7 @@
 Importing JAX, SciPy, orbax, matplotlib and the rest takes a core 4 seconds, and a quick run 15.
 """
 
+import contextlib
 import functools
 import importlib
 import json
@@ -59,7 +60,8 @@ def main() -> None:
     for line in sys.stdin:
         log, *words = json.loads(line)
         if words[0] == "-m":
-            _import_experiments(words[1].partition(".")[0])
+            with contextlib.suppress(Exception):  # a run whose imports fail says so in its log
+                _import_experiments(words[1].partition(".")[0])
         copy = os.fork()  # JAX starts its threads when a run first uses a device
         if not copy:
             _run(words, log)
@@ -78,8 +80,9 @@ def _import_experiments(paper: str) -> None:
 
 def _run(words: Sequence[str], log: str) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     for stream in (1, 2):
-        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666), stream)
+        os.dup2(file, stream)
     if words[0] == "-m":
         sys.argv[1:] = words[2:]
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)

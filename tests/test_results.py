@@ -16,7 +16,7 @@ from common.errors import UserError
 from common.run import records
 from common.run.records import Headline
 from common.run.results import Row
-from docs import fingerprints, keep, plots, render
+from docs import fingerprints, forked, keep, plots, render
 
 SHARED = {"experiment": "e", "dataset": "d", "metric": "mrr", "std": 0.0, "num_runs": 1}
 
@@ -199,6 +199,16 @@ def test_quick_runs_that_fail_are_named_with_what_they_said_last(kept, tmp_path)
         keep.check(tmp_path / "quick", jobs=1)
     kept(quick=0.5)
     assert keep.check(tmp_path / "again", jobs=2) == {"p/n": []}
+
+
+def test_a_run_that_cannot_be_imported_says_so_in_its_log_and_the_next_one_is_run(tmp_path):
+    log, script = tmp_path / "run.log", tmp_path / "script.py"
+    script.write_text("import sys\nprint(sys.argv[1:])\n")
+    with forked.Server(os.environ) as server:
+        assert server.run(["-m", "missing.main"], log) == 1
+        assert "No module named 'missing'" in log.read_text()
+        assert server.run([str(script), "--a=1"], log) == 0
+        assert log.read_text() == "['--a=1']\n"
 
 
 def test_a_record_says_how_long_it_takes_from_an_empty_cache(kept):

@@ -14,10 +14,9 @@ best W_i is the polar factor of sum_j M_ij W_j, where M_ij sums the outer produc
 over P_ij; the W_i are replaced in turn.
 """
 
-import functools
 import itertools
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, reduce
 from typing import NamedTuple
 
 import jax
@@ -227,7 +226,7 @@ def _distance(
     x: Float[Array, "n d"], y: Float[Array, "n e"], *maps: Float[Array, "_ _"]
 ) -> Float[Array, ""]:
     """1 - mean cosine of the rows of x, mapped by all maps in turn, and the unit rows of y."""
-    mapped = functools.reduce(jnp.matmul, maps, x)
+    mapped = reduce(jnp.matmul, maps, x)
     return 1 - jnp.sum(unit(mapped) * y, axis=1).mean()
 
 
