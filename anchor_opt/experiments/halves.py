@@ -1,10 +1,12 @@
-"""Two samples without a common item, such as the vectors of two models over different texts.
+"""Two samples of almost no common item, such as the vectors of two models over different texts.
 
-The source space has one half of the items and the target space the other. A method sees the two
-halves alone; its map is judged on a third set of items, of which both vectors are known.
+The source space has one half of the items and the target space the other; the known pairs, if there
+are any, are the items that both have. A method sees the two halves alone; its map is judged on a
+third set of items, of which both vectors are known.
 """
 
-from functools import lru_cache, partial
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,16 +15,18 @@ import numpy as np
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
-from anchor_opt import evaluation, runner
-from anchor_opt.problem import Problem, Result
+from anchor_opt import evaluation
+from anchor_opt.methods import METHODS, NEED_PAIRS, Settings
+from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.reports import halves as report
 from common.arrays import AnyArray
-from common.errors import check_count
+from common.errors import check_choice, check_count
 from common.linear import preprocess, procrustes
 from common.metrics import foscttm, precision_at_k
 from common.retrieval import top_k
 from common.run import results, tasks
 from common.run.results import Row
+from common.run.settings import settings
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
@@ -31,42 +35,60 @@ TRUTH = "orthogonal_truth"  # the reference's name in the tables
 
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
-    """Every method and the reference on each pair of spaces: a table of each direction."""
-    grid, rows, failed = runner.grid(config), [], []
+    """Every method and the reference at each number of rows and of known pairs."""
+    for name in config.methods:
+        check_choice("method", name, METHODS)
+    of_methods = settings(Settings, config)
+
+    def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
+        halves = task.case.problem(task.random_seed)
+        if task.method == TRUTH:
+            return _rows(task, scores(fitted_to_the_truth(halves), halves.test)), {}
+        part = Run(of_methods, work, task.name, task.seed)
+        result = METHODS[task.method](halves.problem, part)
+        return evaluate(task, halves, result), dict(result.notes)
+
+    todo = []
+    for case in cases_of(config, cache):
+        known = case.fields["num_pairs"]
+        methods = [name for name in config.methods if known or name not in NEED_PAIRS]
+        todo += tasks.grid([case], [*methods, TRUTH], config.random_seeds)
+    measured = tasks.run(todo, measure, work, title="disjoint halves")
+    rows = results.averaged(measured.rows)
+    text = results.joined(report.tables(rows, measured.failed))
+    figures = report.figures(rows)
+    return results.finish(work, rows, f"{text}\n\n{report.NOTES}", figures)
+
+
+def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
+    """Each pair of spaces with each number of rows and of known pairs."""
+    check_count("num_test", config.num_test)
     for pair in config.pairs:
         names = space_pairs.names(pair)
-        check_count("num_test", config.num_test)
-        needed = 2 * config.num_rows + config.num_test
+        needed = 2 * max(config.half_rows) + config.num_test
         data = paired_spaces.load(
             *names, num_words=needed, cache=cache, max_rows=max(needed, config.max_rows)
         )
-        draw = lru_cache(maxsize=1)(partial(split, data.source, data.target, config.num_rows))
-        case = Case(
-            name=space_pairs.file_name(*names),
-            fields={
-                "experiment": config.experiment,
-                "dataset": " -> ".join(names),
-                "num_items": config.num_rows,
-                "num_pairs": 0,
-                "labels": {"optimised": names[1]},
-            },
-            problem=lambda random_seed, draw=draw: draw(random_seed).problem,
-        )
-        measured = runner.run([case], grid, partial(evaluate, names=names, draw=draw), work)
-        reference = partial(measure_truth, names=names, draw=draw)
-        unsought = case._replace(fields={**case.fields, "labels": {}})
-        true = tasks.run(tasks.grid([unsought], [TRUTH], grid.random_seeds), reference, work)
-        rows += results.averaged(measured.rows) + results.averaged(true.rows)
-        failed += measured.failed
-    text = results.joined(report.tables(rows, failed))
-    return results.finish(work, rows, f"{text}\n\n{report.NOTES}")
+        for num_rows in config.half_rows:
+            count = 2 * num_rows + config.num_test
+            spaces = data.source[:count], data.target[:count]
+            for num_pairs in config.known_pairs:
+                check_count("known_pairs", num_pairs, num_rows, "rows of each half", least=0)
+                fields = {
+                    "experiment": config.experiment,
+                    "dataset": " -> ".join(names),
+                    "num_items": num_rows,
+                    "num_pairs": num_pairs,
+                }
+                name = f"{space_pairs.file_name(*names)}-{num_rows}-rows-{num_pairs}-pairs"
+                yield Case(name, fields, partial(split, *spaces, num_rows, num_pairs))
 
 
 class Halves(NamedTuple):
-    """A problem whose spaces have no item in common, and what the methods do not see.
+    """A problem whose spaces have the known pairs in common, and what the methods do not see.
 
     Attributes:
-      problem: without anchors, known pairs, ranks and truth.
+      problem: whose anchors are the known pairs, without ranks and truth.
       other: the vectors of the problem's items in the other space: of the source's items in the
         target space, and of the target's in the source space.
       test: the vectors of the third set in both spaces.
@@ -81,6 +103,7 @@ def split(
     source: Float[AnyArray, "N d_source"],
     target: Float[AnyArray, "N d_target"],
     num_rows: int,
+    num_pairs: int,
     random_seed: int,
 ) -> Halves:
     """Draws `num_rows` items for each space and takes all others as the third set.
@@ -92,15 +115,18 @@ def split(
       source: raw vectors; row i of both is the same item.
       target: raw vectors.
       num_rows: items of each half; 2 num_rows < N.
+      num_pairs: the first items of the source's half stand in the place of as many items of the
+        target's half, which are then in neither.
       random_seed: of the draw.
     """
     order = np.random.default_rng(random_seed).permutation(len(source))
     first, second, test = np.split(order, [num_rows, 2 * num_rows])
+    second = np.concatenate([first[:num_pairs], second[num_pairs:]])
 
     x, y = (preprocess(jnp.asarray(z), z[rows]) for z, rows in ((source, first), (target, second)))
-    empty = np.zeros(0, int)
     of_x, of_y = ([jnp.take(z, rows, axis=0) for rows in (first, second, test)] for z in (x, y))
-    problem = Problem(source=of_x[0], target=of_y[1], anchors=empty, target_pairs=empty)
+    known = np.arange(num_pairs)
+    problem = Problem(source=of_x[0], target=of_y[1], anchors=known, target_pairs=known)
     return Halves(problem, (of_y[0], of_x[1]), (of_x[2], of_y[2]))
 
 
@@ -132,11 +158,10 @@ def scores(result: Result, test: tuple[Array, Array]) -> list[Score]:
     return [score(source, target, False), score(target, source, True)]
 
 
-def evaluate(task: Task, problem: Problem, result: Result, *, names, draw) -> list[Row]:
+def evaluate(task: Task, halves: Halves, result: Result) -> list[Row]:
     """Rows of both directions, and what the method says about itself beside what is true."""
-    halves = draw(task.random_seed)
     of_method = scores(result, halves.test)
-    rows = _rows(task, of_method, names)
+    rows = _rows(task, of_method)
     if "failed" in result.notes:
         best = np.mean([score.top_1 for score in scores(fitted_to_the_truth(halves), halves.test)])
         reached = np.mean([score.top_1 for score in of_method])
@@ -144,20 +169,12 @@ def evaluate(task: Task, problem: Problem, result: Result, *, names, draw) -> li
             reached >= evaluation.SUCCESS * best, result.notes["failed"]
         )
         for metric, value in {"agreement": result.notes["agreement"], **reports}.items():
-            labels = {"representation": "search"}
-            row = task.row(metric, value, source=names[0], target=names[1], labels=labels)
-            rows.append(row)
+            rows.append(task.row(metric, value, labels={"representation": "search"}))
     return rows
 
 
-def measure_truth(task: Task, *, names, draw) -> tuple[list[Row], dict[str, Any]]:
-    """Rows of the map fitted to the truth, whose anchors nothing seeks."""
-    halves = draw(task.random_seed)
-    return _rows(task, scores(fitted_to_the_truth(halves), halves.test), names), {}
-
-
-def _rows(task: Task, of_map: list[Score], names: tuple[str, str]) -> list[Row]:
-    rows = []
+def _rows(task: Task, of_map: list[Score]) -> list[Row]:
+    names, rows = task.case.fields["dataset"].split(" -> "), []
     for score in of_map:
         source, target = names[::-1] if score.reverse else names
         fields = {"source": source, "target": target, "labels": {"representation": "mapped"}}

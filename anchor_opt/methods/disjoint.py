@@ -39,6 +39,7 @@ class Settings:
     steps: int = 40  # for each size of the groups
     last_steps: int = 10  # on all rows
     neighbours: int = 10  # of CSLS
+    pair_weight: float = 0.003  # of a known pair, relative to all matches together; measured
     agreement_rows: int = 2_000  # source rows of which the two maps are compared, at most
     min_agreement: float = 0.5  # of a success; on development pairs it is .001 or 1
 
@@ -129,11 +130,14 @@ def _of_better_matches(states: Sequence[State]) -> State:
 
 
 def _learn(data: Data, run: Run, maps: Maps, stage: _Stage) -> State:
+    groups = max(1, stage.step_rows // stage.group_rows)
+    num_matches = 2 * groups * stage.group_rows  # of both directions
     settings = self_learning.GroupedSettings(
-        groups=max(1, stage.step_rows // stage.group_rows),
+        groups=groups,
         group_rows=stage.group_rows,
         reweight=0.0,
         neighbours=run.settings.disjoint.neighbours,
+        pair_weight=run.settings.disjoint.pair_weight * num_matches,
         patience=stage.steps,
     )
     # The loop may overwrite the maps that it is given.
@@ -148,7 +152,10 @@ def _initial_maps(data: Data, run: Run) -> list[Maps]:
     count = run.settings.disjoint.start_rows
     spaces = data.source[:count], data.target[:count]
     modes = initialization.cluster_modes(data.key, data.source, data.target, run.settings.start)
-    return [
+    initial = [
         multi_step.fit_covariance(initialization.centre_covariance(spaces, centres), 0.0)
         for centres in modes
     ]
+    if len(data.source_pairs):
+        initial.append(self_learning.state_of_pairs(data).maps)
+    return initial

@@ -20,12 +20,11 @@ def get_config() -> ConfigDict:
     config = ConfigDict()
     config.experiment = "halves"  # a file of anchor_opt/experiments
     config.pairs = ("wordllama_sentences:minilm_sentences",)  # SOURCE:TARGET, see spaces.py
-    config.num_rows = 50_000  # items of each half
+    config.half_rows = (50_000,)  # items of each half
+    config.known_pairs = (0,)  # items that both halves have
     config.num_test = 2_000  # items of the third set
     config.max_rows = 10_000  # rows that are read of a file, or more if needed
-    config.num_anchors = config.num_pairs = 0
     config.random_seeds = (0, 1, 2, 3, 4)  # of the draws and the methods
-    config.optimise = ("target",)
     config.methods = ("disjoint", "mini_vec2vec", "rosetta")
 
     config.disjoint = ConfigDict(dataclasses.asdict(disjoint.Settings()))
@@ -38,7 +37,8 @@ def get_config() -> ConfigDict:
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
     config.when_quick.pairs = ("glove:glove100",)
-    config.when_quick.num_rows = 1_000
+    config.when_quick.half_rows = (1_000,)
+    config.when_quick.known_pairs = (0, 15)
     config.when_quick.num_test = 200
     config.when_quick.random_seeds = (0,)
     config.when_quick.methods = ("disjoint", "mini_vec2vec")
