@@ -168,8 +168,10 @@ def evaluate(task: Task, halves: Halves, result: Result) -> list[Row]:
         reports = evaluation.false_reports(
             reached >= evaluation.SUCCESS * best, result.notes["failed"]
         )
+        source, target = task.case.fields["dataset"].split(" -> ")
+        fields = {"source": source, "target": target, "labels": {"representation": "search"}}
         for metric, value in {"agreement": result.notes["agreement"], **reports}.items():
-            rows.append(task.row(metric, value, labels={"representation": "search"}))
+            rows.append(task.row(metric, value, **fields))
     return rows
 
 

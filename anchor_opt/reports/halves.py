@@ -21,10 +21,10 @@ LINES = {"num_items": "Items of each half", "num_pairs": "Known pairs"}
 NOTES = (
     "FOSCTTM: the fraction of wrong items that are closer than the true one (0 best, .5 chance). "
     "Top-1: the true item is the nearest by cosine. Both are of a third set, whose vectors are "
-    "mapped into the common coordinates of the method. Known pairs are items that both halves have, "
-    "and that the method is told. Orthogonal map of the truth: fitted to the true pairs of all items "
-    "of both halves, which no method sees. A search has succeeded in truth if its top-1 is at least "
-    "half of that of this map."
+    "mapped into the common coordinates of the method. Known pairs are items that both halves "
+    "have, of which the method is told. Orthogonal map of the truth: fitted to the true pairs of "
+    "all items of both halves, which no method sees. A search has succeeded in truth if its top-1 "
+    "is at least half of that of this map."
 )
 
 

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 
 def test_the_halves_and_the_third_set_have_no_item_in_common():
     x = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
-    samples = halves.split(x, 3 * x, 12, 0)
+    samples = halves.split(x, 3 * x, 12, 0, 0)
     assert len(samples.problem.source) == len(samples.problem.target) == 12
     assert len(samples.test[0]) == len(samples.test[1]) == 6
     assert not len(samples.problem.anchors) and samples.problem.truth is None
@@ -38,10 +38,24 @@ def test_the_halves_and_the_third_set_have_no_item_in_common():
         np.testing.assert_allclose(test, expected[rows["test"]], atol=1e-4)
 
 
+def test_known_pairs_are_the_items_that_both_halves_have():
+    x = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
+    apart, joined = (halves.split(x, 3 * x, 12, count, 0) for count in (0, 4))
+    assert [pairs.tolist() for pairs in joined.problem.pairs] == [[0, 1, 2, 3]] * 2
+    np.testing.assert_array_equal(joined.problem.source, apart.problem.source)
+    order = np.random.default_rng(0).permutation(30)
+    rows = np.concatenate([order[:4], order[16:24]])
+    expected = x / np.linalg.norm(x, axis=1, keepdims=True)
+    expected = unit(expected - expected[rows].mean(axis=0))
+    np.testing.assert_allclose(joined.problem.target, expected[rows], atol=1e-4)
+    np.testing.assert_allclose(joined.other[1][:4], joined.problem.source[:4], atol=1e-4)
+    assert len(joined.test[0]) == 6
+
+
 def test_the_reference_maps_the_third_set_exactly_if_the_spaces_are_rotated():
     x = RNG.normal(size=(200, 6)) + 0.5
     rotation = np.linalg.qr(RNG.normal(size=(6, 6)))[0]
-    samples = halves.split(x, x @ rotation, 90, 1)
+    samples = halves.split(x, x @ rotation, 90, 0, 1)
     test = halves.fitted_to_the_truth(samples).coordinates(*samples.test)
     # The two means are of different items.
     assert jnp.sum(test[0] * test[1], axis=1).mean() > 0.98
@@ -78,15 +92,37 @@ def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_pat
     config = get_config()
     config.quick = True
     apply_quick(config)
-    config.methods = ("disjoint",)
+    config.methods = ("disjoint", "procrustes")
     config.disjoint.steps, config.disjoint.last_steps = 10, 3
     table = halves.run(config, Workdir(tmp_path, {}), cache_dir())
-    assert "## glove -> glove100, 1,000 items in each half" in table
-    assert "## glove100 -> glove, 1,000 items in each half" in table
-    assert "| glove -> glove100 | 1        | 0             | 0             |" in table
+    assert "## Top-1, glove -> glove100" in table and "## FOSCTTM, glove100 -> glove" in table
+    assert "| glove -> glove100 | 2        | 0             | 0             |" in table
+    assert (tmp_path / "top_1.png").exists()
     rows = json.loads((tmp_path / "results.json").read_text())
-    values = {(r["method"], r["source"], r["metric"]): r["mean"] for r in rows}
+    values = {(r["method"], r["num_pairs"], r["source"], r["metric"]): r["mean"] for r in rows}
     for source in ("glove", "glove100"):
-        assert values["orthogonal_truth", source, "top_1"] > 0.9
-        assert values["disjoint", source, "top_1"] > 0.8
-        assert values["disjoint", source, "foscttm"] < 0.01
+        for num_pairs in (0, 15):
+            assert values["orthogonal_truth", num_pairs, source, "top_1"] > 0.9
+            assert values["disjoint", num_pairs, source, "top_1"] > 0.8
+            assert values["disjoint", num_pairs, source, "foscttm"] < 0.01
+        assert values["procrustes", 15, source, "top_1"] < values["disjoint", 15, source, "top_1"]
+        assert ("procrustes", 0, source, "top_1") not in values  # it needs known pairs
+
+
+def test_known_pairs_find_the_map_where_a_search_without_them_fails(tmp_path):
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(650, 8)) * np.arange(1, 9) ** -0.3).astype(np.float32)
+    rotation = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    noisy = (x @ rotation + 0.3 * x.std() * rng.normal(size=x.shape)).astype(np.float32)
+    few = disjoint.Settings(group_rows=250, last_group_rows=250, steps=10, last_steps=5)
+    start = initialization.Settings(num_clusters=5, num_draws=4, num_restarts=4)
+    values = methods.Settings(disjoint=few, start=start)
+    reached, failed = {}, {}
+    for num_pairs in (0, 20):
+        samples = halves.split(x, noisy, 300, num_pairs, 0)
+        run = Run(values, Workdir(tmp_path / str(num_pairs), {}), "p", 0, progress=False)
+        result = disjoint.run(samples.problem, run)
+        reached[num_pairs] = halves.scores(result, samples.test)[0].top_1
+        failed[num_pairs] = result.notes["failed"]
+    assert reached[20] > 0.8 and not failed[20]
+    assert reached[0] < 0.3 and failed[0]
