@@ -1,10 +1,13 @@
-"""A map between two samples that have no item in common.
+"""A map between two samples that have no item in common, or a few: the known pairs.
 
 The rows have no partners, only neighbours: rows of like items. As in self-learning without
 known pairs (initialization.py, `self_learning.grouped_step`), the first matching is by the cosines
 with matched cluster centres, and rows are then matched within random groups, which grow. Two things
 differ. The map is orthogonal: weights of the axes by their singular values follow the errors of
 such matches. And each step takes other rows at random, so that their errors do not repeat.
+
+Known pairs are a further initialization, in the coordinates of their span, and in every step they
+take part in the covariance of the matches. All pairs together have a constant share of its weight.
 
 Whether the map is right is decided without labels: it is learned twice, with other random samples.
 Right maps agree with each other. Self-learning that fails ends in an arbitrary one of many wrong
@@ -39,7 +42,7 @@ class Settings:
     steps: int = 40  # for each size of the groups
     last_steps: int = 10  # on all rows
     neighbours: int = 10  # of CSLS
-    pair_weight: float = 0.003  # of a known pair, relative to all matches together; measured
+    pair_share: float = 0.03  # weight of all known pairs, relative to that of all matches; measured
     agreement_rows: int = 2_000  # source rows of which the two maps are compared, at most
     min_agreement: float = 0.5  # of a success; on development pairs it is .001 or 1
 
@@ -53,7 +56,7 @@ def run(problem: Problem, run: Run) -> Result:
     settings = run.settings.disjoint
     key = jax.random.key(run.random_seed)
     data = Data(problem.source, problem.target, *problem.pairs, key)
-    states = [_learn_from_clusters(data, run, number) for number in range(2)]
+    states = [_learn_from_best(data, run, number) for number in range(2)]
     agreed = float(agreement(states, data.source[: settings.agreement_rows]))
     failed = agreed < settings.min_agreement
     if failed:
@@ -96,8 +99,8 @@ class _Stage(NamedTuple):
     steps: int
 
 
-def _learn_from_clusters(data: Data, run: Run, number: int) -> State:
-    """Self-learning in groups of a step's rows, from matched cluster centres.
+def _learn_from_best(data: Data, run: Run, number: int) -> State:
+    """Self-learning in groups of a step's rows, from the best of the initial maps.
 
     The number is that of the run of self-learning, which takes other samples than that of another.
     """
@@ -106,7 +109,7 @@ def _learn_from_clusters(data: Data, run: Run, number: int) -> State:
     rows = min(settings.group_rows, num_rows)
     sizes = {"step_rows": min(settings.step_rows, num_rows), "steps": settings.steps}
     data = data._replace(key=jax.random.fold_in(data.key, number))
-    # Of the two kinds of initializations the one with the better matches is followed.
+    # Of all initializations the one with the better matches is followed.
     state = _of_better_matches(
         [
             _learn(
@@ -132,12 +135,13 @@ def _of_better_matches(states: Sequence[State]) -> State:
 def _learn(data: Data, run: Run, maps: Maps, stage: _Stage) -> State:
     groups = max(1, stage.step_rows // stage.group_rows)
     num_matches = 2 * groups * stage.group_rows  # of both directions
+    share = run.settings.disjoint.pair_share * num_matches
     settings = self_learning.GroupedSettings(
         groups=groups,
         group_rows=stage.group_rows,
         reweight=0.0,
         neighbours=run.settings.disjoint.neighbours,
-        pair_weight=run.settings.disjoint.pair_weight * num_matches,
+        pair_weight=share / max(1, len(data.source_pairs)),
         patience=stage.steps,
     )
     # The loop may overwrite the maps that it is given.
@@ -148,7 +152,7 @@ def _learn(data: Data, run: Run, maps: Maps, stage: _Stage) -> State:
 
 
 def _initial_maps(data: Data, run: Run) -> list[Maps]:
-    """Maps of the first rows, matched by the centres of `initialization.cluster_modes`."""
+    """Maps by the centres of `initialization.cluster_modes`, and by the known pairs."""
     count = run.settings.disjoint.start_rows
     spaces = data.source[:count], data.target[:count]
     modes = initialization.cluster_modes(data.key, data.source, data.target, run.settings.start)
