@@ -18,6 +18,7 @@ TITLES = METHOD_TITLES | {
 }
 METRICS = {"top_1": "Top-1", "foscttm": "FOSCTTM"}
 LINES = {"num_items": "Items of each half", "num_pairs": "Known pairs"}
+UNITS = {"num_items": "items", "num_pairs": "pairs"}
 NOTES = (
     "FOSCTTM: the fraction of wrong items that are closer than the true one (0 best, .5 chance). "
     "Top-1: the true item is the nearest by cosine. Both are of a third set, whose vectors are "
@@ -45,24 +46,24 @@ def _directions(rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
-    """`top_1` over the items of each half, or over the known pairs if these alone are varied.
+    """`top_1` over the items of each half or the known pairs, whichever has more values.
 
-    A panel for each direction, a line for each method, and for each number of known pairs if both
-    numbers are varied. None if neither is.
+    A panel for each direction, a line for each method, and for each value of the other number if it
+    has several. None if neither number is varied.
     """
-    varied = [field for field in LINES if len({getattr(row, field) for row in rows}) > 1]
-    if not varied:
+    values = {field: sorted({getattr(row, field) for row in rows}) for field in LINES}
+    over, other = sorted(LINES, key=lambda field: -len(values[field]))
+    if len(values[over]) == 1:
         return {}
-    over, fewest = varied[0], min(row.num_pairs or 0 for row in rows)
     panels: dict[str, dict[str, list]] = {}
     for source, target in _directions(rows):
         panel = panels.setdefault(f"{LINES[over].lower()}\n{source} -> {target}", {})
         for row in select(rows, metric="top_1", source=source, target=target):
-            title = TITLES.get(row.method, row.method)
-            if len(varied) > 1 and row.method != "orthogonal_truth":
-                title += f", {row.num_pairs} pairs"
-            elif len(varied) > 1 and row.num_pairs != fewest:
-                continue  # the map of the truth hardly depends on it
+            title, value = TITLES.get(row.method, row.method), getattr(row, other)
+            if row.method == "orthogonal_truth" and value != values[other][0]:
+                continue  # it hardly depends on the other number
+            if row.method != "orthogonal_truth" and len(values[other]) > 1:
+                title += f", {value:,} {UNITS[other]}"
             panel.setdefault(title, []).append((getattr(row, over), row.mean, row.std))
     title = "Maps between samples of almost no common item"
     return {"top_1": small_multiples(panels, {}, "Top-1", title, TITLES.values())}
