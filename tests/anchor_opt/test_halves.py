@@ -3,6 +3,7 @@ import json
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.linalg import orthogonal_procrustes
 
 from anchor_opt import methods
 from anchor_opt.experiments import halves
@@ -109,20 +110,23 @@ def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_pat
         assert ("procrustes", 0, source, "top_1") not in values  # it needs known pairs
 
 
-def test_known_pairs_find_the_map_where_a_search_without_them_fails(tmp_path):
+def test_with_a_large_share_the_map_is_that_of_the_known_pairs_alone(tmp_path):
     rng = np.random.default_rng(0)
-    x = (rng.normal(size=(650, 8)) * np.arange(1, 9) ** -0.3).astype(np.float32)
+    x = rng.normal(size=(450, 8)).astype(np.float32)
     rotation = np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    noisy = (x @ rotation + 0.3 * x.std() * rng.normal(size=x.shape)).astype(np.float32)
-    few = disjoint.Settings(group_rows=250, last_group_rows=250, steps=10, last_steps=5)
+    noisy = (x @ rotation + 0.3 * rng.normal(size=x.shape)).astype(np.float32)
+    problem = halves.split(x, noisy, 200, 20, 0).problem
+    known = [np.asarray(z)[rows] for z, rows in zip(problem[:2], problem.pairs, strict=True)]
+    expected = orthogonal_procrustes(*known)[0]
     start = initialization.Settings(num_clusters=5, num_draws=4, num_restarts=4)
-    values = methods.Settings(disjoint=few, start=start)
-    reached, failed = {}, {}
-    for num_pairs in (0, 20):
-        samples = halves.split(x, noisy, 300, num_pairs, 0)
-        run = Run(values, Workdir(tmp_path / str(num_pairs), {}), "p", 0, progress=False)
-        result = disjoint.run(samples.problem, run)
-        reached[num_pairs] = halves.scores(result, samples.test)[0].top_1
-        failed[num_pairs] = result.notes["failed"]
-    assert reached[20] > 0.8 and not failed[20]
-    assert reached[0] < 0.3 and failed[0]
+    distances = []
+    for share in (0.0, 1e5):
+        sizes = {"group_rows": 100, "last_group_rows": 100, "steps": 5, "last_steps": 5}
+        values = methods.Settings(
+            disjoint=disjoint.Settings(**sizes, pair_share=share), start=start
+        )
+        part = Run(values, Workdir(tmp_path / str(share), {}), "p", 0, progress=False)
+        maps = disjoint.run(problem, part).maps
+        distances.append(np.linalg.norm(maps.source @ maps.target.T - expected))
+    assert distances[0] > 0.5
+    np.testing.assert_allclose(distances[1], 0, atol=1e-2)
