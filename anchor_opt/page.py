@@ -11,6 +11,7 @@ from anchor_opt.reports import (
     basin,
     boundary,
     classes,
+    halves,
     joined,
     judged,
     new_model,
@@ -164,6 +165,8 @@ def figures(record: Record) -> dict[str, Figure]:
             return {"boundary": boundary.figure(rows)}
         case "classes":
             return {"mrr": classes.figure(rows)}
+        case "halves":
+            return halves.figures(rows)
         case "judged":
             return judged.figures(rows)
         case "overlap":
