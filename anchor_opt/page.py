@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from anchor_opt.experiments.halves import TRUTH
 from anchor_opt.reports import (
     ablation,
     basin,
@@ -121,19 +120,19 @@ HEADLINES = (
         measure="top-1 of 2,000 new sentences, learned from disjoint halves of 100,000",
         record="anchor_opt/halves",
         row=HALVES | {"method": "disjoint"},
-        reference=HALVES | {"method": TRUTH},
+        reference=HALVES | {"method": halves.TRUTH},
     ),
     Headline(
         measure="the same between strong encoders, from disjoint halves of 40,000",
         record="anchor_opt/halves_mpnet",
         row=ENCODERS | {"method": "disjoint", "num_items": 20_000},
-        reference=ENCODERS | {"method": TRUTH, "num_items": 20_000},
+        reference=ENCODERS | {"method": halves.TRUTH, "num_items": 20_000},
     ),
     Headline(
         measure="the same, from disjoint halves of 4,000",
         record="anchor_opt/halves_mpnet",
         row=ENCODERS | {"method": "disjoint", "num_items": 2_000},
-        reference=ENCODERS | {"method": TRUTH, "num_items": 2_000},
+        reference=ENCODERS | {"method": halves.TRUTH, "num_items": 2_000},
     ),
     Headline(
         measure="recall@10 of 100,000 vectors mapped to a new model, no known pairs",

@@ -10,7 +10,7 @@ from flax.traverse_util import flatten_dict
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import METHODS, NEED_PAIRS, READ_TRUTH, Settings, algorithm1
+from anchor_opt.methods import METHODS, READ_TRUTH, Settings, algorithm1, usable
 from anchor_opt.problem import Problem, Result, Run
 from common.errors import check_choice, check_count
 from common.run import tasks
@@ -48,7 +48,7 @@ def grid(config: ConfigDict) -> Grid:
             check_choice(what, name, known)
     if "pairs" in config:
         check_count("The number of pairs", len(config.pairs))
-    chosen = tuple(name for name in config.methods if config.num_pairs or name not in NEED_PAIRS)
+    chosen = usable(config.methods, config.num_pairs)
     return settings(Grid, config, methods=chosen, settings=settings(Settings, config))
 
 

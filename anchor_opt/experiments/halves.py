@@ -16,9 +16,10 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
 from anchor_opt import evaluation
-from anchor_opt.methods import METHODS, NEED_PAIRS, Settings
+from anchor_opt.methods import METHODS, Settings, usable
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.reports import halves as report
+from anchor_opt.reports.halves import TRUTH
 from common.arrays import AnyArray
 from common.errors import check_choice, check_count
 from common.linear import preprocess, procrustes
@@ -30,8 +31,6 @@ from common.run.settings import settings
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
-
-TRUTH = "orthogonal_truth"  # the reference's name in the tables
 
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -50,8 +49,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
     todo = []
     for case in cases_of(config, cache):
-        known = case.fields["num_pairs"]
-        methods = [name for name in config.methods if known or name not in NEED_PAIRS]
+        methods = usable(config.methods, case.fields["num_pairs"])
         todo += tasks.grid([case], [*methods, TRUTH], config.random_seeds)
     measured = tasks.run(todo, measure, work, title="disjoint halves")
     rows = results.averaged(measured.rows)
@@ -62,6 +60,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     """Each pair of spaces with each number of rows and of known pairs."""
+    check_count("half_rows", min(config.half_rows, default=0))
     check_count("num_test", config.num_test)
     for pair in config.pairs:
         names = space_pairs.names(pair)
@@ -168,15 +167,20 @@ def evaluate(task: Task, halves: Halves, result: Result) -> list[Row]:
         reports = evaluation.false_reports(
             reached >= evaluation.SUCCESS * best, result.notes["failed"]
         )
-        source, target = task.case.fields["dataset"].split(" -> ")
+        source, target = _names(task)
         fields = {"source": source, "target": target, "labels": {"representation": "search"}}
         for metric, value in {"agreement": result.notes["agreement"], **reports}.items():
             rows.append(task.row(metric, value, **fields))
     return rows
 
 
+def _names(task: Task) -> list[str]:
+    """Source and target of a task's case."""
+    return task.case.fields["dataset"].split(" -> ")
+
+
 def _rows(task: Task, of_map: list[Score]) -> list[Row]:
-    names, rows = task.case.fields["dataset"].split(" -> "), []
+    names, rows = _names(task), []
     for score in of_map:
         source, target = names[::-1] if score.reverse else names
         fields = {"source": source, "target": target, "labels": {"representation": "mapped"}}

@@ -4,7 +4,7 @@
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from anchor_opt.methods import algorithm1, baselines, bootstrap, disjoint, unpaired
@@ -49,3 +49,8 @@ METHODS: dict[str, Callable[[Problem, Run], Result]] = {
 }
 NEED_PAIRS = ("seed", "procrustes", "iterated_procrustes", "self_learning")
 READ_TRUTH = ("gt", "lstsq_truth")
+
+
+def usable(names: Iterable[str], num_pairs: int) -> tuple[str, ...]:
+    """The names of those methods that can be run with so many known pairs."""
+    return tuple(name for name in names if num_pairs or name not in NEED_PAIRS)

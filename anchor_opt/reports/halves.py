@@ -12,9 +12,10 @@ from anchor_opt.reports.searches import METHOD_TITLES, failures, rates
 from common.run.figures import small_multiples
 from common.run.results import Row, pivot, select
 
+TRUTH = "orthogonal_truth"  # the reference's name in the rows
 TITLES = METHOD_TITLES | {
     "procrustes": "Orthogonal map of the known pairs",
-    "orthogonal_truth": "Orthogonal map of the truth",
+    TRUTH: "Orthogonal map of the truth",
 }
 METRICS = {"top_1": "Top-1", "foscttm": "FOSCTTM"}
 LINES = {"num_items": "Items of each half", "num_pairs": "Known pairs"}
@@ -40,9 +41,8 @@ def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
     return tables | rates(rows) | failures(failed)
 
 
-def _directions(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    names = [(row.source, row.target) for row in rows if row.source and row.target]
-    return list(dict.fromkeys(names))
+def _directions(rows: Sequence[Row]) -> list[tuple[str | None, str | None]]:
+    return list(dict.fromkeys((row.source, row.target) for row in rows))
 
 
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
@@ -60,9 +60,10 @@ def figures(rows: Sequence[Row]) -> dict[str, Figure]:
         panel = panels.setdefault(f"{LINES[over].lower()}\n{source} -> {target}", {})
         for row in select(rows, metric="top_1", source=source, target=target):
             title, value = TITLES.get(row.method, row.method), getattr(row, other)
-            if row.method == "orthogonal_truth" and value != values[other][0]:
-                continue  # it hardly depends on the other number
-            if row.method != "orthogonal_truth" and len(values[other]) > 1:
+            if row.method == TRUTH:  # it hardly depends on the other number
+                if value != values[other][0]:
+                    continue
+            elif len(values[other]) > 1:
                 title += f", {value:,} {UNITS[other]}"
             panel.setdefault(title, []).append((getattr(row, over), row.mean, row.std))
     title = "Maps between samples of almost no common item"

@@ -10,6 +10,7 @@ from anchor_opt.experiments import halves
 from anchor_opt.methods import disjoint, initialization, self_learning
 from anchor_opt.problem import Problem, Run
 from common.data.packages import cache_dir
+from common.errors import UserError
 from common.linear import Maps, unit
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
@@ -108,6 +109,14 @@ def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_pat
             assert values["disjoint", num_pairs, source, "foscttm"] < 0.01
         assert values["procrustes", 15, source, "top_1"] < values["disjoint", 15, source, "top_1"]
         assert ("procrustes", 0, source, "top_1") not in values  # it needs known pairs
+
+
+def test_halves_of_no_rows_are_refused_before_anything_is_read(tmp_path):
+    for rows in ((), (0, 100)):
+        config = get_config()
+        config.half_rows = rows
+        with pytest.raises(UserError, match="half_rows is 0: choose at least 1"):
+            halves.run(config, Workdir(tmp_path, {}), tmp_path)
 
 
 def test_with_a_large_share_the_map_is_that_of_the_known_pairs_alone(tmp_path):
