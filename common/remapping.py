@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, ArrayLike, Float, Int
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from common import alignment
 from common.alignment import Aligner
@@ -241,10 +241,11 @@ def estimated(
 
     If products in both stores are jointly normal, the probability that the row of rank t is among
     the first N is Phi(a + b z(t)), where z(t) is the normal quantile of 1 - t / n. a and b are
-    fitted to the shares at s = 1, 2, ... and read off at t = 1, ..., 10. Maps of few pairs were
-    seen to blur the nearest rows, which halves b there; beyond the first rank that is observed the
-    mean of both slopes is taken. The uncertainty is half of their difference, and two standard
-    errors by a jackknife over ten groups of queries.
+    fitted to the shares at s = 1, 2, ... by maximum likelihood, and read off at t = 1, ..., 10.
+    Maps of few pairs were seen to blur the nearest rows, which halves b there; beyond the first
+    rank that is observed the mean of both slopes is taken. The uncertainty is half of their
+    difference, and two standard errors: by a jackknife over ten groups of queries, or of the fit if
+    these are larger.
 
     Args:
       queries: unit rows with which the store is searched, of each pair.
@@ -266,10 +267,10 @@ def estimated(
     estimates = {}
     for length in lengths:
         found = np.clip((length - first) / np.maximum(last - first, 1), 0, 1)
-        value, doubt, least_error = _extrapolated(found, ranks, n)
+        value, doubt, least = _extrapolated(found, ranks, n)
         rest = [_extrapolated(found[groups != g], ranks, n)[0] for g in range(JACKKNIFE_GROUPS)]
-        error = max(np.sqrt(JACKKNIFE_GROUPS - 1) * np.std(rest), least_error)
-        estimates[LENGTHS[length]] = Estimate(value, float(2 * error + doubt))
+        error = 2 * np.sqrt(JACKKNIFE_GROUPS - 1) * np.std(rest)
+        estimates[LENGTHS[length]] = Estimate(value, float(max(error, least) + doubt))
     return estimates
 
 
@@ -372,32 +373,48 @@ def _extrapolated(
 ) -> tuple[float, float, float]:
     """The share of the `NEAREST` rows, from the chances that the rows of certain ranks are found.
 
+    The probit regression of `estimated` is fitted by maximum likelihood. Half an observation that
+    finds the row and half a one that does not are added, spread over the ranks, so that the fit is
+    finite if no or every row is found.
+
     Returns:
-      The share by the mean of both slopes, half of their difference, and the standard error if all
-      chances were those of independent queries. The last one is what a jackknife misses if no or
-      every row is found, and all its groups agree.
+      The share by the mean of both slopes, half of their difference, and the distance to the
+      farther end of an interval of two standard errors if all queries were independent. The last
+      one is what a jackknife misses if no or every row is found, and all its groups agree. The
+      interval is one of a + b z: where few rows are found, chances change little with a + b z at
+      first, and much after it.
     """
-    least = 0.5 / len(found)
-    shares = np.clip(found.mean(axis=0), least, 1 - least)
-    place = ndtri(shares)
-    weight = _density(place) / np.sqrt(shares * (1 - shares) / len(found))  # 1 / its error
+    from scipy.optimize import minimize
+
+    count = len(found) + 1 / len(ranks)
+    shares = (found.sum(axis=0) + 0.5 / len(ranks)) / count
 
     def line(z):  # of one rank no slope is known
         return np.stack([np.ones(len(z)), z * (len(ranks) > 1)], axis=1)
 
     z = ndtri(1 - np.minimum(ranks, n - 1) / n)
-    terms = line(z) * weight[:, None]
-    covariance = np.linalg.pinv(terms.T @ terms)
-    level_and_slope = covariance @ terms.T @ (place * weight)
+    terms = line(z)
+
+    def loss(coefficients):
+        places = terms @ coefficients
+        likelihood = shares * log_ndtr(places) + (1 - shares) * log_ndtr(-places)
+        gradient = shares * _density_ratio(places) - (1 - shares) * _density_ratio(-places)
+        return -count * likelihood.sum(), -count * terms.T @ gradient
+
+    level_and_slope = minimize(loss, [ndtri(shares.mean()), 0.0], jac=True).x
+    places = terms @ level_and_slope
+    information = count * _density_ratio(places) * _density_ratio(-places)  # of each rank
+    covariance = np.linalg.pinv(terms.T @ (terms * information[:, None]))
     nearest = ndtri(1 - np.arange(1, min(NEAREST, n - 1) + 1) / n)
     seen, beyond = np.minimum(nearest, z[0]), np.maximum(nearest - z[0], 0)
     high, low = (line(seen + part * beyond) for part in (1, 0.5))
     values = [ndtr(lines @ level_and_slope).mean() for lines in (high, low)]
-    slopes = _density(high @ level_and_slope) @ high / len(high)  # of the first value
-    error = np.sqrt(slopes @ covariance @ slopes)
-    return float(np.mean(values)), float(abs(values[0] - values[1]) / 2), float(error)
+    places, errors = high @ level_and_slope, np.sqrt(np.sum(high @ covariance * high, axis=1))
+    ends = [ndtr(places + side * 2 * errors).mean() for side in (-1, 1)]
+    least = np.abs(ends - values[0]).max()
+    return float(np.mean(values)), float(abs(values[0] - values[1]) / 2), float(least)
 
 
-def _density(z: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-    """Of the standard normal distribution; to import scipy.stats would take half a second."""
-    return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+def _density_ratio(z: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+    """Density over distribution function of the standard normal distribution."""
+    return np.exp(-(z**2) / 2 - log_ndtr(z)) / np.sqrt(2 * np.pi)

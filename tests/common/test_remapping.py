@@ -87,7 +87,25 @@ def test_what_a_store_keeps_is_estimated_from_pairs_alone(num_pairs):
             value, uncertainty = estimated[name]
             assert abs(value - true[name]) < max(0.05, 1.5 * uncertainty)
     certain = estimates.by_map["recall_10"].uncertainty
-    assert certain < (0.06 if num_pairs == 2_000 else 0.5)
+    assert certain < {100: 0.6, 500: 0.3, 2_000: 0.06}[num_pairs]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.3, 0.6])
+@pytest.mark.parametrize("num_pairs", [60, 100])
+def test_estimates_from_few_pairs_of_a_large_store_are_as_uncertain_as_they_say(noise, num_pairs):
+    """The nearest of the pairs has the rank 120 or 200; the ranks 1 to 10 are asked for."""
+    x, y = (np.asarray(unit(z)) for z in spaces(12_000, noise))
+    nearest = np.argsort(-y[:300] @ y.T, axis=1)[:, 1:11]
+    true = remapping.kept(x[:300], x, nearest)["recall_10"]
+    covered = 0
+    for random_seed in range(8):
+        pairs = np.random.default_rng(random_seed).permutation(len(x))[:num_pairs]
+        estimates = remapping.estimated(x[pairs], x[pairs], pairs, y[pairs], x)
+        value, uncertainty = estimates["recall_10"]
+        covered += abs(value - true) <= uncertainty
+        assert uncertainty > 0.1
+    assert covered >= 7
 
 
 @pytest.mark.slow
