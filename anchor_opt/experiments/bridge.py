@@ -1,6 +1,7 @@
 """Several spaces at once: pairs that are not found directly are found through other spaces.
 
-Every pair of spaces is searched without known pairs. Where a search fails, the matches of the
+Every pair of spaces is searched without known pairs. Spaces that no path of successful searches
+connects are searched again with other random draws. Where a search has failed, the matches of the
 searches that succeeded are composed along a path of spaces, and the bootstrap starts again with the
 composed matches as its known pairs. Whether the result can be trusted is decided as for any search.
 """
@@ -25,7 +26,7 @@ from anchor_opt.methods.generalised_procrustes import Link, Pairs
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.reports import bridge as report
 from anchor_opt.runner import Grid
-from common.errors import UserError
+from common.errors import UserError, check_count
 from common.linear import apply_map, preprocess
 from common.run import results, tasks
 from common.run.results import Row
@@ -66,7 +67,11 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         link: Case(space_pairs.file_name(*link), {**fields, "dataset": " -> ".join(link)}, drawn)
         for link in itertools.combinations(spaces, 2)
     }
-    by_seed = [through_others(cases, grid, work, seed) for seed in grid.random_seeds]
+    check_count("repeats", config.repeats, least=0)
+    by_seed = [
+        through_others(cases, grid, work, random_seed, config.repeats)
+        for random_seed in grid.random_seeds
+    ]
     rows = results.averaged(row for measured in by_seed for row in measured.rows)
     failed = [task for measured in by_seed for task in measured.failed]
     text = results.joined(report.tables(rows, failed))
@@ -102,16 +107,20 @@ def shuffle(spaces: Mapping[str, Float[Array, "n d"]], random_seed: int) -> Spac
 
 
 def through_others(
-    cases: Mapping[Link, Case], grid: Grid, work: Workdir, random_seed: int
+    cases: Mapping[Link, Case], grid: Grid, work: Workdir, random_seed: int, repeats: int
 ) -> Measured:
-    """The rows of `direct`, `bridge` and `hub` in one random run, and what they report."""
+    """The rows of `direct`, `bridge` and `hub` in one random run, and what they report.
 
-    def search_all(method: str, known: Mapping[Link, Pairs]) -> dict[Link, Search]:
+    Spaces that the searches do not connect are searched again up to `repeats` times.
+    """
+
+    def search_all(method: str, known: Mapping[Link, Pairs], repeat: int = 0) -> dict[Link, Search]:
         """A search between the two spaces of each link, from the known pairs."""
         searches = {}
         for link, pairs in known.items():
             task = Task(cases[link], method, random_seed)
-            measure = partial(measure_search, link=link, known=pairs, grid=grid, work=work)
+            options = {"known": pairs, "repeat": repeat, "grid": grid, "work": work}
+            measure = partial(measure_search, link=link, **options)
             measured = tasks.run([task], measure, work, title=task.name)
             (notes,) = measured.notes.values()
             matched = np.array(notes["pairs"], int).reshape(-1, 2)
@@ -119,9 +128,15 @@ def through_others(
         return searches
 
     direct = search_all("direct", dict.fromkeys(cases, NO_PAIRS))
-    composed = {link: _composed(direct, link) for link in cases}
-    tried = {link: pairs for link, pairs in composed.items() if direct[link].failed and len(pairs)}
-    bridged = direct | search_all("bridge", tried)
+    searches = dict(direct)
+    for repeat, link in itertools.product(range(1, repeats + 1), cases):
+        if not route(_probabilities(searches), link):
+            searches |= search_all(f"repeat-{repeat}", {link: NO_PAIRS}, repeat)
+    composed = {link: _composed(searches, link) for link in cases}
+    tried = {
+        link: pairs for link, pairs in composed.items() if searches[link].failed and len(pairs)
+    }
+    bridged = searches | search_all("bridge", tried)
     join = partial(measure_common, cases=cases, searches=bridged, k=grid.settings.k)
     joint = Task(Case("hub", {}, next(iter(cases.values())).problem), "", random_seed)
     in_common = tasks.run([joint], join, work, title=joint.name)
@@ -136,7 +151,7 @@ def through_others(
             rows += [dataclasses.replace(row, method=method) for row in result.rows]
             notes[task.name] = {"failed": result.failed}
         if len(composed[link]):
-            value = round_trip(direct[link].pairs, composed[link])
+            value = round_trip(searches[link].pairs, composed[link])
             of_direct = Task(case, "direct", random_seed)
             labels = {"representation": "matches"}
             rows.append(of_direct.row("round_trip", value, labels=labels))
@@ -145,19 +160,30 @@ def through_others(
 
 def _composed(searches: Mapping[Link, Search], link: Link) -> Pairs:
     """The matches between two spaces through others, by searches that have not failed."""
-    sure = {key: s for key, s in searches.items() if not s.failed and key != link}
-    path = route({key: result.probability for key, result in sure.items()}, link)
-    return compose({key: result.pairs for key, result in sure.items()}, path)
+    others = {key: search for key, search in searches.items() if key != link}
+    path = route(_probabilities(others), link)
+    return compose({key: search.pairs for key, search in others.items()}, path)
+
+
+def _probabilities(searches: Mapping[Link, Search]) -> dict[Link, float]:
+    """The probability that each search gives itself, of those that have not failed."""
+    return {link: search.probability for link, search in searches.items() if not search.failed}
 
 
 def measure_search(
-    task: Task, *, link: Link, known: Pairs, grid: Grid, work: Workdir
+    task: Task, *, link: Link, known: Pairs, repeat: int, grid: Grid, work: Workdir
 ) -> tuple[list[Row], dict[str, Any]]:
-    """Searches from known pairs, without the truth, and measures; notes the matched pairs."""
+    """Searches from known pairs, without the truth, and measures; notes the matched pairs.
+
+    A search that is repeated (`repeat` from 1 on) has other random draws, in the same rows.
+    """
     spaces = task.case.problem(task.random_seed)
     source, target = (spaces.vectors[name] for name in link)
     problem = Problem(source, target, anchors=known[:, 0], target_pairs=known[:, 1])
-    result = bootstrap.converge(problem, Run(grid.settings, work, task.name, task.random_seed))
+    draws = task.seed
+    if repeat:
+        draws = int(np.random.SeedSequence([task.seed, repeat]).generate_state(1)[0])
+    result = bootstrap.converge(problem, Run(grid.settings, work, task.name, draws))
     report = result.report._asdict()
     problem = problem._replace(truth=spaces.truth(link))
     mapped_spaces = Result(problem.source_anchors, result.maps)

@@ -2,8 +2,9 @@
 
 Labels of the rows: `representation` is 'mapped' (the method's own map), 'search' (the report of a
 search) or 'matches'. The methods are `direct`, one search between the two spaces, and `bridge`, the
-same unless it has failed, and otherwise the search from the composed matches, and `hub`, maps of
-all spaces into common coordinates, fitted to the matches of all searches that have not failed.
+same unless it has failed, and otherwise a repeated search or the one from the composed matches, and
+`hub`, maps of all spaces into common coordinates, fitted to the matches of all searches that have
+not failed.
 """
 
 import dataclasses
@@ -16,11 +17,12 @@ TITLES = {"round_trip": "Round trip"}
 NOTES = (
     "P@1 of the method's own map (CSLS) without known pairs; all items are shared and both spaces "
     "are in unknown order. Direct: one search between the two spaces. Bridge: the same unless it "
-    "has failed, and otherwise a search from the matches composed along the most probable path of "
-    "other searches that have not failed. Hub: one map of each space into common coordinates, "
-    "fitted to the matches of all searches that have not failed; pairs of spaces that these do not "
-    "connect are as in Bridge. Round trip: the fraction of the direct search's matches that this "
-    "path gives as well; it needs no truth."
+    "has failed, and otherwise one with other random draws, if no path of searches that have not "
+    "failed connects the two spaces, or one from the matches composed along the most probable "
+    "path. Hub: one map of each space into common coordinates, fitted to the matches of all "
+    "searches that have not failed; pairs of spaces that these do not connect are as in Bridge. "
+    "Round trip: the fraction of the matches of a search between the two spaces that this path "
+    "gives as well; it needs no truth."
 )
 
 

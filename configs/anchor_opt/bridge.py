@@ -2,8 +2,9 @@
 
   python -m anchor_opt.main --config=configs/anchor_opt/bridge.py --workdir=runs/bridge
 
-Each pair of spaces is searched directly; pairs that are not found are searched again from the
-matches that lead through the other spaces. Searches that fail take about two minutes on one core.
+Each pair of spaces is searched directly; spaces that are connected with no other are searched again
+with other random draws, and pairs that are not found are searched from the matches that lead
+through the other spaces. Searches that fail take about two minutes on one core.
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ def get_config() -> ConfigDict:
     config.num_rows = 2_500  # items, the most frequent ones
     config.num_anchors = config.num_pairs = 0
     config.random_seeds = (0, 1, 2, 3, 4)  # of the orders and the searches
+    config.repeats = 2  # searches at most between spaces that the searches before do not connect
     config.methods = ()
     config.k = 10  # neighbours of CSLS
 
