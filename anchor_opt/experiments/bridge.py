@@ -141,7 +141,7 @@ def through_others(
     joint = Task(Case("hub", {}, next(iter(cases.values())).problem), "", random_seed)
     in_common = tasks.run([joint], join, work, title=joint.name)
     joined = {row.dataset for row in in_common.rows}
-    rows, notes = list(in_common.rows), {}
+    rows, notes = [], {}
     for link, case in cases.items():
         of_link = {"direct": direct[link], "bridge": bridged[link]}
         if case.fields["dataset"] not in joined:
@@ -155,7 +155,7 @@ def through_others(
             of_direct = Task(case, "direct", random_seed)
             labels = {"representation": "matches"}
             rows.append(of_direct.row("round_trip", value, labels=labels))
-    return Measured(rows, notes)
+    return Measured([*rows, *in_common.rows], notes)
 
 
 def _composed(searches: Mapping[Link, Search], link: Link) -> Pairs:
