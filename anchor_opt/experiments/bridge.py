@@ -60,6 +60,7 @@ class Search(NamedTuple):
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """P@1 of every pair of spaces, found directly and through other spaces."""
+    check_count("repeats", config.repeats, least=0)
     spaces, grid = load(config.spaces, config.num_rows, cache), runner.grid(config)
     fields = {"experiment": config.experiment, "num_items": config.num_rows, "num_pairs": 0}
     drawn = lru_cache(maxsize=1)(partial(shuffle, spaces))
@@ -67,7 +68,6 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         link: Case(space_pairs.file_name(*link), {**fields, "dataset": " -> ".join(link)}, drawn)
         for link in itertools.combinations(spaces, 2)
     }
-    check_count("repeats", config.repeats, least=0)
     by_seed = [
         through_others(cases, grid, work, random_seed, config.repeats)
         for random_seed in grid.random_seeds

@@ -2,9 +2,9 @@
 
   python -m anchor_opt.main --config=configs/anchor_opt/bridge.py --workdir=runs/bridge
 
-Each pair of spaces is searched directly; spaces that are connected with no other are searched again
-with other random draws, and pairs that are not found are searched from the matches that lead
-through the other spaces. Searches that fail take about two minutes on one core.
+Each pair of spaces is searched directly; spaces that no path of successful searches connects are
+searched again with other random draws, and pairs that are not found are searched from the matches
+that lead through the other spaces. Searches that fail take about two minutes on one core.
 """
 
 import dataclasses
