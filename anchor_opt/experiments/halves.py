@@ -1,8 +1,9 @@
-"""Two samples of almost no common item, such as the vectors of two models over different texts.
+"""Two samples of items, one in each space, such as the vectors of two models over different texts.
 
 The source space has one half of the items and the target space the other; the known pairs, if there
-are any, are the items that both have. A method sees the two halves alone; its map is judged on a
-third set of items, of which both vectors are known.
+are any, are items that both have. With `config.shared` both have further items, or all of them, in
+an order that tells nothing. A method sees the two halves alone; its map is judged on a third set of
+items, of which both vectors are known.
 """
 
 from collections.abc import Iterator
@@ -68,6 +69,8 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
         data = paired_spaces.load(
             *names, num_words=needed, cache=cache, max_rows=max(needed, config.max_rows)
         )
+        draw = partial(split, shared=config.shared)
+        sweep = {"sweep_over": "shared", "sweep_value": config.shared} if config.shared else {}
         for num_rows in config.half_rows:
             count = 2 * num_rows + config.num_test
             spaces = data.source[:count], data.target[:count]
@@ -78,9 +81,10 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
                     "dataset": " -> ".join(names),
                     "num_items": num_rows,
                     "num_pairs": num_pairs,
+                    **sweep,
                 }
                 name = f"{space_pairs.file_name(*names)}-{num_rows}-rows-{num_pairs}-pairs"
-                yield Case(name, fields, partial(split, *spaces, num_rows, num_pairs))
+                yield Case(name, fields, partial(draw, *spaces, num_rows, num_pairs))
 
 
 class Halves(NamedTuple):
@@ -104,6 +108,8 @@ def split(
     num_rows: int,
     num_pairs: int,
     random_seed: int,
+    *,
+    shared: float = 0.0,
 ) -> Halves:
     """Draws `num_rows` items for each space and takes all others as the third set.
 
@@ -117,10 +123,16 @@ def split(
       num_pairs: the first items of the source's half stand in the place of as many items of the
         target's half, which are then in neither.
       random_seed: of the draw.
+      shared: fraction of the items of each half, rounded, that the other half has too, known pairs
+        included; those that are not known pairs are in an order that tells nothing.
     """
-    order = np.random.default_rng(random_seed).permutation(len(source))
+    rng = np.random.default_rng(random_seed)
+    order = rng.permutation(len(source))
     first, second, test = np.split(order, [num_rows, 2 * num_rows])
-    second = np.concatenate([first[:num_pairs], second[num_pairs:]])
+    both = max(num_pairs, round(shared * num_rows))
+    second = np.concatenate([first[:both], second[both:]])
+    if both > num_pairs:
+        rng.shuffle(second[num_pairs:])
 
     x, y = (preprocess(jnp.asarray(z), z[rows]) for z, rows in ((source, first), (target, second)))
     of_x, of_y = ([jnp.take(z, rows, axis=0) for rows in (first, second, test)] for z in (x, y))

@@ -1,4 +1,4 @@
-"""Tables and figure of two samples of almost no common item.
+"""Tables and figure of two samples of items, one in each space.
 
 Labels of the rows: `representation` is 'mapped', the method's own map, or 'search', what a method
 reports about itself.
@@ -24,7 +24,7 @@ NOTES = (
     "FOSCTTM: the fraction of wrong items that are closer than the true one (0 best, .5 chance). "
     "Top-1: the true item is the nearest by cosine. Both are of a third set, whose vectors are "
     "mapped into the common coordinates of the method. Known pairs are items that both halves "
-    "have, of which the method is told. Orthogonal map of the truth: fitted to the true pairs of "
+    "have, of which the method is told; shared is the fraction of items that both have. Orthogonal map of the truth: fitted to the true pairs of "
     "all items of both halves, which no method sees. A search has succeeded in truth if its top-1 "
     "is at least half of that of this map."
 )
@@ -66,5 +66,5 @@ def figures(rows: Sequence[Row]) -> dict[str, Figure]:
             elif len(values[other]) > 1:
                 title += f", {value:,} {UNITS[other]}"
             panel.setdefault(title, []).append((getattr(row, over), row.mean, row.std))
-    title = "Maps between samples of almost no common item"
+    title = "Maps between two samples of items"
     return {"top_1": small_multiples(panels, {}, "Top-1", title, TITLES.values())}

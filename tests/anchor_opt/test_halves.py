@@ -54,6 +54,25 @@ def test_known_pairs_are_the_items_that_both_halves_have():
     assert len(joined.test[0]) == 6
 
 
+@pytest.mark.parametrize("shared, both", [(0.5, 6), (1.0, 12)])
+def test_shared_items_are_in_both_halves_in_an_order_that_tells_nothing(shared, both):
+    x = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
+    samples = halves.split(x, 3 * x, 12, 2, 0, shared=shared)
+    problem = samples.problem
+    # One number tells an item: the slope of its vector before it is centred.
+    order = np.random.default_rng(0).permutation(30)
+    source = order[:12]
+    raw = x / np.linalg.norm(x, axis=1, keepdims=True)
+    known = unit(raw - raw[source].mean(axis=0))
+    np.testing.assert_allclose(problem.source, known[source], atol=1e-4)
+    of_target = np.abs(np.asarray(samples.other[1])[:, None] - known).sum(axis=2).argmin(axis=1)
+    assert of_target[:2].tolist() == source[:2].tolist()  # the known pairs
+    assert len(np.intersect1d(of_target, source)) == both
+    rest = of_target[2:]
+    assert (rest == source[2:]).mean() < 0.5
+    assert not np.isin(order[24:], of_target).any()
+
+
 def test_the_reference_maps_the_third_set_exactly_if_the_spaces_are_rotated():
     x = RNG.normal(size=(200, 6)) + 0.5
     rotation = np.linalg.qr(RNG.normal(size=(6, 6)))[0]
