@@ -24,9 +24,9 @@ NOTES = (
     "FOSCTTM: the fraction of wrong items that are closer than the true one (0 best, .5 chance). "
     "Top-1: the true item is the nearest by cosine. Both are of a third set, whose vectors are "
     "mapped into the common coordinates of the method. Known pairs are items that both halves "
-    "have, of which the method is told; shared is the fraction of items that both have. Orthogonal map of the truth: fitted to the true pairs of "
-    "all items of both halves, which no method sees. A search has succeeded in truth if its top-1 "
-    "is at least half of that of this map."
+    "have, of which the method is told; shared is the fraction of items that both have. Orthogonal "
+    "map of the truth: fitted to the true pairs of all items of both halves, which no method sees. "
+    "A search has succeeded in truth if its top-1 is at least half of that of this map."
 )
 
 
