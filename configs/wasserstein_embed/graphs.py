@@ -75,7 +75,7 @@ def get_config() -> ConfigDict:
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
     config.when_quick.num_graphs = 2
-    config.when_quick.steps = ConfigDict({"vectors": 100, "clouds": 100})
+    config.when_quick.steps = ConfigDict({"vectors": 20, "clouds": 20})
     config.when_quick.points = (2, 5)
     config.when_quick.dimensions = (10,)
     config.when_quick.cloud_dimensions = (2,)

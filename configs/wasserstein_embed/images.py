@@ -62,8 +62,8 @@ def get_config() -> ConfigDict:
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
     config.when_quick.dataset = "mnist_5k"
-    config.when_quick.steps = 20
-    config.when_quick.evaluate_every = 10
+    config.when_quick.steps = 4
+    config.when_quick.evaluate_every = 2
     config.when_quick.batch_size = 64
     config.when_quick.num_test_pairs = 500
     config.when_quick.random_seeds = (0,)

@@ -23,5 +23,4 @@ def over(experiment: str, name: str, values: tuple) -> ConfigDict:
     config.evaluate_every = 100
     config.when_quick.sweep_values = values[:2]
     config.when_quick.methods = ("sinkhorn",)
-    config.when_quick.steps = 10
     return config
