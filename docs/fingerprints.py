@@ -5,8 +5,8 @@ has the rows that its quick form gave by the commit that made the record, and be
 tolerance: the largest deviation of this method and metric that was measured when rounding alone
 differs (`VARIANTS`), three times. Chance enters through rounding only, because every random number
 is drawn from a key; rows in closed form move by 1e-6, rows of searches that may fail by much more.
-The variants of one processor can round alike where another's do not, because matrix products are
-summed in blocks that fit its caches. `widened` measures the variants of a further processor.
+Processors differ in rounding too, since products are summed in blocks that fit their caches, and
+steps of a training make such a difference grow: quick forms of trainings have few steps.
 """
 
 import hashlib
@@ -184,22 +184,6 @@ def make(record: Record, command: str, commit: str, folder: Path, jobs: int) -> 
     return Fingerprint(command, commit, commit, "", with_tolerances(rows, others))
 
 
-def widened(known: Mapping[str, Fingerprint], folder: Path, jobs: int) -> dict[str, Fingerprint]:
-    """The same rows, whose tolerances admit what all `VARIANTS` give on this machine too.
-
-    Args:
-      known: fingerprints by name, made on another processor by code that computes the same.
-      folder: of the quick runs, in a folder for each variant.
-      jobs: number of runs at a time.
-    """
-    for variant in VARIANTS:
-        run_all([x.command for x in known.values()], folder / variant, variant, jobs)
-    runs = {
-        n: [rows_of(workdir_of(folder / v, x.command)) for v in VARIANTS] for n, x in known.items()
-    }
-    return {n: x._replace(rows=with_tolerances(x.rows, runs[n])) for n, x in known.items()}
-
-
 def rows_of(run: Path) -> list[dict]:
     """The rows of a finished run as they are kept, but for durations."""
     rows = records.rounded(json.loads((run / RESULTS).read_text()))
@@ -207,19 +191,19 @@ def rows_of(run: Path) -> list[dict]:
 
 
 def with_tolerances(rows: Sequence[dict], others: Iterable[Sequence[dict]]) -> list[dict]:
-    """Rows with the tolerance of their method and metric, at least the one that they have.
+    """Rows with the tolerance of their method and metric.
 
     Args:
-      rows: of the first variant, or of a fingerprint.
-      others: rows of other variants, the same ones.
+      rows: of the first variant.
+      others: rows of the other variants, the same ones.
     """
-    bounds: dict[tuple, float] = defaultdict(lambda: MIN_TOLERANCE)
+    largest: dict[tuple, float] = defaultdict(float)
     for other in others:
         again = {identity(row): row for row in other}
         for row in rows:
-            group, bound = (row["method"], row["metric"]), row.get("tolerance", 0.0)
-            moved = MARGIN * _deviation(row, again[identity(row)])
-            bounds[group] = max(bounds[group], bound, moved)
+            group = row["method"], row["metric"]
+            largest[group] = max(largest[group], _deviation(row, again[identity(row)]))
+    bounds = {group: max(MIN_TOLERANCE, MARGIN * value) for group, value in largest.items()}
     return [row | {"tolerance": bounds[row["method"], row["metric"]]} for row in rows]
 
 

@@ -27,13 +27,7 @@ checks too, then makes every record that is not valid again by its own command, 
 --run, and keeps its results, its figures and what it quotes; --jobs runs at a time, each on --cores
 cores of its own. A killed run resumes: the same command goes on where it was stopped.
 
-  python -m docs.keep --widen --run=runs/widen --jobs=2
-
-runs all variants of rounding on this machine and widens the tolerances of the fingerprints to what
-they give. It is for a processor on which rows differ though the code computes the same: check that
-the former processor still finds them valid.
-
-With --name, each of the last four takes only records whose names begin so; commas separate more
+With --name, each of the last three takes only records whose names begin so; commas separate more
 beginnings.
 """
 
@@ -78,7 +72,6 @@ ALLOW_STALE = flags.DEFINE_bool(
 )
 VERIFIED = flags.DEFINE_bool("verified", False, "Write the commit into fingerprints that hold.")
 ACCEPT = flags.DEFINE_string("accept", "", "Why records are stale, whose fresh rows are taken.")
-WIDEN = flags.DEFINE_bool("widen", False, "Widen tolerances by what this processor gives.")
 ALL = flags.DEFINE_bool("all", False, "Make all records that are not valid again and keep them.")
 JOBS = flags.DEFINE_integer("jobs", 1, "Number of runs at a time.")
 MAX_SHOWN = 3  # differences of a record
@@ -96,10 +89,6 @@ def main(argv: list[str]) -> None:
     folder = Path(RUN.value)
     if FINGERPRINT.value:
         make_fingerprint(folder, name, QUICK_FLAGS.value, JOBS.value)
-    elif WIDEN.value:
-        kept = {n: x for n in _chosen(name) if (x := fingerprints.read(n))}
-        for record, fingerprint in fingerprints.widened(kept, folder, JOBS.value).items():
-            fingerprints.write(record, fingerprint)
     elif CHECK.value or ALL.value:
         differing = check(folder / "quick" if ALL.value else folder, JOBS.value, name)
         passed = report(differing, ALLOW_STALE.value)
@@ -203,7 +192,8 @@ def check(folder: Path, jobs: int, prefix: str = "") -> dict[str, list[str]]:
     Returns:
       Name of the record -> phrases; none if the record holds.
     """
-    chosen = [records.read(render.RESULTS, name) for name in _chosen(prefix)]
+    names = [name for name in render.names() if name.startswith(tuple(prefix.split(",")))]
+    chosen = [records.read(render.RESULTS, name) for name in names]
     kept = {record.name: fingerprints.read(record.name) for record in chosen}
     commands = [known.command for known in kept.values() if known]
     commands += [] if prefix else unrecorded()
@@ -220,11 +210,6 @@ def check(folder: Path, jobs: int, prefix: str = "") -> dict[str, list[str]]:
             phrases.append("it has no fingerprint: make one with --fingerprint")
         differing[record.name] = phrases
     return differing
-
-
-def _chosen(prefix: str) -> list[str]:
-    """Names of the records that begin so; commas separate more beginnings."""
-    return [name for name in render.names() if name.startswith(tuple(prefix.split(",")))]
 
 
 def unrecorded() -> list[str]:

@@ -279,19 +279,6 @@ def test_missing_new_and_other_rows_are_differences(fresh, phrase):
     assert any(p.startswith(phrase) for p in phrases) if phrase else not phrases
 
 
-def test_another_processor_widens_tolerances_and_narrows_none(tmp_path, monkeypatch):
-    rows = [A | {"tolerance": 0.02}, B | {"tolerance": 1e-4}]
-    known = fingerprints.Fingerprint("python c --config=p/c.py", "commit", "verified", "", rows)
-    here = dict(zip(fingerprints.VARIANTS, ([A, B], [A, B | {"mean": 0.6}], [A, B]), strict=True))
-    monkeypatch.setattr(fingerprints, "run_all", lambda *_: None)
-    monkeypatch.setattr(fingerprints, "rows_of", lambda run: here[run.parent.name])
-    wide = fingerprints.widened({"name": known}, tmp_path, 1)["name"]
-    assert wide._replace(rows=rows) == known
-    assert [x["tolerance"] for x in wide.rows] == pytest.approx([0.02, 0.3])
-    assert [x["mean"] for x in wide.rows] == [A["mean"], B["mean"]]
-    assert not any(fingerprints.differences(wide.rows, again) for again in here.values())
-
-
 def test_the_quick_form_of_a_command_leaves_out_what_quick_runs_make_smaller():
     record = records.read(render.RESULTS, "wasserstein_embed/graphs_block")
     assert fingerprints.quick_command(record) == (

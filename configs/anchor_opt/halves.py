@@ -41,9 +41,11 @@ def get_config() -> ConfigDict:
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
     config.when_quick.pairs = ("glove:glove100",)
-    config.when_quick.half_rows = (1_000,)
+    config.when_quick.half_rows = (800,)
     config.when_quick.known_pairs = (0, 15)
     config.when_quick.num_test = 200
     config.when_quick.random_seeds = (0,)
-    config.when_quick.methods = ("disjoint", "mini_vec2vec")
+    config.when_quick.methods = ("disjoint", "mini_vec2vec", "rosetta", "goat", "procrustes")
+    config.when_quick.disjoint = ConfigDict({"steps": 10, "last_steps": 3})
+    config.when_quick.rosetta = ConfigDict({"num_restarts": 20})
     return config

@@ -114,7 +114,6 @@ def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_pat
     config.quick = True
     apply_quick(config)
     config.methods = ("disjoint", "procrustes")
-    config.disjoint.steps, config.disjoint.last_steps = 10, 3
     table = halves.run(config, Workdir(tmp_path, {}), cache_dir())
     assert "## Top-1, glove -> glove100" in table and "## FOSCTTM, glove100 -> glove" in table
     assert "| glove -> glove100 | 2        | 0             | 0             |" in table
