@@ -193,6 +193,8 @@ def rows_of(run: Path) -> list[dict]:
 def with_tolerances(rows: Sequence[dict], others: Iterable[Sequence[dict]]) -> list[dict]:
     """Rows with the tolerance of their method and metric.
 
+    An accuracy moves by whole items: its tolerance is at least that of one of them.
+
     Args:
       rows: of the first variant.
       others: rows of the other variants, the same ones.
@@ -202,7 +204,9 @@ def with_tolerances(rows: Sequence[dict], others: Iterable[Sequence[dict]]) -> l
         again = {identity(row): row for row in other}
         for row in rows:
             group = row["method"], row["metric"]
-            largest[group] = max(largest[group], _deviation(row, again[identity(row)]))
+            items = row.get("num_items") if "accuracy" in row["metric"] else None
+            moved = max(_deviation(row, again[identity(row)]), 1 / items if items else 0)
+            largest[group] = max(largest[group], moved)
     bounds = {group: max(MIN_TOLERANCE, MARGIN * value) for group, value in largest.items()}
     return [row | {"tolerance": bounds[row["method"], row["metric"]]} for row in rows]
 

@@ -279,6 +279,18 @@ def test_missing_new_and_other_rows_are_differences(fresh, phrase):
     assert any(p.startswith(phrase) for p in phrases) if phrase else not phrases
 
 
+def test_an_accuracy_may_move_by_an_item():
+    few = {"mean": 0.5, "num_items": 50}
+    accuracy, other = (A | few | {"metric": name} for name in ("knn_accuracy", "mrr"))
+    for given, tolerance in (
+        (accuracy, 0.06),
+        (accuracy | {"num_items": None}, 1e-4),
+        (other, 1e-4),
+    ):
+        (known,) = fingerprints.with_tolerances([given], [[given]])
+        assert known["tolerance"] == pytest.approx(tolerance)
+
+
 def test_the_quick_form_of_a_command_leaves_out_what_quick_runs_make_smaller():
     record = records.read(render.RESULTS, "wasserstein_embed/graphs_block")
     assert fingerprints.quick_command(record) == (
