@@ -267,10 +267,12 @@ def estimated(
     estimates = {}
     for length in lengths:
         found = np.clip((length - first) / np.maximum(last - first, 1), 0, 1)
-        value, doubt, least = _extrapolated(found, ranks, n)
-        rest = [_extrapolated(found[groups != g], ranks, n)[0] for g in range(JACKKNIFE_GROUPS)]
-        error = 2 * np.sqrt(JACKKNIFE_GROUPS - 1) * np.std(rest)
-        estimates[LENGTHS[length]] = Estimate(value, float(max(error, least) + doubt))
+        line = _line(found, ranks, n)
+        value, doubt = _share(line, n)
+        others = (_line(found[groups != group], ranks, n) for group in range(JACKKNIFE_GROUPS))
+        jackknife = 2 * np.sqrt(JACKKNIFE_GROUPS - 1) * np.std([_share(x, n)[0] for x in others])
+        error = max(jackknife, _standard_errors(line, n)) + doubt
+        estimates[LENGTHS[length]] = Estimate(value, float(error))
     return estimates
 
 
@@ -368,32 +370,32 @@ def _places(best, queries, own, true, rows_of_a_pair):
     return first, jnp.where(all_listed, last, first + rows_of_a_pair * tied)
 
 
-def _extrapolated(
-    found: Float[np.ndarray, "m s"], ranks: Float[np.ndarray, " s"], n: int
-) -> tuple[float, float, float]:
-    """The share of the `NEAREST` rows, from the chances that the rows of certain ranks are found.
+class _Line(NamedTuple):
+    """The probit regression of `estimated`: the chance of a row is Phi(a + b z).
 
-    The probit regression of `estimated` is fitted by maximum likelihood. Half an observation that
-    finds the row and half a one that does not are added, spread over the ranks, so that the fit is
-    finite if no or every row is found.
+    Attributes:
+      coefficients: a and b; b is 0 if one rank alone is observed, which shows no slope.
+      covariance: of both, if all queries were independent.
+      first: z of the first rank that is observed.
+    """
 
-    Returns:
-      The share by the mean of both slopes, half of their difference, and the distance to the
-      farther end of an interval of two standard errors if all queries were independent. The last
-      one is what a jackknife misses if no or every row is found, and all its groups agree. The
-      interval is one of a + b z: where few rows are found, chances change little with a + b z at
-      first, and much after it.
+    coefficients: Float[np.ndarray, " 2"]
+    covariance: Float[np.ndarray, "2 2"]
+    first: float
+
+
+def _line(found: Float[np.ndarray, "m s"], ranks: Float[np.ndarray, " s"], n: int) -> _Line:
+    """The regression by maximum likelihood, from whether the rows of certain ranks are found.
+
+    Half an observation that finds the row and half a one that does not are added, spread over the
+    ranks, so that the fit is finite if no or every row is found.
     """
     from scipy.optimize import minimize
 
     count = len(found) + 1 / len(ranks)
     shares = (found.sum(axis=0) + 0.5 / len(ranks)) / count
-
-    def line(z):  # of one rank no slope is known
-        return np.stack([np.ones(len(z)), z * (len(ranks) > 1)], axis=1)
-
     z = ndtri(1 - np.minimum(ranks, n - 1) / n)
-    terms = line(z)
+    terms = np.stack([np.ones(len(z)), z * (len(z) > 1)], axis=1)
 
     def loss(coefficients):
         places = terms @ coefficients
@@ -401,18 +403,37 @@ def _extrapolated(
         gradient = shares * _density_ratio(places) - (1 - shares) * _density_ratio(-places)
         return -count * likelihood.sum(), -count * terms.T @ gradient
 
-    level_and_slope = minimize(loss, [ndtri(shares.mean()), 0.0], jac=True).x
-    places = terms @ level_and_slope
+    coefficients = minimize(loss, [ndtri(shares.mean()), 0.0], jac=True).x
+    places = terms @ coefficients
     information = count * _density_ratio(places) * _density_ratio(-places)  # of each rank
-    covariance = np.linalg.pinv(terms.T @ (terms * information[:, None]))
-    nearest = ndtri(1 - np.arange(1, min(NEAREST, n - 1) + 1) / n)
-    seen, beyond = np.minimum(nearest, z[0]), np.maximum(nearest - z[0], 0)
-    high, low = (line(seen + part * beyond) for part in (1, 0.5))
-    values = [ndtr(lines @ level_and_slope).mean() for lines in (high, low)]
-    places, errors = high @ level_and_slope, np.sqrt(np.sum(high @ covariance * high, axis=1))
-    ends = [ndtr(places + side * 2 * errors).mean() for side in (-1, 1)]
-    least = np.abs(ends - values[0]).max()
-    return float(np.mean(values)), float(abs(values[0] - values[1]) / 2), float(least)
+    return _Line(coefficients, np.linalg.pinv(terms.T @ (terms * information[:, None])), z[0])
+
+
+def _nearest(line: _Line, n: int, slope: float) -> Float[np.ndarray, "k 2"]:
+    """Terms 1 and z of the `NEAREST` ranks; beyond the first observed one b is `slope` b."""
+    z = ndtri(1 - np.arange(1, min(NEAREST, n - 1) + 1) / n)
+    seen, beyond = np.minimum(z, line.first), np.maximum(z - line.first, 0)
+    return np.stack([np.ones(len(z)), seen + slope * beyond], axis=1)
+
+
+def _share(line: _Line, n: int) -> tuple[float, float]:
+    """The share of the `NEAREST` rows by the mean of both slopes, and half of their difference."""
+    whole, half = (ndtr(_nearest(line, n, slope) @ line.coefficients).mean() for slope in (1, 0.5))
+    return float((whole + half) / 2), float(abs(whole - half) / 2)
+
+
+def _standard_errors(line: _Line, n: int) -> float:
+    """The distance from the share by the whole slope to the farther end of its interval.
+
+    That is two standard errors of a + b z if all queries were independent, which a jackknife misses
+    if no or every row is found and all its groups agree. Where few rows are found, chances change
+    little with a + b z at first, and much after it.
+    """
+    terms = _nearest(line, n, 1)
+    places = terms @ line.coefficients
+    errors = np.sqrt(np.sum(terms @ line.covariance * terms, axis=1))
+    low, value, high = (ndtr(places + side * errors).mean() for side in (-2, 0, 2))
+    return float(max(value - low, high - value))
 
 
 def _density_ratio(z: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
