@@ -48,23 +48,21 @@ def _directions(rows: Sequence[Row]) -> list[tuple[str | None, str | None]]:
 def figures(rows: Sequence[Row]) -> dict[str, Figure]:
     """`top_1` over the items of each half or the known pairs, whichever has more values.
 
-    A panel for each direction, a line for each method, and for each value of the other number if it
-    has several. None if neither number is varied.
+    A panel for each direction, and for each value of the other number if it has several; a line for
+    each method. None if neither number is varied.
     """
     values = {field: sorted({getattr(row, field) for row in rows}) for field in LINES}
     over, other = sorted(LINES, key=lambda field: -len(values[field]))
     if len(values[over]) == 1:
         return {}
     panels: dict[str, dict[str, list]] = {}
-    for source, target in _directions(rows):
-        panel = panels.setdefault(f"{LINES[over].lower()}\n{source} -> {target}", {})
-        for row in select(rows, metric="top_1", source=source, target=target):
-            title, value = TITLES.get(row.method, row.method), getattr(row, other)
-            if row.method == TRUTH:  # it hardly depends on the other number
-                if value != values[other][0]:
-                    continue
-            elif len(values[other]) > 1:
-                title += f", {value:,} {UNITS[other]}"
-            panel.setdefault(title, []).append((getattr(row, over), row.mean, row.std))
+    for value in values[other]:
+        of = f", {value:,} {UNITS[other]}" if len(values[other]) > 1 else ""
+        for source, target in _directions(rows):
+            panel = panels.setdefault(f"{LINES[over].lower()}{of}\n{source} -> {target}", {})
+            for row in select(rows, metric="top_1", source=source, target=target):
+                if getattr(row, other) == value:
+                    point = (getattr(row, over), row.mean, row.std)
+                    panel.setdefault(TITLES.get(row.method, row.method), []).append(point)
     title = "Maps between two samples of items"
     return {"top_1": small_multiples(panels, {}, "Top-1", title, TITLES.values())}
