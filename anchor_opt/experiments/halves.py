@@ -69,7 +69,6 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
         data = paired_spaces.load(
             *names, num_words=needed, cache=cache, max_rows=max(needed, config.max_rows)
         )
-        draw = partial(split, shared=config.shared)
         sweep = {"sweep_over": "shared", "sweep_value": config.shared} if config.shared else {}
         for num_rows in config.half_rows:
             count = 2 * num_rows + config.num_test
@@ -84,7 +83,8 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
                     **sweep,
                 }
                 name = f"{space_pairs.file_name(*names)}-{num_rows}-rows-{num_pairs}-pairs"
-                yield Case(name, fields, partial(draw, *spaces, num_rows, num_pairs))
+                draw = partial(split, *spaces, num_rows, num_pairs, shared=config.shared)
+                yield Case(name, fields, draw)
 
 
 class Halves(NamedTuple):
