@@ -6,13 +6,16 @@ tolerance: the largest deviation of this method and metric that was measured whe
 differs (`VARIANTS`), three times. Chance enters through rounding only, because every random number
 is drawn from a key; rows in closed form move by 1e-6, rows of searches that may fail by much more.
 Processors differ in rounding too, since products are summed in blocks that fit their caches, and
-steps of a training make such a difference grow: quick forms of trainings have few steps.
+steps of a training make such a difference grow: quick forms of trainings have few steps. Quick runs
+train each model themselves (`SHARED`), so that a check sees today's trainings and a tolerance the
+rounding of each variant's.
 """
 
 import hashlib
 import itertools
 import json
 import os
+import re
 import shlex
 import threading
 from collections import defaultdict
@@ -24,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from common.data.packages import CACHE_VARIABLE
 from common.errors import UserError
 from common.progress import progress_bar
 from common.run import records
@@ -32,7 +36,7 @@ from common.run.results import PUBLISHED
 from common.run.workdir import write_atomically
 from docs import forked
 from isthmus import PAPERS
-from tests import xla_flags
+from tests import own_cache, xla_flags
 
 ROOT = Path(__file__).parents[1]
 # What a run executes; a commit that changes nothing here changes no result.
@@ -50,13 +54,20 @@ class Variant(NamedTuple):
 # The first one makes the rows. It has one core and one thread, for XLA divides its sums by the
 # number of cores. The second compiles programs as a user's run does.
 AVX2 = {"XLA_FLAGS": f"{xla_flags.FLAGS} --xla_cpu_max_isa=AVX2", "OPENBLAS_CORETYPE": "Haswell"}
+SSE = {"XLA_FLAGS": f"{xla_flags.FLAGS} --xla_cpu_max_isa=SSE4_2", "OPENBLAS_CORETYPE": "Nehalem"}
 VARIANTS = {
     "quick": Variant({"XLA_FLAGS": xla_flags.FLAGS, "OPENBLAS_NUM_THREADS": "1"}, 1),
     "optimised": Variant({"XLA_FLAGS": ""}, None),
     "avx2": Variant({**AVX2, "OPENBLAS_NUM_THREADS": "1"}, 1),
+    "sse": Variant({**SSE, "OPENBLAS_NUM_THREADS": "1"}, 1),
 }
+# Folders of the cache that quick runs share with a user's: what was fetched, read from it, or
+# encoded by pretrained encoders. Trained embeddings and encoders are each folder's of runs own.
+SHARED = ("corpora", "encodings", "packages", "programs", "tfds")
 MARGIN = 3.0  # tolerance / largest measured deviation
 MIN_TOLERANCE = 1e-4
+# Metrics that are fractions of a row's items, or differences of such: they move by whole items.
+OF_ITEMS = re.compile(r"accuracy|p_at_\d+|top_\d+|^ot(_entropic)?$|^gain$")
 # Fields of a row that do not say what was measured: the values, and what stands beside them.
 BESIDE = ("mean", "std", "tolerance", "quick", *PUBLISHED)
 
@@ -125,7 +136,8 @@ def run_all(commands: Iterable[str], folder: Path, variant: str, jobs: int) -> N
             f"{folder} has quick runs of other code: choose another --run or delete it."
         )
     write_atomically(stamp, code.encode())
-    environment = os.environ | VARIANTS[variant].environment
+    cache = own_cache.linked(folder / "cache", SHARED)
+    environment = os.environ | VARIANTS[variant].environment | {CACHE_VARIABLE: str(cache)}
     here = threading.local()
 
     def run(command: str) -> Path | None:
@@ -168,7 +180,14 @@ def workdir_of(folder: Path, command: str) -> Path:
     return folder / f"{Path(config).parent.name}-{Path(config).stem}-{code}"
 
 
-def make(record: Record, command: str, commit: str, folder: Path, jobs: int) -> Fingerprint:
+def make(
+    record: Record,
+    command: str,
+    commit: str,
+    folder: Path,
+    jobs: int,
+    measured: Sequence[Sequence[dict]] = (),
+) -> Fingerprint:
     """The fingerprint of a record, from quick runs in all `VARIANTS`.
 
     Args:
@@ -177,11 +196,12 @@ def make(record: Record, command: str, commit: str, folder: Path, jobs: int) -> 
       commit: of the code that runs.
       folder: of the runs, in a folder for each variant.
       jobs: number of runs at a time.
+      measured: the same rows by other processors, for the tolerances.
     """
     for variant in VARIANTS:
         run_all([command], folder / variant, variant, jobs)
     rows, *others = (rows_of(workdir_of(folder / v, command)) for v in VARIANTS)
-    return Fingerprint(command, commit, commit, "", with_tolerances(rows, others))
+    return Fingerprint(command, commit, commit, "", with_tolerances(rows, [*others, *measured]))
 
 
 def rows_of(run: Path) -> list[dict]:
@@ -193,7 +213,7 @@ def rows_of(run: Path) -> list[dict]:
 def with_tolerances(rows: Sequence[dict], others: Iterable[Sequence[dict]]) -> list[dict]:
     """Rows with the tolerance of their method and metric.
 
-    An accuracy moves by whole items: its tolerance is at least that of one of them.
+    The tolerance of a fraction of items (`OF_ITEMS`) is at least that of one item's deviation.
 
     Args:
       rows: of the first variant.
@@ -204,7 +224,7 @@ def with_tolerances(rows: Sequence[dict], others: Iterable[Sequence[dict]]) -> l
         again = {identity(row): row for row in other}
         for row in rows:
             group = row["method"], row["metric"]
-            items = row.get("num_items") if "accuracy" in row["metric"] else None
+            items = row.get("num_items") if OF_ITEMS.search(row["metric"]) else None
             moved = max(_deviation(row, again[identity(row)]), 1 / items if items else 0)
             largest[group] = max(largest[group], moved)
     bounds = {group: max(MIN_TOLERANCE, MARGIN * value) for group, value in largest.items()}

@@ -13,6 +13,8 @@ writes into a record how long its command takes where data have to be fetched an
 
 makes the fingerprint of a record: the rows of its command in quick form (docs/fingerprints.py). The
 quick form leaves out the flags of values that `config.when_quick` sets; --quick_flags gives others.
+With --widen, the rows of its last fingerprint were made by the same code on another processor, and
+the tolerances cover them.
 
   python -m docs.keep --check --run=runs/quick --jobs=2
 
@@ -66,6 +68,7 @@ FIGURES = flags.DEFINE_list("figures", [], "Figures to keep, without .png.")
 QUOTE = flags.DEFINE_string("quote", "", "First words of parts of table.md to quote verbatim.")
 FINGERPRINT = flags.DEFINE_bool("fingerprint", False, "Make the fingerprint of a record.")
 QUICK_FLAGS = flags.DEFINE_string("quick_flags", None, "Flags of the quick form after --config.")
+WIDEN = flags.DEFINE_bool("widen", False, "Cover the last fingerprint's rows by the tolerances.")
 CHECK = flags.DEFINE_bool("check", False, "Compare fresh quick runs with the fingerprints.")
 ALLOW_STALE = flags.DEFINE_bool(
     "allow_stale", False, "Let --check pass if known records are stale."
@@ -88,7 +91,7 @@ def main(argv: list[str]) -> None:
         raise UserError("Give --run, the folder of a finished run or of the runs to be made.")
     folder = Path(RUN.value)
     if FINGERPRINT.value:
-        make_fingerprint(folder, name, QUICK_FLAGS.value, JOBS.value)
+        make_fingerprint(folder, name, QUICK_FLAGS.value, JOBS.value, WIDEN.value)
     elif CHECK.value or ALL.value:
         differing = check(folder / "quick" if ALL.value else folder, JOBS.value, name)
         passed = report(differing, ALLOW_STALE.value)
@@ -163,7 +166,9 @@ def keep_empty_cache_seconds(name: str, seconds: float) -> None:
     write_atomically(path, records.packed(head, rows).encode())
 
 
-def make_fingerprint(folder: Path, name: str, quick_flags: str | None, jobs: int) -> None:
+def make_fingerprint(
+    folder: Path, name: str, quick_flags: str | None, jobs: int, widen: bool
+) -> None:
     """Makes quick runs of a record in all variants of rounding, and keeps its fingerprint.
 
     Args:
@@ -172,13 +177,16 @@ def make_fingerprint(folder: Path, name: str, quick_flags: str | None, jobs: int
       quick_flags: flags after --config in the place of the record's; None: those of the record
         that set no value of `config.when_quick`.
       jobs: number of runs at a time.
+      widen: whether the tolerances cover the rows of the last fingerprint, too.
     """
     record = records.read(render.RESULTS, name)
     command = fingerprints.quick_command(record)
     if quick_flags is not None:
         command = shlex.join([*shlex.split(record.command)[:4], *shlex.split(quick_flags)])
         command += " --config.quick"
-    fingerprints.write(name, fingerprints.make(record, command, _commit(), folder, jobs))
+    measured = [known.rows] if widen and (known := fingerprints.read(name)) else []
+    made = fingerprints.make(record, command, _commit(), folder, jobs, measured)
+    fingerprints.write(name, made)
 
 
 def check(folder: Path, jobs: int, prefix: str = "") -> dict[str, list[str]]:

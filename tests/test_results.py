@@ -17,6 +17,7 @@ from common.run import records
 from common.run.records import Headline
 from common.run.results import Row
 from docs import fingerprints, forked, keep, plots, render
+from tests import own_cache
 
 SHARED = {"experiment": "e", "dataset": "d", "metric": "mrr", "std": 0.0, "num_runs": 1}
 
@@ -279,16 +280,42 @@ def test_missing_new_and_other_rows_are_differences(fresh, phrase):
     assert any(p.startswith(phrase) for p in phrases) if phrase else not phrases
 
 
-def test_an_accuracy_may_move_by_an_item():
-    few = {"mean": 0.5, "num_items": 50}
-    accuracy, other = (A | few | {"metric": name} for name in ("knn_accuracy", "mrr"))
-    for given, tolerance in (
-        (accuracy, 0.06),
-        (accuracy | {"num_items": None}, 1e-4),
-        (other, 1e-4),
-    ):
-        (known,) = fingerprints.with_tolerances([given], [[given]])
-        assert known["tolerance"] == pytest.approx(tolerance)
+@pytest.mark.parametrize(
+    ("metric", "num_items", "tolerance"),
+    [
+        *((x, 50, 0.06) for x in ("knn_accuracy", "p_at_5", "relative_p_at_1", "top_1", "ot")),
+        ("accuracy", None, 1e-4),
+        ("mrr", 50, 1e-4),
+        ("ot_cost", 50, 1e-4),
+    ],
+)
+def test_a_fraction_of_items_may_move_by_an_item(metric, num_items, tolerance):
+    row = A | {"metric": metric, "num_items": num_items}
+    (known,) = fingerprints.with_tolerances([row], [[row]])
+    assert known["tolerance"] == pytest.approx(tolerance)
+
+
+def test_tolerances_cover_the_rows_of_another_processor(monkeypatch, tmp_path):
+    record = records.read(render.RESULTS, "lpl/nli")
+    monkeypatch.setattr(fingerprints, "run_all", lambda *_: None)
+    monkeypatch.setattr(fingerprints, "rows_of", lambda _: [A, B])
+    elsewhere = [A, B | {"mean": 0.52}]
+    command = fingerprints.quick_command(record)
+    made = fingerprints.make(record, command, "", tmp_path, 1, [elsewhere])
+    assert not fingerprints.differences(made.rows, elsewhere)
+    assert [row["tolerance"] for row in made.rows] == pytest.approx([1e-4, 0.06])
+
+
+def test_quick_runs_train_models_themselves_and_share_packages(monkeypatch, tmp_path):
+    users = tmp_path / "users"
+    monkeypatch.setenv("ISTHMUS_CACHE", str(users))
+    cache = own_cache.linked(tmp_path / "run/cache", fingerprints.SHARED)
+    assert own_cache.linked(tmp_path / "run/cache", fingerprints.SHARED) == cache  # of a later run
+    for name in ("packages/fetched", "embeddings/trained", "encoders/trained"):
+        (cache / name).parent.mkdir(exist_ok=True)
+        (cache / name).write_text("")
+    kept = [str(file.relative_to(users)) for file in users.rglob("*") if file.is_file()]
+    assert kept == ["packages/fetched"]
 
 
 def test_the_quick_form_of_a_command_leaves_out_what_quick_runs_make_smaller():

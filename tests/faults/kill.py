@@ -25,8 +25,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from common.data.packages import CACHE_VARIABLE, cache_dir
-from tests import conftest  # sets the compiler's flags  # noqa: F401
+from common.data.packages import CACHE_VARIABLE
+from tests import (
+    conftest,  # sets the compiler's flags  # noqa: F401
+    own_cache,
+)
 
 ROOT = Path(__file__).parents[2]
 SHARED = ("packages", "programs", "tfds")  # folders of the cache
@@ -37,12 +40,7 @@ FRACTION = 0.6  # of the undisturbed run's time: without compilation
 
 def start(config: Path, workdir: Path) -> subprocess.Popen:
     """Starts a quick run, whose messages go to a file beside the workdir."""
-    cache = workdir.with_name(f"{workdir.name}-cache")
-    cache.mkdir(parents=True, exist_ok=True)
-    for name in SHARED:
-        (cache_dir() / name).mkdir(parents=True, exist_ok=True)
-        if not (cache / name).is_symlink():
-            (cache / name).symlink_to(cache_dir().absolute() / name)
+    cache = own_cache.linked(workdir.with_name(f"{workdir.name}-cache"), SHARED)
     command = [sys.executable, "-m", f"{config.parent.name}.main", f"--config={config}"]
     with workdir.with_name(f"{workdir.name}.log").open("ab") as log:
         return subprocess.Popen(

@@ -1,0 +1,24 @@
+"""A cache directory whose trained models are its own, and whose packages are the user's."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from common.data.packages import cache_dir
+
+
+def linked(folder: Path, shared: Iterable[str]) -> Path:
+    """Makes a cache directory some of whose folders are links to those of the user's.
+
+    Args:
+      folder: the new cache directory; it may exist.
+      shared: names of the folders that are links.
+
+    Returns:
+      Its absolute path.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in shared:
+        (cache_dir() / name).mkdir(parents=True, exist_ok=True)
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(cache_dir().absolute() / name)
+    return folder.absolute()
