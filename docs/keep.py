@@ -167,7 +167,7 @@ def keep_empty_cache_seconds(name: str, seconds: float) -> None:
 
 
 def make_fingerprint(
-    folder: Path, name: str, quick_flags: str | None, jobs: int, widen: bool
+    folder: Path, name: str, quick_flags: str | None, jobs: int, widen: bool = False
 ) -> None:
     """Makes quick runs of a record in all variants of rounding, and keeps its fingerprint.
 

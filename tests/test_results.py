@@ -127,6 +127,7 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setattr(render, "RESULTS", tmp_path / "docs/results")
     monkeypatch.setattr(render, "outdated", lambda record: [])
     monkeypatch.setattr(keep, "_commit", lambda: "new")
+    monkeypatch.setenv("ISTHMUS_CACHE", str(tmp_path / "cache"))
     for folder in ("results/p", "figures/p"):
         (tmp_path / "docs" / folder).mkdir(parents=True)
     Image.new("RGB", (2, 2)).save(tmp_path / "docs/figures/p/n-mrr.png")
