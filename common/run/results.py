@@ -103,7 +103,7 @@ class Row:
 
     def matches(self, **wanted: Any) -> bool:
         """Whether each of the named fields or labels has the given value."""
-        return all(self.get(name) == value for name, value in wanted.items())
+        return bool(select([self], **wanted))
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Row))
@@ -154,7 +154,13 @@ def from_fields(values: Mapping[str, Any]) -> Row:
 
 def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
     """The rows whose fields or labels have the given values."""
-    return [row for row in rows if row.matches(**wanted)]
+    of_fields = [(name, wanted.pop(name)) for name in FIELDS if name in wanted]
+    return [
+        row
+        for row in rows
+        if all(getattr(row, name) == value for name, value in of_fields)
+        and all(row.labels.get(name) == value for name, value in wanted.items())
+    ]
 
 
 def finish(
