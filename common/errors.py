@@ -73,6 +73,20 @@ def check_count(
         raise UserError(f"{name} is {count:,}{available}: choose at least {least:,}{limit}.")
 
 
+def check_fraction(name: str, value: float) -> None:
+    """Checks a number that is a part of a whole.
+
+    Args:
+      name: of the number, as the user gives it.
+      value: the number.
+
+    Raises:
+      UserError: it is not between 0 and 1.
+    """
+    if not 0 <= value <= 1:  # nor is NaN
+        raise UserError(f"{name} is {value:g}: choose a number from 0 to 1.")
+
+
 def is_unreadable(error: Exception) -> bool:
     """Whether an error says that a file cannot be read, and nothing about what it holds.
 

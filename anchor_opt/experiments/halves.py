@@ -22,7 +22,7 @@ from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.reports import halves as report
 from anchor_opt.reports.halves import TRUTH
 from common.arrays import AnyArray
-from common.errors import check_choice, check_count
+from common.errors import check_choice, check_count, check_fraction
 from common.linear import preprocess, procrustes
 from common.metrics import foscttm, precision_at_k
 from common.retrieval import top_k
@@ -63,6 +63,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     """Each pair of spaces with each number of rows and of known pairs."""
     check_count("half_rows", min(config.half_rows, default=0))
     check_count("num_test", config.num_test)
+    check_fraction("shared", config.shared)
     for pair in config.pairs:
         names = space_pairs.names(pair)
         needed = 2 * max(config.half_rows) + config.num_test

@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from anchor_opt import evaluation, runner
 from anchor_opt.problem import Problem, Result, partly_shared
 from anchor_opt.reports import overlap as report
-from common.errors import check_count
+from common.errors import check_count, check_fraction
 from common.linear import preprocess
 from common.run import results
 from common.run.results import Row
@@ -39,6 +39,8 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     """Each pair of spaces at each shared fraction and number of known pairs; noisy copies."""
+    for shared in config.shared:
+        check_fraction("shared", shared)
     for pair in config.pairs:
         names = space_pairs.names(pair)
         needed = math.ceil((2 - min(config.shared, default=1.0)) * config.num_rows)

@@ -43,7 +43,7 @@ def get_config() -> ConfigDict:
     config.when_quick.pairs = ("glove:glove100",)
     config.when_quick.half_rows = (800,)
     config.when_quick.known_pairs = (0, 60)  # more than the 50 dimensions of GloVe
-    config.when_quick.num_test = 200
+    config.when_quick.num_test = 300
     config.when_quick.random_seeds = (0,)
     config.when_quick.methods = ("disjoint", "mini_vec2vec", "rosetta", "goat", "procrustes")
     config.when_quick.disjoint = ConfigDict({"steps": 10, "last_steps": 3})

@@ -113,7 +113,7 @@ def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_pat
     config = get_config()
     config.quick = True
     apply_quick(config)
-    config.methods = ("disjoint", "procrustes")
+    config.methods, config.known_pairs = ("disjoint", "procrustes"), (0, 15)
     table = halves.run(config, Workdir(tmp_path, {}), cache_dir())
     assert "## Top-1, glove -> glove100" in table and "## FOSCTTM, glove100 -> glove" in table
     assert "| glove -> glove100 | 2        | 0             | 0             |" in table
@@ -121,11 +121,11 @@ def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_pat
     rows = json.loads((tmp_path / "results.json").read_text())
     values = {(r["method"], r["num_pairs"], r["source"], r["metric"]): r["mean"] for r in rows}
     for source in ("glove", "glove100"):
-        for num_pairs in (0, 60):
+        for num_pairs in (0, 15):
             assert values["orthogonal_truth", num_pairs, source, "top_1"] > 0.9
             assert values["disjoint", num_pairs, source, "top_1"] > 0.8
             assert values["disjoint", num_pairs, source, "foscttm"] < 0.01
-        assert values["procrustes", 60, source, "top_1"] < values["disjoint", 60, source, "top_1"]
+        assert values["procrustes", 15, source, "top_1"] < values["disjoint", 15, source, "top_1"]
         assert ("procrustes", 0, source, "top_1") not in values  # it needs known pairs
 
 
@@ -135,6 +135,13 @@ def test_halves_of_no_rows_are_refused_before_anything_is_read(tmp_path):
         config.half_rows = rows
         with pytest.raises(UserError, match="half_rows is 0: choose at least 1"):
             halves.run(config, Workdir(tmp_path, {}), tmp_path)
+
+
+def test_a_shared_part_larger_than_the_whole_is_refused_before_anything_is_read(tmp_path):
+    config = get_config()
+    config.shared = 1.5
+    with pytest.raises(UserError, match=r"shared is 1\.5: choose a number from 0 to 1"):
+        halves.run(config, Workdir(tmp_path, {}), tmp_path)
 
 
 def test_with_a_large_share_the_map_is_that_of_the_known_pairs_alone(tmp_path):

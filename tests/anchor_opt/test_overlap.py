@@ -12,6 +12,7 @@ from anchor_opt.methods import METHODS
 from anchor_opt.problem import partly_shared
 from common.csls import matches as csls_matches
 from common.data.packages import cache_dir
+from common.errors import UserError
 from common.linear import preprocess
 from common.run.results import Row, select
 from common.run.settings import apply_quick
@@ -108,3 +109,10 @@ def test_the_experiment_on_real_words(tmp_path, monkeypatch):
     assert len(searches) == 3 and all(row.mean == 0 for row in searches)
     for name in ("mrr.png", "detector.png"):
         assert (tmp_path / "run" / name).stat().st_size > 0
+
+
+def test_a_shared_part_larger_than_the_whole_is_refused_before_anything_is_read(tmp_path):
+    config = get_config()
+    config.shared = (0.5, 1.5)
+    with pytest.raises(UserError, match=r"shared is 1\.5: choose a number from 0 to 1"):
+        overlap.run(config, Workdir(tmp_path, {}), tmp_path)

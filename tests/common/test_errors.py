@@ -3,7 +3,7 @@ import pytest
 
 import isthmus
 from common import alignment
-from common.errors import UserError, check_choice, check_count
+from common.errors import UserError, check_choice, check_count, check_fraction
 
 
 def test_a_sentence_has_no_control_characters_and_a_limited_length():
@@ -55,3 +55,15 @@ def test_a_number_of_things_is_no_more_than_there_are(count, most, sentence):
     with pytest.raises(UserError) as error:
         check_count("num_test", count, most, "texts", least=2)
     assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 1])
+def test_a_fraction_is_accepted(value):
+    check_fraction("shared", value)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, float("nan")])
+def test_what_is_no_fraction_is_refused(value):
+    with pytest.raises(UserError) as error:
+        check_fraction("shared", value)
+    assert str(error.value) == f"shared is {value:g}: choose a number from 0 to 1."
