@@ -61,10 +61,15 @@ def on_devices(count):
 
 
 def on_two_hosts():
-    """The environments of two processes, which Open MPI tells their rank and the first address."""
+    """The environments of two processes, which Open MPI tells their rank and the first address.
+
+    JAX takes the port of the first process from the number of the job, a multiple of 4,096. Tests
+    that run at the same time have different ones, as they are given different free ports.
+    """
     with socket.socket() as free:
         free.bind(("localhost", 0))
-        address = f"1.0;tcp://127.0.0.1:{free.getsockname()[1]}"
+        job = free.getsockname()[1] * 4_096
+    address = f"{job}.0;tcp://127.0.0.1:0"
     world = {"OMPI_MCA_orte_hnp_uri": address, "OMPI_COMM_WORLD_SIZE": "2"}
     names = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
     return [on_devices(1) | world | dict.fromkeys(names, rank) for rank in "01"]

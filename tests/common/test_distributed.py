@@ -12,7 +12,7 @@ from tests import commands
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 COMMANDS = {  # experiment -> module of its paper, and values that make it small
     "retrieval": "anchor_opt.main --config.quick --config.methods=algorithm1",
     "images": "wasserstein_embed.main --config.dataset=mnist_5k --config.train_split=train[:300]"
