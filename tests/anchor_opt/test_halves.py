@@ -109,6 +109,7 @@ def test_a_search_between_unrelated_spaces_reports_a_failure(tmp_path):
 
 
 @pytest.mark.network
+@pytest.mark.slow
 def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_path):
     config = get_config()
     config.quick = True

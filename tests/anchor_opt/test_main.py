@@ -80,6 +80,7 @@ def test_a_run_leaves_results_table_and_figures(whole):
     assert not list(workdir.rglob("*.half"))
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_table(whole, tmp_path, monkeypatch):
     expected, _ = whole
     parts = sorted(expected.glob("parts/*.json"), key=lambda path: path.stat().st_mtime_ns)

@@ -12,6 +12,7 @@ from configs.anchor_opt.new_model import get_config
 pytestmark = pytest.mark.network
 
 
+@pytest.mark.slow
 def test_a_run_says_what_a_mapped_store_keeps_and_what_was_estimated(tmp_path):
     config = get_config()
     config.quick = True

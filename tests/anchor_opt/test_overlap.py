@@ -87,6 +87,7 @@ def test_only_methods_that_may_read_the_truth_are_given_it(method, monkeypatch, 
 
 
 @pytest.mark.network
+@pytest.mark.slow
 def test_the_experiment_on_real_words(tmp_path, monkeypatch):
     config = get_config()
     config.quick = True

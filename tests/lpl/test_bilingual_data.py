@@ -10,6 +10,7 @@ from lpl.reports.word_alignment import coverage
 pytestmark = pytest.mark.network
 
 
+@pytest.mark.slow
 def test_english_and_finnish():
     names = "word2vec", "finnish", "freedict"
     data = bilingual_data.load(names, max_rows=20_000, cache=cache_dir())
