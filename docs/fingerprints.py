@@ -149,7 +149,8 @@ def run_all(commands: Iterable[str], folder: Path, variant: str, jobs: int) -> N
 
     left = [x for x in dict.fromkeys(commands) if not (workdir_of(folder, x) / RESULTS).exists()]
     with ExitStack() as servers, pool_of(jobs, VARIANTS[variant].cores) as pool:
-        bar = progress_bar(pool.map(run, left), total=len(left), desc=f"{variant} runs", unit="run")
+        shown = {"desc": f"{variant} runs", "unit": "run", "disable": not left}
+        bar = progress_bar(pool.map(run, left), total=len(left), **shown)
         failed = [log for log in bar if log]
     if failed:
         last = failed[0].read_text(errors="replace").strip().splitlines()[-1:]
