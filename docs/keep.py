@@ -184,7 +184,10 @@ def make_fingerprint(
     if quick_flags is not None:
         command = shlex.join([*shlex.split(record.command)[:4], *shlex.split(quick_flags)])
         command += " --config.quick"
-    measured = [known.rows] if widen and (known := fingerprints.read(name)) else []
+    known = fingerprints.read(name) if widen else None
+    if widen and (known is None or known.command != command):
+        raise UserError(f"{name} has no fingerprint of this quick form: leave out --widen.")
+    measured = [known.rows] if known else []
     made = fingerprints.make(record, command, _commit(), folder, jobs, measured)
     fingerprints.write(name, made)
 

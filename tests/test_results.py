@@ -17,7 +17,6 @@ from common.run import records
 from common.run.records import Headline
 from common.run.results import Row
 from docs import fingerprints, forked, keep, plots, render
-from tests import own_cache
 
 SHARED = {"experiment": "e", "dataset": "d", "metric": "mrr", "std": 0.0, "num_runs": 1}
 
@@ -307,16 +306,30 @@ def test_tolerances_cover_the_rows_of_another_processor(monkeypatch, tmp_path):
     assert [row["tolerance"] for row in made.rows] == pytest.approx([1e-4, 0.06])
 
 
+def test_without_a_fingerprint_of_the_same_quick_form_no_tolerance_is_widened(kept, tmp_path):
+    kept(quick=0.5)
+    with pytest.raises(UserError, match=r"p/n has no fingerprint of this quick form: .* --widen"):
+        keep.make_fingerprint(tmp_path / "made", "p/n", None, jobs=1, widen=True)
+
+
 def test_quick_runs_train_models_themselves_and_share_packages(monkeypatch, tmp_path):
-    users = tmp_path / "users"
-    monkeypatch.setenv("ISTHMUS_CACHE", str(users))
-    cache = own_cache.linked(tmp_path / "run/cache", fingerprints.SHARED)
-    assert own_cache.linked(tmp_path / "run/cache", fingerprints.SHARED) == cache  # of a later run
-    for name in ("packages/fetched", "embeddings/trained", "encoders/trained"):
-        (cache / name).parent.mkdir(exist_ok=True)
-        (cache / name).write_text("")
-    kept = [str(file.relative_to(users)) for file in users.rglob("*") if file.is_file()]
-    assert kept == ["packages/fetched"]
+    monkeypatch.setenv("ISTHMUS_CACHE", str(tmp_path / "users"))
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, pathlib, sys\n"
+        "for name in ('packages/fetched', 'embeddings/trained', 'encoders/trained'):\n"
+        "    path = pathlib.Path(os.environ['ISTHMUS_CACHE'], name)\n"
+        "    path.parent.mkdir(exist_ok=True)\n"
+        "    path.touch()\n"
+        "run = pathlib.Path(sys.argv[-1].removeprefix('--workdir='))\n"
+        "run.mkdir()\n"
+        "(run / 'results.json').write_text('[]')\n"
+    )
+    for name in ("first", "second"):  # the second one finds the links
+        command = f"python {script} --config=p/{name}.py"
+        fingerprints.run_all([command], tmp_path / "quick", "quick", 1)
+    files = [path for path in (tmp_path / "users").rglob("*") if path.is_file()]
+    assert files == [tmp_path / "users/packages/fetched"]
 
 
 def test_the_quick_form_of_a_command_leaves_out_what_quick_runs_make_smaller():
