@@ -20,7 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from common import retrieval
 from common.arrays import AnyArray, RealNumber, WholeNumber
 from common.parallel import block_rows, scan_rows
-from common.retrieval import TopK, largest, products
+from common.retrieval import TopK, first_equal, largest, products
 
 # Score of a dropped pair: below every score 2 s - r of unit rows, and finite, since all entries of
 # a column may be dropped.
@@ -122,6 +122,22 @@ def matches(
     return Matches(to_target, to_source, mutual, objective / 2)
 
 
+@partial(jax.jit, static_argnames="neighbours")
+def best_keys(
+    queries: Float[Array, "n d"], keys: Float[Array, "m d"], neighbours: int = 10
+) -> Int[Array, " n"]:
+    """The key of largest CSLS with each query, in one streamed pass.
+
+    r of a query is the same for all keys, so that only that of the keys is computed.
+
+    Args:
+      queries: unit rows.
+      keys: unit rows.
+      neighbours: number of nearest queries in r of a key; all if there are fewer.
+    """
+    return _best_rows(keys, queries, neighbours=neighbours, keep_prob=1.0, seed=0)[0].row
+
+
 class _Best(NamedTuple):
     """For every column the largest score of the rows that were met so far, and its row."""
 
@@ -159,15 +175,18 @@ def _best_rows(rows, columns, *, neighbours, keep_prob, seed) -> tuple[_Best, Fl
 
 def _best_row(similarity, penalty, *_):
     """The largest 2 s - penalty of every column, and its place among the rows."""
-    score = 2 * similarity - penalty
-    return score.max(axis=0), score.argmax(axis=0)
+    return _best_of_columns(2 * similarity - penalty)
 
 
 def _best_kept_row(similarity, penalty, index, keep_prob, seed):
     """As `_best_row`, of the pairs that are kept."""
     kept = _kept(index, similarity.shape[1], keep_prob, seed)
-    score = jnp.where(kept, 2 * similarity - penalty, DROPPED)
-    return score.max(axis=0), score.argmax(axis=0)
+    return _best_of_columns(jnp.where(kept, 2 * similarity - penalty, DROPPED))
+
+
+def _best_of_columns(score):
+    best = score.max(axis=0)
+    return best, first_equal(score, best, axis=0)
 
 
 def _kept(index, num_columns, keep_prob, seed):
@@ -245,7 +264,8 @@ def dictionary(
         similarity = products(block, target)
         block_hubness = _hubness_of_block(similarity[:, :frequent], neighbours)
         score = 2 * similarity - target_hubness
-        to_target = score.argmax(axis=1)
+        best_score = score.max(axis=1)
+        to_target = first_equal(score, best_score, axis=1)
         nearest = jnp.take_along_axis(similarity, to_target[:, None], axis=1)[:, 0]
         # In eight parts, since the compiler stores the weights: 250 MiB instead of 415, and faster.
         eighths = jax.tree.map(lambda x: x.reshape(8, -1, *x.shape[1:]), (similarity, valid))
@@ -254,7 +274,7 @@ def dictionary(
         reverse_score, winner = _best_row(similarity, penalty)
         out = _Forward(
             to_target=to_target,
-            score=score.max(axis=1) - block_hubness,
+            score=best_score - block_hubness,
             weight=_weight(nearest, inverse_temperature),
             total=row_total.ravel(),
         )

@@ -34,6 +34,13 @@ class Normalised(NamedTuple):
     means: Float[Array, "steps d"]
 
 
+class Moment(NamedTuple):
+    """The eigenvalues of the second moment of a space's rows, ascending, and its eigenvectors."""
+
+    values: Float[Array, " d"]
+    vectors: Float[Array, "d d"]
+
+
 class Whitening(NamedTuple):
     """A matrix that whitens rows, and its inverse or pseudo-inverse."""
 
@@ -122,6 +129,12 @@ def preprocess(
 
 
 @jax.jit
+def second_moment(x: Float[Array, "n d"]) -> Moment:
+    """The eigendecomposition of x' x / n."""
+    return Moment(*jnp.linalg.eigh(x.T @ x / x.shape[0]))
+
+
+@jax.jit
 def whitening(
     x: Float[Array, "n d"], power: RealNumber = 1.0, penalty: RealNumber = 0.0
 ) -> Float[Array, "d d"]:
@@ -132,11 +145,18 @@ def whitening(
       power: 0 is the identity, 1 whitens, -1 undoes 1; values between whiten partly.
       penalty: the larger it is, the nearer is the matrix to a multiple of the identity.
     """
-    values, vectors = jnp.linalg.eigh(x.T @ x / x.shape[0])
-    values = values + penalty
+    return whitening_of(second_moment(x), power, penalty)
+
+
+@jax.jit
+def whitening_of(
+    moment: Moment, power: RealNumber, penalty: RealNumber = 0.0
+) -> Float[Array, "d d"]:
+    """`whitening` by a second moment, which several powers share."""
+    values = moment.values + penalty
     # The lower limit keeps directions without variance from being scaled up to noise.
     values = jnp.maximum(values, 1e-6 * values[-1])
-    return (vectors * values ** (-power / 2)) @ vectors.T
+    return (moment.vectors * values ** (-power / 2)) @ moment.vectors.T
 
 
 def whitening_on_span(x: Float[AnyArray, "n d"]) -> Whitening:

@@ -27,6 +27,7 @@ from common.csls import Dictionary
 from common.data.sets.dictionary import one_to_one
 from common.errors import UserError
 from common.linear import Maps, apply_maps
+from common.parallel import one_blas_thread
 from common.run.workdir import Workdir
 
 MIN_ROWS = 20  # fewer rows say too little about a geometry, and give no wrong pairs to compare with
@@ -307,7 +308,7 @@ def _learn_maps(
         target_pairs=_places(pairs[:, 0], source_rows),
         ranks=(target_rows, source_rows) if ordered else None,
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, one_blas_thread():
         work = workdir or Workdir(folder, {})
         run = Run(settings or SETTINGS, work, "align", random_seed, progress)
         converged = bootstrap.converge(problem, run)

@@ -19,7 +19,6 @@ from jaxtyping import ArrayLike, Bool, Int
 
 from anchor_opt.methods import initialization, refinement, self_learning
 from anchor_opt.methods.agreement import (
-    agreement,
     chance_agreement,
     corrected_for_chance,
     success_probability,
@@ -197,7 +196,7 @@ def _search(name: str, state: State, data: Data, run: Run, num_steps: int, **opt
     settings = run.settings.bootstrap
     options |= {"num_steps": num_steps, "chunk": 4}
     state = self_learning.learn(run.train, state, data, settings, **options)
-    return _Search(name, state, float(agreement(state, data, settings)))
+    return _Search(name, state, float(self_learning.agreement(state, data, settings)))
 
 
 def _initializations(problem: Problem, run: Run, data: Data) -> Iterator[tuple[str, State]]:

@@ -30,6 +30,8 @@ from common import multi_step
 from common.linear import Maps, unit
 from common.retrieval import top_k
 
+SETTLED_AGREEMENT = 0.9  # of two runs in small groups, from which one alone goes on
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -51,20 +53,33 @@ def run(problem: Problem, run: Run) -> Result:
     """The method: anchors are mapped by the orthogonal map that it finds; known pairs take part.
 
     The notes are `agreement` (see `agreement`) of two runs of self-learning, of which the one with
-    the better matches is fitted to all rows, and `failed`, whether it is below `min_agreement`.
+    the better matches is fitted to all rows, and `failed`, whether it is below `min_agreement`. Two
+    runs that agree in small groups are right already, and only the better one goes on, in the
+    largest groups.
     """
     settings = run.settings.disjoint
     key = jax.random.key(run.random_seed)
     data = Data(problem.source, problem.target, *problem.pairs, key)
-    states = [_learn_from_best(data, run, number) for number in range(2)]
-    agreed = float(agreement(states, data.source[: settings.agreement_rows]))
+    rows = data.source[: settings.agreement_rows]
+    samples = [data._replace(key=jax.random.fold_in(key, number)) for number in range(2)]
+    states = [_from_best_initialization(data, run, number) for number, data in enumerate(samples)]
+    agreed = float(agreement(states, rows))
+    sizes = _larger_groups(data, settings)
+    if agreed >= SETTLED_AGREEMENT:
+        best = _in_larger_groups(_of_better_matches(states), sizes[-1:], data, run, "both")
+    else:
+        states = [
+            _in_larger_groups(state, sizes, data, run, str(number))
+            for number, (state, data) in enumerate(zip(states, samples, strict=True))
+        ]
+        agreed = float(agreement(states, rows))
+        best = _of_better_matches(states)
     failed = agreed < settings.min_agreement
     if failed:
         logging.warning(
             f"{run.part} has failed: two runs of self-learning map {agreed:.0%} of the rows alike; "
             "use more vectors or more similar spaces."
         )
-    best = _of_better_matches(states)
     num_rows = min(len(data.source), len(data.target))
     group_rows = min(settings.last_group_rows, num_rows)
     last = _Stage(
@@ -99,33 +114,43 @@ class _Stage(NamedTuple):
     steps: int
 
 
-def _learn_from_best(data: Data, run: Run, number: int) -> State:
-    """Self-learning in groups of a step's rows, from the best of the initial maps.
+def _from_best_initialization(data: Data, run: Run, number: int) -> State:
+    """Self-learning in small groups from each of the initial maps; that of the better matches.
 
-    The number is that of the run of self-learning, which takes other samples than that of another.
+    The number is that of the run of self-learning.
     """
-    settings = run.settings.disjoint
-    num_rows = min(len(data.source), len(data.target))
-    rows = min(settings.group_rows, num_rows)
-    sizes = {"step_rows": min(settings.step_rows, num_rows), "steps": settings.steps}
-    data = data._replace(key=jax.random.fold_in(data.key, number))
-    # Of all initializations the one with the better matches is followed.
-    state = _of_better_matches(
+    stage = _first_stage(data, run)
+    return _of_better_matches(
         [
-            _learn(
-                data,
-                run,
-                maps,
-                _Stage(f"{number}-initialization-{kind}-{rows}-rows", rows, **sizes),
-            )
+            _learn(data, run, maps, stage._replace(name=f"{number}-initialization-{kind}"))
             for kind, maps in enumerate(_initial_maps(data, run))
         ]
     )
-    while 2 * rows <= min(settings.last_group_rows, num_rows):
-        rows *= 2
-        stage = _Stage(f"{number}-{rows}-rows", rows, **sizes)
+
+
+def _larger_groups(data: Data, settings: Settings) -> list[int]:
+    """The numbers of rows of the groups after the smallest ones, each twice the one before."""
+    num_rows = min(len(data.source), len(data.target))
+    sizes = [2 * min(settings.group_rows, num_rows)]
+    while sizes[-1] <= min(settings.last_group_rows, num_rows):
+        sizes.append(2 * sizes[-1])
+    return sizes[:-1]
+
+
+def _in_larger_groups(state: State, sizes: Sequence[int], data: Data, run: Run, name: str) -> State:
+    """Self-learning in groups of each size in turn."""
+    for rows in sizes:
+        stage = _first_stage(data, run)._replace(name=f"{name}-{rows}-rows", group_rows=rows)
         state = _learn(data, run, state.maps, stage)
     return state
+
+
+def _first_stage(data: Data, run: Run) -> _Stage:
+    """The stage of the smallest groups."""
+    settings = run.settings.disjoint
+    num_rows = min(len(data.source), len(data.target))
+    rows = min(settings.group_rows, num_rows)
+    return _Stage("", rows, min(settings.step_rows, num_rows), settings.steps)
 
 
 def _of_better_matches(states: Sequence[State]) -> State:

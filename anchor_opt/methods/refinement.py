@@ -18,7 +18,7 @@ from anchor_opt.methods.self_learning import Data
 from common import csls, multi_step
 from common.arrays import RealNumber
 from common.errors import UserError
-from common.linear import Maps, apply_map, whitening
+from common.linear import Maps, Moment, apply_map, apply_maps, second_moment, whitening_of
 
 MAX_ONE_TO_ONE_ROWS = 5_000  # of both spaces, that are matched one to one; measured
 
@@ -52,19 +52,28 @@ class Whitened(NamedTuple):
     maps: Maps
 
 
+Moments = tuple[Moment, Moment]  # of the source's rows and of the target's
+
+
 @jax.jit
 def whiten(data: Data, maps: Maps, power: RealNumber) -> Whitened:
     """Whitens both spaces by a power from 0 (not at all) to 1."""
-    whitened, whitenings = _whitened(data, power)
+    moments = _moments(data)
+    whitened, whitenings = _whitened(data, moments, power)
     # The rows of a whitened space, multiplied by the inverse, are the former rows up to length.
-    undo = Maps(whitening(data.source, -power), whitening(data.target, -power))
+    undo = Maps(*(whitening_of(moment, -power) for moment in moments))
     return Whitened(whitened, whitenings, compose(undo, maps))
 
 
 @jax.jit
-def _whitened(data: Data, power: RealNumber) -> tuple[Data, Maps]:
-    maps = Maps(whitening(data.source, power), whitening(data.target, power))
-    source, target = apply_map(data.source, maps.source), apply_map(data.target, maps.target)
+def _moments(data: Data) -> Moments:
+    return second_moment(data.source), second_moment(data.target)
+
+
+@jax.jit
+def _whitened(data: Data, moments: Moments, power: RealNumber) -> tuple[Data, Maps]:
+    maps = Maps(*(whitening_of(moment, power) for moment in moments))
+    source, target = apply_maps((data.source, data.target), maps)
     return data._replace(source=source, target=target), maps
 
 
@@ -108,9 +117,12 @@ def fit(data: Data, maps: Maps, settings: Settings) -> Fit:
     size = min(settings.fold_rows, len(data.source) // settings.folds)
     rows = np.random.default_rng(0).permutation(len(data.source))
     folds = rows[: settings.folds * size].reshape(settings.folds, size)
+    moments = _moments(data)
     for _ in range(settings.rounds):
         pairs = _pairs(data, maps, settings.neighbours)
-        fits = [_fit(data, *pairs, folds, power, settings) for power in settings.whitenings]
+        fits = [
+            _fit(data, moments, *pairs, folds, power, settings) for power in settings.whitenings
+        ]
         agreement, maps = max(fits, key=lambda fit: float(fit[0]))
     return Fit(maps, pairs.to_target, pairs.is_pair, float(agreement))
 
@@ -127,6 +139,7 @@ def _pairs(data: Data, maps: Maps, neighbours: int) -> csls.OneToOne:
 @partial(jax.jit, static_argnames="settings")
 def _fit(
     data: Data,
+    moments: Moments,
     to_target: Array,
     is_pair: Array,
     folds: Array,
@@ -134,7 +147,7 @@ def _fit(
     settings: Settings,
 ) -> tuple[Array, Maps]:
     """The cross-validation of maps fitted to pairs of partly whitened rows, and these maps."""
-    whitened, whitenings = _whitened(data, power)
+    whitened, whitenings = _whitened(data, moments, power)
     agreement = validation(whitened, to_target, is_pair, folds, settings)
     partners = jnp.where(is_pair[:, None], whitened.target[to_target], 0.0)
     maps = multi_step.fit_covariance(whitened.source.T @ partners, settings.reweight)
@@ -172,7 +185,7 @@ def validation(
         without = covariance - source.T @ partners[rows]
         maps = multi_step.fit_covariance(without, settings.reweight)
         spaces = apply_map(source, maps.source), apply_map(data.target, maps.target)
-        score = csls.scores(*spaces, settings.neighbours)
-        return ((score.argmax(axis=1) == to_target[rows]) & is_pair[rows]).sum()
+        again = csls.best_keys(*spaces, settings.neighbours) == to_target[rows]
+        return (again & is_pair[rows]).sum()
 
     return lax.map(num_found_again, folds).sum() / jnp.maximum(is_pair[folds].sum(), 1)

@@ -18,12 +18,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from common import csls, multi_step
 from common.arrays import AnyArray, RealNumber, WholeNumber
 from common.csls import Matches
 from common.linear import Maps, apply_maps
+from common.retrieval import first_equal
 
 MIN_OBJECTIVE = -1e30  # before the first step; finite, as `train.run` requires of a state
 
@@ -185,8 +186,11 @@ def grouped_step(state: State, index, data: Data, settings: GroupedSettings) -> 
         score = csls.scores(source, target, settings.neighbours)
         x, y = data.source[rows[0]], data.target[rows[1]]
         # As in CSLS, the hubness of the row itself does not change which row is its best match.
-        covariance += x.T @ y[score.argmax(axis=1)] + x[score.argmax(axis=0)].T @ y
-        objective += (score.max(axis=1).mean() + score.max(axis=0).mean()) / 2
+        best_target, best_source = score.max(axis=1), score.max(axis=0)
+        to_target = first_equal(score, best_target, axis=1)
+        to_source = first_equal(score, best_source, axis=0)
+        covariance += x.T @ y[to_target] + x[to_source].T @ y
+        objective += (best_target.mean() + best_source.mean()) / 2
         return (covariance, objective), None
 
     init = settings.pair_weight * data.pair_covariance, 0.0
@@ -217,6 +221,35 @@ def learn(
 ) -> State:
     """Repeats a step until it is `done`, by `Run.train`, to which the options are passed."""
     return train(step, state, data, settings, done=partial(done, settings=settings), **options)
+
+
+@partial(jax.jit, static_argnames="settings")
+def agreement(state: State, data: Data, settings: Settings) -> Float[Array, ""]:
+    """Fraction of the mutual matches that are found again without them, by two-fold validation.
+
+    The mutual matches are divided at random into two halves. Maps are fitted to each half alone,
+    as in `step`, and match the rows of the other half. Right maps find most of the
+    matches again; maps that fit nothing but their own matches do not generalise.
+    """
+    matches = current_matches(state, data, settings.neighbours)
+    half = jax.random.bernoulli(jax.random.key(0), shape=matches.mutual.shape)
+    again = jnp.where(
+        half,
+        _matched_again(matches, ~half, data, settings),
+        _matched_again(matches, half, data, settings),
+    )
+    return (again & matches.mutual).sum() / jnp.maximum(matches.mutual.sum(), 1)
+
+
+def _matched_again(
+    matches: Matches, half: Array, data: Data, settings: Settings
+) -> Bool[Array, " n"]:
+    """Whether maps that are fitted to the mutual matches of a half match each row as before."""
+    fitted_to = (matches.mutual & half)[:, None]
+    partners = jnp.where(fitted_to, data.target[matches.to_target], 0.0)
+    maps = multi_step.fit_covariance(data.source.T @ partners, settings.reweight)
+    spaces = coordinates(maps, data)
+    return csls.best_keys(*spaces, settings.neighbours) == matches.to_target
 
 
 def rejected_pairs(

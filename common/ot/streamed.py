@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int
 from common.arrays import RealNumber
 from common.errors import check_choice
 from common.parallel import block_rows, map_rows, scan_rows
+from common.retrieval import first_equal
 
 # In units of the largest norm, or of its square if that is the cost. The plans of a smaller epsilon
 # differ in nothing that float32 resolves: their rows are hard.
@@ -139,7 +140,8 @@ def _iteration(x, y, v, cost):
         score = (logits - nearest) - jnp.where(valid, log_mass, -LOW)
         best = score.max(axis=1)
         mass = jnp.exp(score - best[:, None]).sum(axis=1)
-        return merge(carry, _Scores(best, index[_first(score, best)], mass)), nearest + log_mass
+        scores = _Scores(best, index[first_equal(score, best, axis=1)], mass)
+        return merge(carry, scores), nearest + log_mass
 
     def merge(first, second):
         best = jnp.maximum(first.best, second.best)
@@ -155,20 +157,7 @@ def _iteration(x, y, v, cost):
 
 def _best_keys(cost, x, y, v, change):
     scores = (v - _distance(x, y, cost)) + change
-    return _first(scores, scores.max(axis=1))
-
-
-def _first(scores: Float[Array, "n m"], best: Float[Array, " n"]) -> Int[Array, " n"]:
-    """The first column of each row that equals the row's best.
-
-    This is argmax, which XLA does not vectorise on CPUs. The compiler may compute `scores` twice,
-    for `best` and here, but the results are bitwise equal: between the matrix products and the
-    scores there are no multiplications, whose rounding depends on the operations they are fused
-    with. Columns are counted in float32, whose minimum is fast: exact up to 2^24 columns.
-    """
-    m = scores.shape[1]
-    column = jnp.arange(m, dtype=jnp.float32)
-    return jnp.where(scores == best[:, None], column, m - 1).min(axis=1).astype(jnp.int32)
+    return first_equal(scores, scores.max(axis=1), axis=1)
 
 
 @jax.jit

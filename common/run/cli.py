@@ -24,7 +24,7 @@ from ml_collections import ConfigDict, config_flags
 from common.data.packages import cache_dir
 from common.data.readers.vector_files import Form
 from common.errors import UserError, check_choice, nearest, resolved
-from common.parallel import devices
+from common.parallel import devices, one_blas_thread
 from common.run import compilations, settings
 from common.run.workdir import COMMAND, Workdir, write_atomically
 
@@ -242,7 +242,8 @@ def run(main: Callable[[list[str]], None], *, positional: bool = False) -> None:
             _compile_for_gpu_at_once()
             if not ("distributed" in flags.FLAGS and flags.FLAGS.distributed):  # joined before
                 _require_device()
-            main(argv)
+            with one_blas_thread():
+                main(argv)
         except UserError as error:
             _exit(str(error))
         except OSError as error:

@@ -97,15 +97,35 @@ def test_maps_agree_on_rows_of_which_both_images_choose_each_other():
 
 
 @pytest.mark.slow
-def test_a_search_between_unrelated_spaces_reports_a_failure(tmp_path):
+@pytest.mark.parametrize("related", [True, False])
+def test_two_searches_agree_or_report_a_failure_and_one_of_those_that_agree_goes_on(
+    tmp_path, monkeypatch, related
+):
     x, y = (jnp.asarray(unit(RNG.normal(size=(200, 10)))) for _ in range(2))
-    few = disjoint.Settings(group_rows=50, last_group_rows=50, steps=5, last_steps=5)
+    y = x @ jnp.asarray(np.linalg.qr(RNG.normal(size=(10, 10)))[0]) if related else y
+    few = disjoint.Settings(group_rows=50, last_group_rows=200, steps=5, last_steps=5)
     start = initialization.Settings(num_clusters=5, num_draws=4, num_restarts=4)
     values = methods.Settings(disjoint=few, start=start)
-    empty = np.zeros(0, int)
-    problem = Problem(source=x, target=y, anchors=empty, target_pairs=empty)
-    result = disjoint.run(problem, Run(values, Workdir(tmp_path, {}), "p", 0, progress=False))
-    assert result.notes["failed"] and result.notes["agreement"] < 0.2
+    pairs = np.arange(50 if related else 0)
+    problem = Problem(source=x, target=y, anchors=pairs, target_pairs=pairs)
+    run = Run(values, Workdir(tmp_path, {}), "p", 0, progress=False)
+    stages, train = [], Run.train
+
+    def named(self, *args, stage, **options):
+        stages.append(stage)
+        return train(self, *args, stage=stage, **options)
+
+    monkeypatch.setattr(Run, "train", named)
+    result = disjoint.run(problem, run)
+    assert result.notes["failed"] != related
+    larger = [stage for stage in stages if "initialization" not in stage]
+    if related:
+        assert result.notes["agreement"] > 0.9
+        assert larger == ["both-200-rows", "all200-rows"]
+    else:
+        assert result.notes["agreement"] < 0.2
+        sizes = [f"{number}-{rows}-rows" for number in (0, 1) for rows in (100, 200)]
+        assert larger == [*sizes, "all200-rows"]
 
 
 @pytest.mark.network

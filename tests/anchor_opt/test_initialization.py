@@ -86,6 +86,24 @@ def test_goat_is_a_candidate_if_there_are_pairs_and_few_rows(
         np.testing.assert_allclose(result["goat"] @ result["goat"].T, np.eye(10), atol=1e-4)
 
 
+@pytest.mark.parametrize("related", [True, False])
+def test_groups_grow_until_the_maps_are_right(related):
+    source, target, order = skewed_spaces()
+    partners = target if related else jax.random.permutation(jax.random.key(0), target)
+    right = initialization.Candidate("pairs", source[order].T @ partners)
+    data = Data(source, target, *np.zeros((2, 0), int), jax.random.key(0))
+    stages = []
+
+    def train(step, state, data, settings, *, stage, **options):
+        stages.append(stage)
+        return state
+
+    few = initialization.GroupSettings(group_rows=40, group_reweights=(1.0,))
+    list(initialization.through_groups([right], data, few, train))
+    sizes = ["pairs-geometry-1-7-groups", "pairs-geometry-1-3-groups"]
+    assert stages == sizes[: 1 if related else 2]
+
+
 @pytest.mark.parametrize("settings", [initialization.GroupSettings, bootstrap.Settings])
 def test_settings_without_a_power_are_refused_by_every_experiment(settings):
     with pytest.raises(UserError, match="give at least one power"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anchor_opt.methods import refinement, self_learning
-from anchor_opt.methods.agreement import agreement, chance_agreement
+from anchor_opt.methods.agreement import chance_agreement
 from anchor_opt.methods.self_learning import Data, GroupedSettings, Settings
 from common import csls, multi_step
 from common.errors import UserError
@@ -49,8 +49,8 @@ def test_a_rotation_is_found_from_few_pairs(d_target):
     wrong_pairs = (truth[data.source_pairs] + 1) % len(truth)
     wrong, metrics_of_wrong = learn(data._replace(target_pairs=wrong_pairs))
     assert metrics[-1]["objective"] > 1.2 * metrics_of_wrong[-1]["objective"]
-    assert agreement(state, data, SETTINGS) > 0.95
-    assert agreement(wrong, data, SETTINGS) < 0.85
+    assert self_learning.agreement(state, data, SETTINGS) > 0.95
+    assert self_learning.agreement(wrong, data, SETTINGS) < 0.85
 
 
 def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
@@ -69,7 +69,9 @@ def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
         right += (csls_scores(z, w, 10)[others].argmax(1) == to_target[others]).sum()
     expected = right / len(mutual)
     assert 0.1 < expected < 0.9
-    np.testing.assert_allclose(agreement(state, data, SETTINGS), expected, atol=2 / len(mutual))
+    np.testing.assert_allclose(
+        self_learning.agreement(state, data, SETTINGS), expected, atol=2 / len(mutual)
+    )
 
 
 @pytest.mark.parametrize(

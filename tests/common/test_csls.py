@@ -49,6 +49,8 @@ def test_matches_have_the_highest_csls_in_both_directions(seed, n, m, neighbours
     to_y = scores[np.arange(n), np.asarray(matches.to_target)]
     to_x = scores[np.asarray(matches.to_source), np.arange(m)]
     np.testing.assert_allclose(to_y, scores.max(1), atol=1e-5)
+    best = np.asarray(csls.best_keys(x, y, neighbours))
+    np.testing.assert_allclose(scores[np.arange(n), best], scores.max(1), atol=1e-5)
     np.testing.assert_allclose(to_x, scores.max(0), atol=1e-5)
     np.testing.assert_allclose(
         matches.objective, (scores.max(1).mean() + scores.max(0).mean()) / 2, atol=1e-5

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from common import csls, ot, parallel, retrieval
-from common.parallel import block_rows, map_rows, scan_rows
+from common.parallel import block_rows, map_rows, one_blas_thread, scan_rows
 from tests import commands
 
 
@@ -59,6 +60,17 @@ def test_blocks_have_equal_size_so_that_little_is_padded(n):
 
     assert map_rows(size, jnp.zeros((n, 1)), block=1024).shape == (n, 1)
     assert padded[-1] * -(-n // 1024) <= n + 8 * -(-n // 1024)
+
+
+def test_libraries_of_linear_algebra_have_one_thread_inside_the_context_alone():
+    def threads():
+        return {x["num_threads"] for x in threadpool_info() if x["user_api"] == "blas"}
+
+    with threadpool_limits(limits=3, user_api="blas"):
+        before = threads()
+        with one_blas_thread():
+            assert threads() == {1}
+        assert threads() == before
 
 
 def test_block_rows_bounds_the_buffer(monkeypatch):

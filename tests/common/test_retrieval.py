@@ -35,6 +35,14 @@ def test_top_k_agrees_with_sorting(n, m, k):
     np.testing.assert_allclose(values, best(x @ y.T, k), atol=1e-6)
 
 
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from([(7, 12), (22, 5)]), st.sampled_from([0, 1]))
+def test_the_first_of_the_largest_entries_is_that_of_argmax(seed, shape, axis):
+    scores = jnp.asarray(np.random.default_rng(seed).integers(0, 4, shape), jnp.float32)
+    place = retrieval.first_equal(scores, scores.max(axis), axis)
+    np.testing.assert_array_equal(place, scores.argmax(axis))
+
+
 def test_float32_rows_are_retrieved_where_jax_has_float64():
     x, y = unit_rows(0, 9, 6), unit_rows(1, 40, 6)
     with jax.enable_x64(True):
