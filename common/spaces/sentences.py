@@ -36,6 +36,7 @@ SPACES = {
 }  # name -> encoder
 DATASETS = (*reviews.SOURCES, "bbc")
 NUM_SENTENCES = 1 << 17  # of 326,000: MiniLM encodes 100 a second on one core, MPNet 18
+FIRST_TEXTS = 512  # see `_encode`
 MIN_WORDS, MAX_WORDS = 4, 40
 MAX_PIECES = 64  # word pieces of a sentence that are encoded, special ones included
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -109,7 +110,7 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
     """Returns the first sentences with their vectors in one space.
 
     Vectors are computed on first use, by shards, and no further than asked for: a later call with a
-    larger `max_rows`, or after a run that was killed, goes on from there.
+    larger `max_rows`, or after a run that was killed, goes on from whole shards.
 
     Args:
       name: one of `SPACES`.
@@ -152,7 +153,11 @@ def of_reviews(
 def _encode(
     encoder: str, texts: list[str], num_rows: int, cache: Path, **options
 ) -> Float[np.ndarray, "n d"]:
-    """The first sentences; whole shards, so that those of a smaller number serve a larger one."""
+    """The first sentences; whole shards, so that those of a smaller number serve a larger one.
+
+    Only FIRST_TEXTS are encoded where they are enough, as in a quick run.
+    """
     rounded = -(-num_rows // text_encoders.SHARD_TEXTS) * text_encoders.SHARD_TEXTS
+    rounded = FIRST_TEXTS if num_rows <= FIRST_TEXTS else rounded
     options |= {"max_pieces": MAX_PIECES}
     return text_encoders.encode(encoder, texts[:rounded], cache, **options)[:num_rows]

@@ -65,6 +65,7 @@ def test_the_set_is_built_from_the_packages_alone(packages_only):
 @pytest.mark.slow
 def test_spaces_are_of_the_same_sentences_and_independent_encoders(monkeypatch):
     monkeypatch.setattr(text_encoders, "SHARD_TEXTS", 64)
+    monkeypatch.setattr(sentences, "FIRST_TEXTS", 32)
     names = ("minilm_sentences", "wordllama_sentences")
     pair = paired_spaces.load(*names, num_words=90, drop_first=10, cache=cache_dir())
     texts = sentences.load_texts(cache_dir()).texts
