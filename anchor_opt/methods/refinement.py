@@ -18,7 +18,7 @@ from anchor_opt.methods.self_learning import Data
 from common import csls, multi_step
 from common.arrays import RealNumber
 from common.errors import UserError
-from common.linear import Maps, Moment, apply_map, apply_maps, second_moment, whitening_of
+from common.linear import Maps, Moment, apply_map, second_moment, whitening_of
 
 MAX_ONE_TO_ONE_ROWS = 5_000  # of both spaces, that are matched one to one; measured
 
@@ -73,7 +73,7 @@ def _moments(data: Data) -> Moments:
 @jax.jit
 def _whitened(data: Data, moments: Moments, power: RealNumber) -> tuple[Data, Maps]:
     maps = Maps(*(whitening_of(moment, power) for moment in moments))
-    source, target = apply_maps((data.source, data.target), maps)
+    source, target = apply_map(data.source, maps.source), apply_map(data.target, maps.target)
     return data._replace(source=source, target=target), maps
 
 

@@ -84,6 +84,7 @@ def test_a_killed_run_resumes_to_the_same_vectors(tmp_path, monkeypatch):
     texts = [f"text number {i}" for i in range(11)]
     monkeypatch.setattr(sentences, "load_texts", lambda cache: sentences.Sentences(texts, None))
     monkeypatch.setattr(text_encoders, "SHARD_TEXTS", 4)
+    monkeypatch.setattr(sentences, "FIRST_TEXTS", 2)
     monkeypatch.setattr(bert, "load", lambda files, name: None)
     monkeypatch.setattr(text_encoders, "read_files", lambda name, cache: {})
     encoded = []
@@ -110,6 +111,7 @@ def test_a_killed_run_resumes_to_the_same_vectors(tmp_path, monkeypatch):
     stop = None
     np.testing.assert_array_equal(load("killed").vectors, whole.vectors)
     assert encoded == [texts[8:]]
+    assert load("few", 1).words == texts[:1] and encoded == [texts[:2]]
     assert load("few", 3).words == texts[:3] and encoded == [texts[:4]]
     np.testing.assert_array_equal(load("few", 5).vectors, whole.vectors[:5])
     assert encoded == [texts[4:8]]
