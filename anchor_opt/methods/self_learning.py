@@ -228,8 +228,8 @@ def agreement(state: State, data: Data, settings: Settings) -> Float[Array, ""]:
     """Fraction of the mutual matches that are found again without them, by two-fold validation.
 
     The mutual matches are divided at random into two halves. Maps are fitted to each half alone,
-    as in `step`, and match the rows of the other half. Right maps find most of the
-    matches again; maps that fit nothing but their own matches do not generalise.
+    as in `step`, and match the rows of the other half. Right maps find most of the matches again;
+    maps that fit nothing but their own matches do not generalise.
     """
     matches = current_matches(state, data, settings.neighbours)
     half = jax.random.bernoulli(jax.random.key(0), shape=matches.mutual.shape)
