@@ -24,6 +24,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any_speed")
 os.environ.setdefault("XLA_FLAGS", xla_flags.FLAGS)
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when a process starts, as the workers do
 # Several devices are simulated in processes of their own, whose warnings pytest does not see.
 os.environ.setdefault("PYTHONWARNINGS", "error::DeprecationWarning:common.parallel")
 
