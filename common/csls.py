@@ -20,7 +20,7 @@ from scipy.optimize import linear_sum_assignment
 from common import retrieval
 from common.arrays import AnyArray, RealNumber, WholeNumber
 from common.parallel import block_rows, scan_rows
-from common.retrieval import TopK, first_equal, largest, products
+from common.retrieval import TopK, first_largest, largest, products
 
 # Score of a dropped pair: below every score 2 s - r of unit rows, and finite, since all entries of
 # a column may be dropped.
@@ -175,18 +175,13 @@ def _best_rows(rows, columns, *, neighbours, keep_prob, seed) -> tuple[_Best, Fl
 
 def _best_row(similarity, penalty, *_):
     """The largest 2 s - penalty of every column, and its place among the rows."""
-    return _best_of_columns(2 * similarity - penalty)
+    return first_largest(2 * similarity - penalty, axis=0)
 
 
 def _best_kept_row(similarity, penalty, index, keep_prob, seed):
     """As `_best_row`, of the pairs that are kept."""
     kept = _kept(index, similarity.shape[1], keep_prob, seed)
-    return _best_of_columns(jnp.where(kept, 2 * similarity - penalty, DROPPED))
-
-
-def _best_of_columns(score):
-    best = score.max(axis=0)
-    return best, first_equal(score, best, axis=0)
+    return first_largest(jnp.where(kept, 2 * similarity - penalty, DROPPED), axis=0)
 
 
 def _kept(index, num_columns, keep_prob, seed):
@@ -264,8 +259,7 @@ def dictionary(
         similarity = products(block, target)
         block_hubness = _hubness_of_block(similarity[:, :frequent], neighbours)
         score = 2 * similarity - target_hubness
-        best_score = score.max(axis=1)
-        to_target = first_equal(score, best_score, axis=1)
+        best_score, to_target = first_largest(score, axis=1)
         nearest = jnp.take_along_axis(similarity, to_target[:, None], axis=1)[:, 0]
         # In eight parts, since the compiler stores the weights: 250 MiB instead of 415, and faster.
         eighths = jax.tree.map(lambda x: x.reshape(8, -1, *x.shape[1:]), (similarity, valid))

@@ -173,7 +173,8 @@ def whitening_on_span(x: Float[AnyArray, "n d"]) -> Whitening:
 
 def regularised_whitening(x: Float[AnyArray, "n d"]) -> Whitening:
     """`whitening` by the powers 1 and -1."""
-    return Whitening(whitening(x), whitening(x, -1.0))
+    moment = second_moment(x)
+    return Whitening(whitening_of(moment, 1.0), whitening_of(moment, -1.0))
 
 
 @jax.jit
@@ -199,7 +200,8 @@ def whitened_procrustes(
     conceals.
     """
     share = penalty / len(x)
-    a, b, inverse = whitening(x, 1.0, share), whitening(y, 1.0, share), whitening(y, -1.0, share)
+    a, moment = whitening(x, 1.0, share), second_moment(y)
+    b, inverse = (whitening_of(moment, power, share) for power in (1.0, -1.0))
     return a @ polar(a @ (x.T @ y) @ b) @ inverse
 
 

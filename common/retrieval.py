@@ -64,25 +64,22 @@ def largest(scores: Float[AnyArray, "n m"], k: int) -> TopK:
     return TopK(values, jnp.take_along_axis(index, place, axis=1))
 
 
-def first_equal(
-    scores: Float[Array, "n m"], best: Float[Array, " _"], axis: int
-) -> Int[Array, " _"]:
-    """The place of the first entry along an axis that equals `best`, the maxima along it.
+def first_largest(
+    scores: Float[Array, "n m"], axis: int
+) -> tuple[Float[Array, " _"], Int[Array, " _"]]:
+    """The maxima along an axis, and the place of the first entry that equals each.
 
-    This is argmax, which XLA does not vectorise on CPUs: for a block of 584 rows of 4,000 numbers
-    it takes four times as long as both minimum and maximum. The compiler may compute `scores`
-    twice, for `best` and here, but the results are bitwise equal if there are no multiplications
-    but by powers of two between the matrix products and the scores; the rounding of others depends
-    on the operations they are fused with. Places are counted in float32, whose minimum is fast:
-    exact up to 2^24.
+    These are max and argmax, of which XLA does not vectorise the latter on CPUs: for a block of 584
+    rows of 4,000 numbers it takes four times as long as both minimum and maximum. The compiler may
+    compute `scores` twice, for the maxima and for the places, but the results are bitwise equal if
+    there are no multiplications but by powers of two between the matrix products and the scores;
+    the rounding of others depends on the operations they are fused with. Places are counted in
+    float32, whose minimum is fast: exact up to 2^24.
     """
-    last = scores.shape[axis] - 1
+    best = scores.max(axis=axis)
     place = lax.broadcasted_iota(jnp.float32, scores.shape, axis)
-    return (
-        jnp.where(scores == jnp.expand_dims(best, axis), place, last)
-        .min(axis=axis)
-        .astype(jnp.int32)
-    )
+    first = jnp.where(scores == jnp.expand_dims(best, axis), place, scores.shape[axis] - 1)
+    return best, first.min(axis=axis).astype(jnp.int32)
 
 
 @partial(jax.jit, static_argnames="k")

@@ -24,7 +24,7 @@ from common import csls, multi_step
 from common.arrays import AnyArray, RealNumber, WholeNumber
 from common.csls import Matches
 from common.linear import Maps, apply_maps
-from common.retrieval import first_equal
+from common.retrieval import first_largest
 
 MIN_OBJECTIVE = -1e30  # before the first step; finite, as `train.run` requires of a state
 
@@ -186,9 +186,8 @@ def grouped_step(state: State, index, data: Data, settings: GroupedSettings) -> 
         score = csls.scores(source, target, settings.neighbours)
         x, y = data.source[rows[0]], data.target[rows[1]]
         # As in CSLS, the hubness of the row itself does not change which row is its best match.
-        best_target, best_source = score.max(axis=1), score.max(axis=0)
-        to_target = first_equal(score, best_target, axis=1)
-        to_source = first_equal(score, best_source, axis=0)
+        best_target, to_target = first_largest(score, axis=1)
+        best_source, to_source = first_largest(score, axis=0)
         covariance += x.T @ y[to_target] + x[to_source].T @ y
         objective += (best_target.mean() + best_source.mean()) / 2
         return (covariance, objective), None

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from common.arrays import RealNumber
 from common.errors import check_choice
 from common.parallel import block_rows, map_rows, scan_rows
-from common.retrieval import first_equal
+from common.retrieval import first_largest
 
 # In units of the largest norm, or of its square if that is the cost. The plans of a smaller epsilon
 # differ in nothing that float32 resolves: their rows are hard.
@@ -138,9 +138,9 @@ def _iteration(x, y, v, cost):
         # In this order the score is exactly 0 at a neighbour much nearer than all others, so that
         # all rows with such a neighbour are tied.
         score = (logits - nearest) - jnp.where(valid, log_mass, -LOW)
-        best = score.max(axis=1)
+        best, place = first_largest(score, axis=1)
         mass = jnp.exp(score - best[:, None]).sum(axis=1)
-        scores = _Scores(best, index[first_equal(score, best, axis=1)], mass)
+        scores = _Scores(best, index[place], mass)
         return merge(carry, scores), nearest + log_mass
 
     def merge(first, second):
@@ -157,7 +157,7 @@ def _iteration(x, y, v, cost):
 
 def _best_keys(cost, x, y, v, change):
     scores = (v - _distance(x, y, cost)) + change
-    return first_equal(scores, scores.max(axis=1), axis=1)
+    return first_largest(scores, axis=1)[1]
 
 
 @jax.jit

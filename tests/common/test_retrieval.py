@@ -39,7 +39,8 @@ def test_top_k_agrees_with_sorting(n, m, k):
 @given(st.integers(0, 10**6), st.sampled_from([(7, 12), (22, 5)]), st.sampled_from([0, 1]))
 def test_the_first_of_the_largest_entries_is_that_of_argmax(seed, shape, axis):
     scores = jnp.asarray(np.random.default_rng(seed).integers(0, 4, shape), jnp.float32)
-    place = retrieval.first_equal(scores, scores.max(axis), axis)
+    best, place = retrieval.first_largest(scores, axis)
+    np.testing.assert_array_equal(best, scores.max(axis))
     np.testing.assert_array_equal(place, scores.argmax(axis))
 
 
