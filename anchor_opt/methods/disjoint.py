@@ -62,14 +62,17 @@ def run(problem: Problem, run: Run) -> Result:
     data = Data(problem.source, problem.target, *problem.pairs, key)
     rows = data.source[: settings.agreement_rows]
     samples = [data._replace(key=jax.random.fold_in(key, number)) for number in range(2)]
-    states = [_from_best_initialization(data, run, number) for number, data in enumerate(samples)]
+    first, *larger = _group_sizes(data, settings)
+    states = [
+        _from_best_initialization(first, data, run, str(number))
+        for number, data in enumerate(samples)
+    ]
     agreed = float(agreement(states, rows))
-    sizes = _larger_groups(data, settings)
     if agreed >= SETTLED_AGREEMENT:
-        best = _in_larger_groups(_of_better_matches(states), sizes[-1:], data, run, "both")
+        best = _in_groups(_of_better_matches(states), larger[-1:], data, run, "both")
     else:
         states = [
-            _in_larger_groups(state, sizes, data, run, str(number))
+            _in_groups(state, larger, data, run, str(number))
             for number, (state, data) in enumerate(zip(states, samples, strict=True))
         ]
         agreed = float(agreement(states, rows))
@@ -114,43 +117,36 @@ class _Stage(NamedTuple):
     steps: int
 
 
-def _from_best_initialization(data: Data, run: Run, number: int) -> State:
-    """Self-learning in small groups from each of the initial maps; that of the better matches.
-
-    The number is that of the run of self-learning.
-    """
-    stage = _first_stage(data, run)
+def _from_best_initialization(group_rows: int, data: Data, run: Run, name: str) -> State:
+    """Self-learning in groups from each of the initial maps; that of the better matches."""
     return _of_better_matches(
         [
-            _learn(data, run, maps, stage._replace(name=f"{number}-initialization-{kind}"))
+            _learn(data, run, maps, _stage(f"{name}-initialization-{kind}", group_rows, data, run))
             for kind, maps in enumerate(_initial_maps(data, run))
         ]
     )
 
 
-def _larger_groups(data: Data, settings: Settings) -> list[int]:
-    """The numbers of rows of the groups after the smallest ones, each twice the one before."""
-    num_rows = min(len(data.source), len(data.target))
-    sizes = [2 * min(settings.group_rows, num_rows)]
-    while sizes[-1] <= min(settings.last_group_rows, num_rows):
-        sizes.append(2 * sizes[-1])
-    return sizes[:-1]
-
-
-def _in_larger_groups(state: State, sizes: Sequence[int], data: Data, run: Run, name: str) -> State:
+def _in_groups(state: State, sizes: Sequence[int], data: Data, run: Run, name: str) -> State:
     """Self-learning in groups of each size in turn."""
     for rows in sizes:
-        stage = _first_stage(data, run)._replace(name=f"{name}-{rows}-rows", group_rows=rows)
-        state = _learn(data, run, state.maps, stage)
+        state = _learn(data, run, state.maps, _stage(f"{name}-{rows}-rows", rows, data, run))
     return state
 
 
-def _first_stage(data: Data, run: Run) -> _Stage:
-    """The stage of the smallest groups."""
-    settings = run.settings.disjoint
+def _group_sizes(data: Data, settings: Settings) -> list[int]:
+    """The numbers of rows of the groups, each twice the one before."""
     num_rows = min(len(data.source), len(data.target))
-    rows = min(settings.group_rows, num_rows)
-    return _Stage("", rows, min(settings.step_rows, num_rows), settings.steps)
+    sizes = [min(settings.group_rows, num_rows)]
+    while 2 * sizes[-1] <= min(settings.last_group_rows, num_rows):
+        sizes.append(2 * sizes[-1])
+    return sizes
+
+
+def _stage(name: str, group_rows: int, data: Data, run: Run) -> _Stage:
+    settings = run.settings.disjoint
+    step_rows = min(settings.step_rows, len(data.source), len(data.target))
+    return _Stage(name, group_rows, step_rows, settings.steps)
 
 
 def _of_better_matches(states: Sequence[State]) -> State:
