@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import flatten_dict
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
@@ -15,7 +14,7 @@ from anchor_opt.problem import Problem, Result, Run
 from common.errors import check_choice, check_count
 from common.run import tasks
 from common.run.results import Row
-from common.run.settings import settings, varied, with_value
+from common.run.settings import flat, settings, varied, with_value
 from common.run.tasks import Case, Measured, Task
 from common.run.workdir import Workdir, write_arrays
 
@@ -69,7 +68,7 @@ def points_of(config: ConfigDict) -> Iterator[Point]:
     Raises:
       UserError: as `varied` and `with_value`.
     """
-    own: dict[str, Any] = flatten_dict(config.to_dict(), sep=".")
+    own: dict[str, Any] = flat(config.to_dict())
     for name, given in varied(config):
         values = list(dict.fromkeys((own[name], *given)))
         changed = {value: with_value(config, name, value) for value in values}

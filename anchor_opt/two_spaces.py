@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -43,7 +44,7 @@ class Pair(NamedTuple):
         cls, names: tuple[str, str], data: PairedSpaces, normalise: Callable = preprocess
     ) -> "Pair":
         """A pair of raw spaces, normalised: centred and of unit norm if nothing else is asked."""
-        source, target = (normalise(jnp.asarray(x)) for x in (data.source, data.target))
+        source, target = (normalise(jax.device_put(x)) for x in (data.source, data.target))
         return cls(names, data.names, source, target, data.ranks)
 
     def spaces(self) -> dict[str, Float[Array, "n d"]]:

@@ -84,7 +84,7 @@ def algorithm1_step(n: int) -> Program:
 
     def arguments():
         source, target = spaces(n, SOURCE_DIM, TARGET_DIM)
-        data = algorithm1.prepare(source, source[:NUM_ANCHORS], target, NUM_PAIRS)
+        data = algorithm1.prepare(source, source[:NUM_ANCHORS], target, NUM_PAIRS, chosen)
         known = jnp.arange(NUM_PAIRS)
         return algorithm1.init(jax.random.key(KEY), target, known, NUM_ANCHORS, chosen), 0, data
 

@@ -8,6 +8,7 @@ import hypothesis
 import jax
 import jaxtyping
 import pytest
+from absl import app
 
 # Annotations are checked at each call in these packages, which are imported below or later.
 jaxtyping.install_import_hook(
@@ -27,6 +28,8 @@ os.environ.setdefault("XLA_FLAGS", xla_flags.FLAGS)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when a process starts, as the workers do
 # Several devices are simulated in processes of their own, whose warnings pytest does not see.
 os.environ.setdefault("PYTHONWARNINGS", "error::DeprecationWarning:common.parallel")
+# Once in a process, so not in a test that restores the flags afterwards.
+app.define_help_flags()
 
 
 def pytest_configure(config):

@@ -55,7 +55,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     for pair in config.pairs:
         names = space_pairs.names(pair)
         data = paired_spaces.load(*names, num_words=config.num_rows, cache=cache)
-        spaces = preprocess(jnp.asarray(data.source)), preprocess(jnp.asarray(data.target))
+        spaces = preprocess(data.source), preprocess(data.target)
         sizes = {"num_rows": config.num_rows, "num_anchors": 0, "num_pairs": 0, "shared": 1.0}
         for right in (*config.right, None):
             fields = {

@@ -117,7 +117,8 @@ def measure(task: Task, start: algorithm1.Settings) -> tuple[list[Row], dict[str
     problem = task.case.problem(task.random_seed)
     key, anchors = jax.random.key(task.seed), problem.source_anchors
     begun = algorithm1.init(key, problem.target, problem.target_pairs, len(anchors), start)
-    data = algorithm1.prepare(problem.source, anchors, problem.target, len(problem.target_pairs))
+    num_pairs = len(problem.target_pairs)
+    data = algorithm1.prepare(problem.source, anchors, problem.target, num_pairs, start)
     matches = algorithm1.sinkhorn_matching(
         data, begun.anchors, start.sinkhorn_epsilon, iterations=start.sinkhorn_iterations
     )

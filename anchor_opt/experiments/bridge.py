@@ -14,7 +14,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -94,7 +93,7 @@ def load(names: Sequence[str], num_rows: int, cache: Path) -> dict[str, Float[Ar
             "for at most that many."
         )
     return {
-        name: preprocess(jnp.asarray(space.vectors[[row[item] for item in items[:num_rows]]]))
+        name: preprocess(space.vectors[[row[item] for item in items[:num_rows]]])
         for name, space, row in zip(names, spaces, rows, strict=True)
     }
 

@@ -73,7 +73,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     for pair in config.pairs:
         names = space_pairs.names(pair)
         data = paired_spaces.load(*names, num_words=None, cache=cache)
-        spaces = preprocess(jnp.asarray(data.source)), preprocess(jnp.asarray(data.target))
+        spaces = preprocess(data.source), preprocess(data.target)
         for count in config.known_pairs:
             fields = {
                 "experiment": config.experiment,

@@ -135,7 +135,7 @@ def split(
     if both > num_pairs:
         rng.shuffle(second[num_pairs:])
 
-    x, y = (preprocess(jnp.asarray(z), z[rows]) for z, rows in ((source, first), (target, second)))
+    x, y = (preprocess(z, z[rows]) for z, rows in ((source, first), (target, second)))
     of_x, of_y = ([jnp.take(z, rows, axis=0) for rows in (first, second, test)] for z in (x, y))
     known = np.arange(num_pairs)
     problem = Problem(source=of_x[0], target=of_y[1], anchors=known, target_pairs=known)

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 from ml_collections import ConfigDict
 
 from anchor_opt import evaluation, runner
@@ -45,7 +44,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
         names = space_pairs.names(pair)
         needed = math.ceil((2 - min(config.shared, default=1.0)) * config.num_rows)
         data = paired_spaces.load(*names, num_words=needed, cache=cache)
-        spaces = preprocess(jnp.asarray(data.source)), preprocess(jnp.asarray(data.target))
+        spaces = preprocess(data.source), preprocess(data.target)
         for shared in config.shared:
             yield _case(config, names, spaces, "shared", shared, shared=shared)
         for count in config.known_pairs:
@@ -53,7 +52,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
     for noise in config.noise:
         vectors = paired_spaces.load_space(config.noisy_space, cache).vectors
         check_count("num_rows", config.num_rows, len(vectors), f"rows of {config.noisy_space}")
-        source = preprocess(jnp.asarray(vectors[: config.num_rows]))
+        source = preprocess(vectors[: config.num_rows])
         copy = space_pairs.noisy_isometry(jax.random.key(0), source, noise)
         yield _case(config, (config.noisy_space, "noisy copy"), (source, copy), "noise", noise)
 

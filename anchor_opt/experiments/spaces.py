@@ -59,7 +59,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
         data = paired_spaces.load(*names, num_words=None, cache=cache, max_rows=config.max_rows)
         check_count("num_words", config.num_words, len(data.names), f"items of {pair}", least=2)
         chosen = slice(config.num_words)
-        source, target = (preprocess(jnp.asarray(x[chosen])) for x in (data.source, data.target))
+        source, target = (preprocess(x[chosen]) for x in (data.source, data.target))
         labels = {"pair": number, "source_dim": source.shape[1], "shared": len(data.names)}
         fields = {
             "experiment": config.experiment,

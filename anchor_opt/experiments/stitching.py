@@ -157,8 +157,8 @@ def preprocessed(vectors: LabelledVectors) -> LabelledVectors:
     anchors = vectors.anchors
     return vectors._replace(
         train=preprocess(train_rows),
-        test=preprocess(jnp.asarray(vectors.test), train_rows),
-        anchors=None if anchors is None else preprocess(jnp.asarray(anchors), train_rows),
+        test=preprocess(vectors.test, train_rows),
+        anchors=None if anchors is None else preprocess(anchors, train_rows),
     )
 
 
@@ -189,8 +189,8 @@ def sample_problem(
             random_seed=random_seed,
         )
         return drawn._replace(
-            source=preprocess(jnp.asarray(drawn.source)),
-            target=preprocess(jnp.asarray(drawn.target)),
+            source=preprocess(drawn.source),
+            target=preprocess(drawn.target),
             sought=sought,
         )
     if source.anchors is None:

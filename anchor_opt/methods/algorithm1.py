@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.relative import relative, unit_relative
 from common import manifold, ot
-from common.arrays import WholeNumber
+from common.arrays import AnyArray, WholeNumber
 from common.errors import UserError, check_choice
 from common.linear import procrustes, unit
 from common.retrieval import top_k
@@ -68,13 +68,19 @@ class State(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What the steps read; all rows are unit rows except those of `source_relative`."""
+    """What the steps read; all rows are unit rows except those of `source_relative`.
 
-    source: Float[Array, "n d_source"]
-    source_anchors: Float[Array, "k d_source"]
+    The last two are those of `Settings`. The algorithm and the printed one differ in them and share
+    a compiled program, which reads them here.
+    """
+
+    source: Float[AnyArray, "n d_source"]
+    source_anchors: Float[AnyArray, "k d_source"]
     source_relative: Float[Array, "n k"]
-    target: Float[Array, "m d_target"]
-    num_pairs: Int[Array, ""]
+    target: Float[AnyArray, "m d_target"]
+    num_pairs: WholeNumber
+    tied_steps: WholeNumber
+    sphere_from: WholeNumber
 
 
 def optimiser(settings: Settings) -> optax.GradientTransformation:
@@ -82,36 +88,46 @@ def optimiser(settings: Settings) -> optax.GradientTransformation:
     return manifold.spheres(optax.adam(settings.learning_rate))
 
 
-@partial(jax.jit, static_argnames=("num_anchors", "settings"))
 def init(
     key: jax.Array,
-    target: Float[Array, "m d_target"],
-    target_pairs: Int[Array, " p"],
+    target: Float[AnyArray, "m d_target"],
+    target_pairs: Int[AnyArray, " p"],
     num_anchors: int,
     settings: Settings,
 ) -> State:
     """Line 1: the target rows of the known pairs; for the rest N(0, I), scaled to `init_norm`."""
+    norm = settings.init_norm
+    return _init(key, target, target_pairs, norm, num_anchors, printed(settings))
+
+
+@partial(jax.jit, static_argnames=("num_anchors", "settings"))
+def _init(key, target, target_pairs, norm, num_anchors: int, settings: Settings) -> State:
     noise = jax.random.normal(key, (num_anchors - len(target_pairs), target.shape[1]))
     known = unit(target[jnp.asarray(target_pairs)])
-    anchors = jnp.concatenate([known, settings.init_norm * unit(noise)])
+    anchors = jnp.concatenate([known, norm * unit(noise)])
     return State(anchors, optimiser(settings).init(anchors))
 
 
-@jax.jit
 def prepare(
-    source: Float[Array, "n d_source"],
-    source_anchors: Float[Array, "k d_source"],
-    target: Float[Array, "m d_target"],
-    num_pairs: WholeNumber,
+    source: Float[AnyArray, "n d_source"],
+    source_anchors: Float[AnyArray, "k d_source"],
+    target: Float[AnyArray, "m d_target"],
+    num_pairs: int,
+    settings: Settings,
 ) -> Data:
-    """What the steps read of two spaces and the anchors of the source space."""
+    """What the steps read of two spaces, of the anchors of the source space and of the settings."""
     return Data(
         source=source,
         source_anchors=source_anchors,
-        source_relative=relative(source, source_anchors),
+        source_relative=_relative(source, source_anchors),
         target=target,
-        num_pairs=jnp.asarray(num_pairs, jnp.int32),
+        num_pairs=np.int32(num_pairs),
+        tied_steps=np.int32(settings.tied_steps),
+        sphere_from=np.int32(settings.sphere_from),
     )
+
+
+_relative = jax.jit(relative)
 
 
 def shuffled(data: Data, key: jax.Array) -> Data:
@@ -152,7 +168,7 @@ def sinkhorn_matching(
 
 def matched_rows(
     data: Data, anchors: Float[Array, "k d_target"], settings: Settings
-) -> tuple[Float[Array, "r d_source"], Float[Array, "r d_target"]]:
+) -> tuple[Float[AnyArray, "r d_source"], Float[AnyArray, "r d_target"]]:
     """Line 5 and the permutation: rows of the source, and the rows of the target matched with them.
 
     With a soft plan the rows of the permuted space are the plan's weighted means.
@@ -183,7 +199,7 @@ def matched_rows(
 
 def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
     """Lines 4 to 8: one estimate of the permutation, one optimiser step or one orthogonal map."""
-    on_sphere = index >= settings.sphere_from
+    on_sphere = index >= data.sphere_from
     anchors = jnp.where(on_sphere, unit(state.anchors), state.anchors)
     if settings.ties != "first":
         check_choice("rule of ties", settings.ties, ("first", "random"))
@@ -206,7 +222,7 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
         return optimiser(settings).update(gradient, optimiser_state, anchors)
 
     frozen = jnp.arange(len(anchors))[:, None] < settings.freeze_pairs * data.num_pairs
-    branch = jnp.where(index < settings.tied_steps, 0, jnp.where(on_sphere, 2, 1))
+    branch = jnp.where(index < data.tied_steps, 0, jnp.where(on_sphere, 2, 1))
     updates, optimiser_state = jax.lax.switch(branch, [tied, free, held], state.optimiser)
     updates = jnp.where(frozen, 0.0, updates)
     moved = optax.apply_updates(anchors, updates)
@@ -242,8 +258,8 @@ def _run(problem: Problem, run: Run, settings: Settings) -> Result:
     state = run.train(
         step,
         init(key, problem.target, problem.target_pairs, len(anchors), settings),
-        prepare(problem.source, anchors, problem.target, len(problem.target_pairs)),
-        settings,
+        prepare(problem.source, anchors, problem.target, len(problem.target_pairs), settings),
+        printed(settings),
         num_steps=settings.steps,
         chunk=25,
         evaluate=problem.mrr_curve(lambda state: state.anchors, run.settings.k),

@@ -1,7 +1,9 @@
 """The command line of every paper: flags, one-sentence errors, and the call of the experiment."""
 
+import atexit
 import contextlib
 import errno
+import gc
 import io
 import logging as py_logging
 import os
@@ -52,6 +54,10 @@ def launch(experiments: str) -> None:
     """
     paper = experiments.partition(".")[0]
     root = Path(import_module(experiments).__path__[0]).parents[1]
+    # At the default of 700 new objects a tenth of a short run is spent looking for unused cycles,
+    # and at its end a tenth of a second.
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)
     config_flag = define_config_flag()
     parse = flags.FLAGS["config"].parser.parse
 

@@ -130,15 +130,15 @@ def scatter_grid(
         long label.
       title: title of the figure.
     """
-    from sklearn.decomposition import PCA  # half a second, which few figures need
-
     figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
     axes = figure.subplots(2, len(panels), squeeze=False)
     coloured = sorted({row for members in groups.values() for row in members})
     for column, (name, spaces) in zip(axes.T, panels.items(), strict=True):
         column[0].set_title(name)
-        pca = PCA(2, random_state=0).fit(spaces[0][coloured])
-        for axis, points in zip(column, map(pca.transform, spaces), strict=True):
+        # Of NumPy, since the import of scikit-learn's PCA takes half a second.
+        centred = spaces[0][coloured] - spaces[0][coloured].mean(axis=0)
+        axes_of_plot = np.linalg.svd(centred, full_matrices=False)[2][:2].T
+        for axis, points in zip(column, (x @ axes_of_plot for x in spaces), strict=True):
             axis.set(xticks=[], yticks=[])
             axis.scatter(*points.T, s=1, color="0.88", linewidths=0, rasterized=True)
             for (label, members), style in zip(

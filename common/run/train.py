@@ -1,6 +1,5 @@
 """The training loop: compiled chunks of steps, a progress bar, a log, and checkpoints."""
 
-import re
 import shutil
 import time
 from collections.abc import Callable, Hashable
@@ -13,20 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import orbax.checkpoint as ocp
-from absl import logging
 from jax import lax
-from jaxtyping import Array, Float, UInt8
+from jaxtyping import Array, Float
 
-from common.data.array_cache import digest
-from common.errors import UserError, is_unreadable
+from common.errors import UserError
 from common.parallel import constrain_replicated, replicated
 from common.progress import progress_bar
 from common.run.workdir import Workdir
 
-REASON = re.compile(r": ([^:]+) \[os_error_code")  # in the error messages of tensorstore
-# Beginnings of its messages that say nothing about the content of a file.
-UNREADABLE = re.compile("PERMISSION_DENIED|RESOURCE_EXHAUSTED|UNAVAILABLE|ABORTED")
 Step = Callable[[Any, Any, Any, Any], tuple[Any, dict]]
 Metrics = dict[str, Float[Array, ""]]
 FINITE = "finite"  # a metric that `run` adds and does not log
@@ -91,10 +84,10 @@ def run(
         or infinite after a step; that chunk is not checkpointed.
     """
     chunk = max(1, min(chunk, num_steps))
-    folder = (work.path / "checkpoints" / part).absolute()
+    folder = _checkpoints(work, part)
     with ExitStack() as opened:
-        manager = cache(lambda: opened.enter_context(_manager(folder)))  # opened when needed
-        start, state = _restore(manager(), state) if folder.exists() else (0, state)
+        checkpoints = cache(lambda: opened.enter_context(_open_checkpoints(folder)))
+        start, state = checkpoints().restore(state) if folder.exists() else (0, state)
         state, data = replicated((state, data))  # as the chunks return the state
         checkpoint, saved = start, time.monotonic()
         work.forget(part, start if start else -1)
@@ -126,7 +119,7 @@ def run(
                 work.log(part, logged | {start: last})
                 # Hosts that resumed from different steps would wait for each other forever.
                 if time.monotonic() - saved >= SAVE_SECONDS and jax.process_count() == 1:
-                    _save(manager(), start, state)
+                    checkpoints().save(start, state)
                     checkpoint, saved = start, time.monotonic()
                 bar.update(length)
                 bar.set_postfix({k: f"{v:.4g}" for k, v in last.items()})
@@ -136,7 +129,7 @@ def run(
 
 def forget_checkpoints(work: Workdir, part: str) -> None:
     """Deletes the checkpoints of a part whose result is stored, the damaged ones among them."""
-    folder = work.path / "checkpoints" / part
+    folder = _checkpoints(work, part)
     for path in (folder, _damaged(folder)):
         shutil.rmtree(path, ignore_errors=True)
 
@@ -177,84 +170,8 @@ def _named_floats(metrics: dict, state: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _manager(folder: Path) -> ocp.CheckpointManager:
-    # Synchronous, so that the error of a full disk is raised by the save and at once.
-    options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
-    # Without an explicit handler the manager infers one from the folder, which may be damaged.
-    handler = ocp.StandardCheckpointHandler()
-    return ocp.CheckpointManager(folder, options=options, item_handlers=handler)
-
-
-def _save(manager: ocp.CheckpointManager, step: int, state: Any) -> None:
-    """Saves the state with its hash, because the storage format does not detect flipped bits."""
-    try:
-        tree = {"state": state, "sha256": _digest(state)}
-        manager.save(step, args=ocp.args.StandardSave(tree))
-    except (OSError, ValueError) as error:
-        found = REASON.search(str(error))
-        reason = error.strerror if isinstance(error, OSError) else found and found[1]
-        if not reason:
-            raise
-        raise UserError(
-            f"Cannot write the checkpoint {manager.directory / str(step)} ({reason}): make room "
-            "and run the same command again to resume."
-        ) from error
-
-
-def _restore(manager: ocp.CheckpointManager, state: Any) -> tuple[int, Any]:
-    """The last intact checkpoint, or step 0 and the given state; moves damaged ones aside.
-
-    Raises:
-      UserError: a checkpoint cannot be read, or is of arrays of other types or shapes.
-    """
-    state = jax.tree.map(jnp.asarray, state)  # orbax restores no NumPy scalars
-    form = {"state": state, "sha256": np.zeros(32, np.uint8)}
-    for step in sorted(manager.all_steps(), reverse=True):
-        path = Path(manager.directory) / str(step)
-        try:
-            stored, wanted = map(_form, (manager.item_metadata(step).tree["state"], state))
-            if stored != wanted:
-                raise UserError(
-                    f"The checkpoint {path} holds other arrays ({', '.join(stored - wanted)}) than "
-                    "this run: set JAX_ENABLE_X64 as before, or choose another --workdir."
-                )
-            found = manager.restore(step, args=ocp.args.StandardRestore(form))
-            if not np.array_equal(found["sha256"], _digest(found["state"])):
-                raise ValueError("wrong hash")
-            return step, found["state"]
-        except (UserError, MemoryError, jax.errors.JaxRuntimeError):  # a device may have no memory
-            raise
-        except Exception as error:  # orbax raises many kinds of error for damaged files
-            if reason := _unreadable(error):
-                raise UserError(
-                    f"Cannot read the checkpoint {path} ({reason}): correct that and run the same "
-                    "command again, or choose another --workdir."
-                ) from error
-            aside = _damaged(path.parent) / path.name
-            shutil.rmtree(aside, ignore_errors=True)
-            aside.parent.mkdir(parents=True, exist_ok=True)
-            path.rename(aside)
-            manager.reload()
-            logging.warning(
-                "The checkpoint %s is damaged (%s) and now is %s: using the one before.",
-                path,
-                type(error).__name__,
-                aside,
-            )
-    return 0, state
-
-
-def _form(state: Any) -> set[str]:
-    """Types and shapes of the arrays, `float32[3,4]` for instance."""
-    return {f"{x.dtype}{[*x.shape]}".replace(" ", "") for x in jax.tree.leaves(state)}
-
-
-def _unreadable(error: Exception) -> str | None:
-    """Why a file that may be whole cannot be read; None if the error tells of its content."""
-    if isinstance(error, OSError):
-        return error.strerror if is_unreadable(error) else None
-    code = UNREADABLE.match(str(error))
-    return code and code[0].lower().replace("_", " ")
+def _checkpoints(work: Workdir, part: str) -> Path:
+    return (work.path / "checkpoints" / part).absolute()
 
 
 def _damaged(folder: Path) -> Path:
@@ -262,9 +179,11 @@ def _damaged(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}-damaged")
 
 
-def _digest(state: Any) -> UInt8[np.ndarray, "32"]:
-    leaves = [np.asarray(leaf) for leaf in jax.device_get(jax.tree.leaves(state))]
-    return np.frombuffer(bytes.fromhex(digest(*leaves)), np.uint8)
+def _open_checkpoints(folder: Path):
+    # Its import of orbax takes .2 s, which a training of less than a second does not need.
+    from common.run.checkpoints import Checkpoints
+
+    return Checkpoints(folder, _damaged(folder))
 
 
 def _floats(values: dict) -> dict[str, float]:

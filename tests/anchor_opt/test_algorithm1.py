@@ -28,7 +28,7 @@ def unit_rows(seed, n, d):
 
 def start(settings, n=40, k=12, pairs=4):
     source, target = unit_rows(0, n, 6), unit_rows(1, n, 5)
-    data = algorithm1.prepare(source, source[:k], target, pairs)
+    data = algorithm1.prepare(source, source[:k], target, pairs, settings)
     state = algorithm1.init(jax.random.key(0), target, np.arange(pairs), k, settings)
     return state, data
 
@@ -111,7 +111,7 @@ def test_a_step_agrees_with_lines_4_to_8_in_numpy(permute, plan):
 def test_products_of_the_smaller_factors_give_the_same_matching(d_source, d_target):
     source, target = unit_rows(0, 30, d_source), unit_rows(1, 20, d_target)
     anchors = unit_rows(2, 8, d_target)
-    data = algorithm1.prepare(source, source[:8], target, 0)
+    data = algorithm1.prepare(source, source[:8], target, 0, SETTINGS)
     matching = algorithm1.sinkhorn_matching(data, anchors, 0.1, iterations=3)
     expected = ot.match(data.source_relative, relative(target, anchors), 0.1, iterations=3)
     np.testing.assert_allclose(matching.u, expected.u, atol=1e-5)
@@ -125,7 +125,7 @@ def test_products_of_the_smaller_factors_give_the_same_matching(d_source, d_targ
 def test_tied_anchors_are_images_of_the_source_anchors_under_one_orthogonal_map(permute, d_target):
     settings = dataclasses.replace(SETTINGS, permute=permute, tied_steps=2)
     source, target = unit_rows(0, 40, 6), unit_rows(1, 40, d_target)
-    data = algorithm1.prepare(source, source[:12], target, 4)
+    data = algorithm1.prepare(source, source[:12], target, 4, settings)
     state = algorithm1.init(jax.random.key(0), target, np.arange(4), 12, settings)
     first, _ = algorithm1.step(state, 0, data, settings)
     matching = algorithm1.sinkhorn_matching(data, state.anchors, 1e-4, rows=True)
@@ -175,7 +175,7 @@ def test_random_ties_are_broken_anew_in_each_step_and_change_nothing_without_tie
     source = unit_rows(0, 40, 6)
     target = unit_rows(1, 8, 5) if tied and permute == "source" else source
     source = unit_rows(1, 8, 5) if tied and permute == "target" else source
-    data = algorithm1.prepare(source, source[:6], target, 2)
+    data = algorithm1.prepare(source, source[:6], target, 2, PRINTED)
     anchors = unit_rows(2, 6, target.shape[1]) if tied else target[:6]
     state = algorithm1.State(anchors, algorithm1.optimiser(PRINTED).init(anchors))
     step = jax.jit(algorithm1.step, static_argnames="settings")
@@ -193,7 +193,7 @@ def test_started_near_the_true_anchors_it_converges_to_them():
     source = unit_rows(0, 200, 6)
     rotation = jnp.linalg.qr(jax.random.normal(jax.random.key(1), (6, 6)))[0]
     target = source @ rotation
-    data = algorithm1.prepare(source, source[:12], target, 4)
+    data = algorithm1.prepare(source, source[:12], target, 4, PRINTED)
     anchors = unit(target[:12] + 0.1 * jax.random.normal(jax.random.key(2), (12, 6)))
     state = algorithm1.State(anchors, algorithm1.optimiser(PRINTED).init(anchors))
     step = jax.jit(algorithm1.step, static_argnames="settings")

@@ -8,6 +8,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 from common.data import array_cache, builders
@@ -100,7 +101,7 @@ def test_a_checkpoint_that_cannot_be_read_is_kept(undamaged, tmp_path, error, se
     shutil.copytree(undamaged[0].path, tmp_path, dirs_exist_ok=True)
     restore = mock.Mock(side_effect=error)
     with (
-        mock.patch.object(train.ocp.CheckpointManager, "restore", restore),
+        mock.patch.object(ocp.CheckpointManager, "restore", restore),
         pytest.raises((UserError, MemoryError), match=sentence),
     ):
         fit(tmp_path)
