@@ -43,9 +43,11 @@ def _hubness(rows, others, neighbours):
     return retrieval.top_k(rows, others, neighbours).values.mean(axis=1)
 
 
-def _hubness_of_block(similarity: Float[Array, "b m"], neighbours: int) -> Float[Array, " b"]:
-    """R of some rows, given their cosines with all rows of the other space."""
-    return largest(similarity, min(neighbours, similarity.shape[1])).values.mean(axis=1)
+def _hubness_of_block(
+    similarity: Float[Array, "b m"], neighbours: int, axis: int = 1
+) -> Float[Array, " _"]:
+    """R of some rows, given their cosines with all rows of the other space; 0: of the columns."""
+    return largest(similarity, min(neighbours, similarity.shape[axis]), axis).values.mean(axis=1)
 
 
 @partial(jax.jit, static_argnames=("k", "neighbours"))
@@ -338,10 +340,8 @@ def scores(
 ) -> Float[Array, "n m"]:
     """CSLS of all pairs of rows, held in memory."""
     similarity = products(source, target)
-    source_hubness, target_hubness = (
-        _hubness_of_block(s, neighbours) for s in (similarity, similarity.T)
-    )
-    return 2 * similarity - source_hubness[:, None] - target_hubness
+    source_hubness = _hubness_of_block(similarity, neighbours)
+    return 2 * similarity - source_hubness[:, None] - _hubness_of_block(similarity, neighbours, 0)
 
 
 class OneToOne(NamedTuple):

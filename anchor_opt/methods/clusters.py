@@ -159,14 +159,23 @@ def assign(
     def solve(problem):
         key, a, b, scores = problem
 
-        def swap(p, _):
+        def swap(p):
             gain = _swap_gains(a, b, scores, p)
             i, j = jnp.unravel_index(gain.argmax(), gain.shape)
-            return jnp.where(gain[i, j] > MIN_GAIN, p.at[i].set(p[j]).at[j].set(p[i]), p), None
+            gains = gain[i, j] > MIN_GAIN
+            return jnp.where(gains, p.at[i].set(p[j]).at[j].set(p[i]), p), gains
+
+        def swap_in_each(state):
+            count, optima, _ = state
+            return count + 1, *jax.vmap(swap)(optima)
+
+        def some_gains(state):
+            return (state[0] < swaps) & state[2].any()
 
         keys = jax.random.split(key, restarts)
         initial = jax.vmap(lambda key: jax.random.permutation(key, size))(keys)
-        optima = jax.vmap(lambda p: lax.scan(swap, p, None, length=swaps)[0])(initial)
+        start = 0, initial, jnp.ones(restarts, bool)
+        optima = lax.while_loop(some_gains, swap_in_each, start)[1]
         values = jax.vmap(partial(_assignment_value, a, b, scores))(optima)
         return optima[values.argmax()]
 

@@ -134,9 +134,7 @@ def _joined(*descriptions: Float[Array, "n _"]) -> Float[Array, "n _"]:
     return unit(jnp.concatenate(descriptions, axis=1))
 
 
-@jax.jit
-def _both_ways(source, target, to_target, to_source) -> Float[Array, "d_source d_target"]:
-    return source.T @ target[to_target] + source[to_source].T @ target
+_both_ways = jax.jit(self_learning.both_ways)
 
 
 def profiles(x: Float[AnyArray, "n d"], width: int) -> Float[Array, "n width"]:
