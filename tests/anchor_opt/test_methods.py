@@ -14,6 +14,7 @@ from anchor_opt.methods import METHODS, READ_TRUTH, disjoint, goat, unpaired
 from anchor_opt.problem import Run, sample
 from anchor_opt.relative import unit_relative
 from common.linear import preprocess
+from common.run import train
 from common.run.workdir import Workdir
 from configs.anchor_opt.retrieval import get_config
 from tests import commands
@@ -109,6 +110,13 @@ def test_the_correspondence_is_found(name, problem, solved):
         true = problem.target[problem.truth[problem.anchors]]
         relative = (unit_relative(problem.target, anchors) for anchors in (true, result.anchors))
         assert float(jnp.sum(jnp.multiply(*relative), axis=1).mean()) > 0.99
+
+
+def test_algorithm_1_and_the_printed_one_share_a_program(problem, tmp_path):
+    before = train._chunk._cache_size()
+    for name in ("algorithm1", "algorithm1_printed"):
+        run_method(name, problem, tmp_path / name)
+    assert train._chunk._cache_size() - before <= 1
 
 
 def last_steps(workdir):

@@ -119,6 +119,18 @@ def test_one_group_takes_the_step_of_the_loop(whole):
     np.testing.assert_allclose(*products, atol=1e-4)
 
 
+@pytest.mark.parametrize("cpu", [True, False])
+def test_the_covariance_is_that_of_the_matches_of_both_directions(cpu, monkeypatch):
+    monkeypatch.setattr(self_learning, "on_cpu", lambda: cpu)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(7, 3)).astype(np.float32), rng.normal(size=(5, 4)).astype(np.float32)
+    to_target, to_source = rng.integers(0, 5, 7), rng.integers(0, 3, 5)  # several of one row
+    expected = sum(np.outer(x[i], y[j]) for i, j in enumerate(to_target))
+    expected += sum(np.outer(x[i], y[j]) for j, i in enumerate(to_source))
+    found = self_learning.both_ways(x, y, to_target, to_source)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_the_probability_of_keeping_is_doubled_up_to_one():
     data, settings = data_of(shuffled_copy(), np.arange(8)), Settings(patience=2)
     state, metrics = learn(data, settings, keep_prob=0.3, steps=40)

@@ -90,12 +90,14 @@ def test_compiled_programs_have_no_sort(top_k, monkeypatch):
     assert "TopK" in compiled and " sort(" not in compiled
 
 
-@pytest.mark.parametrize("on_tpu", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "gpu", "tpu"])
 @pytest.mark.parametrize("m", [2_592, 2_607])
-def test_largest_of_long_rows_agrees_with_sorting(m, on_tpu, monkeypatch):
-    monkeypatch.setattr(retrieval, "on_tpu", lambda: on_tpu)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_largest_of_long_rows_and_columns_agrees_with_sorting(m, axis, device, monkeypatch):
+    monkeypatch.setattr(retrieval, "on_cpu", lambda: device == "cpu")
+    monkeypatch.setattr(retrieval, "on_tpu", lambda: device == "tpu")
     scores = np.random.default_rng(0).integers(0, 300, (5, m)).astype(np.float32)  # many ties
-    values, index = retrieval.largest(scores, 5)
+    values, index = retrieval.largest(scores if axis else scores.T, 5, axis)
     np.testing.assert_array_equal(index, order(scores, 5))
     np.testing.assert_array_equal(values, best(scores, 5))
 
