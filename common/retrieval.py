@@ -63,7 +63,7 @@ def largest(scores: Float[AnyArray, "n m"], k: int, axis: int = 1) -> TopK:
     return TopK(values, jnp.take_along_axis(index, best, axis=1))
 
 
-def _maxima_of_groups(scores, groups: int, axis: int) -> Float[Array, "_ _"]:
+def _maxima_of_groups(scores, groups: int, axis: int) -> Float[AnyArray, "_ _"]:
     """The largest of each group of consecutive entries along an axis."""
     if on_cpu():  # which would copy the scores for the other way, unless groups divide them
         window = (1, GROUP_SIZE) if axis else (GROUP_SIZE, 1)
