@@ -54,10 +54,6 @@ def launch(experiments: str) -> None:
     """
     paper = experiments.partition(".")[0]
     root = Path(import_module(experiments).__path__[0]).parents[1]
-    # At the default of 700 new objects a tenth of a short run is spent looking for unused cycles,
-    # and at its end a tenth of a second.
-    gc.set_threshold(50_000)
-    atexit.register(gc.freeze)
     config_flag = define_config_flag()
     parse = flags.FLAGS["config"].parser.parse
 
@@ -263,6 +259,10 @@ def run(main: Callable[[list[str]], None], *, positional: bool = False) -> None:
         except KeyboardInterrupt:
             _exit("Interrupted: run the same command again to resume.")
 
+    # At the default of 700 new objects a tenth of a short run is spent looking for unused cycles,
+    # and at its end a tenth of a second.
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)
     try:
         sys.argv[1:] = map(resolved, sys.argv[1:])
     except UserError as error:
