@@ -15,9 +15,12 @@ from anchor_opt.relative import relative
 from benchmarks.harness import Benchmark, Case, Implementation, Work, cores, torch_device
 from common.data.packages import cache_dir
 from common.linear import preprocess
+from common.run.settings import settings
 from common.spaces import paired_spaces
+from configs.anchor_opt import retrieval
 
 EPSILON = 1e-4
+SETTINGS = settings(algorithm1.Settings, retrieval.get_config().algorithm1)
 ANCHORS = 300
 BLOCK = 2048  # rows that the torch implementation processes at once
 
@@ -43,7 +46,7 @@ def work(n: int, dims: tuple[int, int]) -> Work:
 def _ours(data):
     x, y, anchors_x, anchors_y = map(jnp.asarray, data)
     # Prepared once per run, since the anchors of x do not change.
-    prepared = algorithm1.prepare(x, anchors_x, y, 0)
+    prepared = algorithm1.prepare(x, anchors_x, y, 0, SETTINGS)
     step = jax.jit(lambda data, anchors: algorithm1.sinkhorn_matching(data, anchors, EPSILON).to_x)
     return partial(step, prepared, anchors_y)
 

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -232,30 +232,65 @@ def fit(
     normalise = tuple(normalise)
     for step in normalise:
         check_choice("normalisation", step, STEPS)
-    x, y, *means = _paired(source, target, pairs, names, normalise, centre_rows)
-    return Aligner(
-        matrix=METHODS[method](x, y, **options),
-        source_means=means[0],
-        target_means=means[1],
-        normalise=normalise,
-        method=method,
-        source=names[0],
-        target=names[1],
-    )
+    spaces = normalised(source, target, pairs, names, normalise=normalise, centre_rows=centre_rows)
+    x, y = spaces.source, spaces.target
+    if pairs is not None:
+        of_source, of_target = np.asarray(pairs).T
+        x, y = jnp.take(x, of_source, axis=0), jnp.take(y, of_target, axis=0)
+    elif len(x) != len(y):
+        has = f"has {len(x)} vectors and '{names[1]}' has {len(y)}"
+        raise UserError(f"The space '{names[0]}' {has}: give pairs, or as many vectors of each.")
+    return spaces.aligner(METHODS[method](x, y, **options), method)
 
 
-def check(
+class NormalisedSpaces(NamedTuple):
+    """Two spaces that are checked and normalised, and what an `Aligner` keeps of that.
+
+    Attributes:
+      source: rows.
+      target: rows.
+      source_means: see `Aligner`, as target_means and normalise.
+      target_means: of the target.
+      normalise: the steps.
+      names: of the spaces.
+    """
+
+    source: Float[Array, "n d_source"]
+    target: Float[Array, "m d_target"]
+    source_means: Float[Array, "steps d_source"]
+    target_means: Float[Array, "steps d_target"]
+    normalise: tuple[str, ...]
+    names: tuple[str, str]
+
+    def aligner(
+        self,
+        matrix: Float[Array, "d_source d_target"],
+        method: str,
+        profile: Profile | None = None,
+    ) -> Aligner:
+        """The aligner of a map that was fitted to these rows."""
+        return Aligner(
+            matrix=matrix,
+            source_means=self.source_means,
+            target_means=self.target_means,
+            normalise=self.normalise,
+            method=method,
+            source=self.names[0],
+            target=self.names[1],
+            profile=profile,
+        )
+
+
+def normalised(
     source: Annotated[Unchecked, "n d_source"],
     target: Annotated[Unchecked, "m d_target"],
-    pairs: Annotated[Unchecked, "k 2"],
+    pairs: Annotated[Unchecked, "k 2"] | None,
     names: tuple[str, str],
-) -> None:
-    """Raises the errors of `fit` for vectors and pairs that it refuses, and fits nothing."""
-    _paired(source, target, pairs, names, NORMALISE, None)
-
-
-def _paired(source, target, pairs, names, normalise, centre_rows):
-    """Checked and normalised rows of both spaces, row i of both a pair, and the spaces' means."""
+    *,
+    normalise: tuple[str, ...] = NORMALISE,
+    centre_rows: int | None = None,
+) -> NormalisedSpaces:
+    """Checks two spaces and the pairs, if there are any, and normalises; see `fit`."""
     x, source_means = _prepare(source, names[0], normalise, centre_rows=centre_rows)
     y, target_means = _prepare(target, names[1], normalise, centre_rows=centre_rows)
     if pairs is not None:
@@ -267,11 +302,7 @@ def _paired(source, target, pairs, names, normalise, centre_rows):
         if outside.any():
             has = f"has {len(x)} rows and '{names[1]}' has {len(y)}"
             raise UserError(f"Pair {outside.argmax()} is outside: '{names[0]}' {has}.")
-        x, y = (jnp.take(z, rows, axis=0) for z, rows in zip((x, y), pairs.T, strict=True))
-    elif len(x) != len(y):
-        has = f"has {len(x)} vectors and '{names[1]}' has {len(y)}"
-        raise UserError(f"The space '{names[0]}' {has}: give pairs, or as many vectors of each.")
-    return x, y, source_means, target_means
+    return NormalisedSpaces(x, y, source_means, target_means, normalise, names)
 
 
 def _prepare(

@@ -7,7 +7,6 @@ for new vectors. `joined.join` maps several arrays, each of which corresponds to
 common coordinates.
 """
 
-import dataclasses
 import tempfile
 from typing import Annotated, NamedTuple
 
@@ -129,6 +128,7 @@ def discover(
         MIN_ROWS rows.
     """
     inputs = normalise(source, target, pairs, names)
+    spaces = inputs.spaces
     learned = _learn_maps(
         inputs,
         rows=rows,
@@ -139,18 +139,16 @@ def discover(
         settings=settings,
     )
     maps = learned.maps
-    dictionary = csls.dictionary(*apply_maps((inputs.source, inputs.target), maps), frequent=rows)
+    dictionary = csls.dictionary(*apply_maps((spaces.source, spaces.target), maps), frequent=rows)
     matched = dictionary.mutual_pairs()
     sure = np.asarray(dictionary.confidence)[matched[:, 0]]
     order = np.argsort(-sure, kind="stable")
     used = one_to_one(inputs.pairs)
     rejected = self_learning.rejected_pairs(dictionary, *inputs.pairs[used].T)
-    matrix = scaled(maps.source @ maps.target.T, inputs.source[:rows])
-    profile = likeness.profile(inputs.source[:rows])
+    learned_on = spaces.source[:rows]
+    matrix = scaled(maps.source @ maps.target.T, learned_on)
     return Alignment(
-        aligner=dataclasses.replace(
-            inputs.aligner, matrix=matrix, method="bootstrap", profile=profile
-        ),
+        aligner=spaces.aligner(matrix, "bootstrap", likeness.profile(learned_on)),
         anchors=matched[order],
         confidence=sure[order],
         dictionary=dictionary,
@@ -223,7 +221,8 @@ def held_out(
             random_seed=random_seed,
             progress=progress,
         )
-        queries, keys = apply_maps((inputs.source, inputs.target), learned.maps)
+        spaces = inputs.spaces.source, inputs.spaces.target
+        queries, keys = apply_maps(spaces, learned.maps)
         hubness = csls.hubness(keys, queries[:rows])
         index = csls.top_k(queries[words[fold]], keys, MAX_RANK, key_hubness=hubness).index
         number = len(keys)  # a pair as one number
@@ -234,19 +233,10 @@ def held_out(
     return result
 
 
-class Normalised(NamedTuple):
-    """Checked and normalised inputs.
+class Inputs(NamedTuple):
+    """Checked and normalised inputs; known pairs, maybe none, and maybe several of a row."""
 
-    Attributes:
-      aligner: whose matrix is still to be computed.
-      source: the source, normalised by the aligner.
-      target: likewise.
-      pairs: known pairs, maybe none, and maybe several of a row.
-    """
-
-    aligner: Aligner
-    source: Float[Array, "n d_source"]
-    target: Float[Array, "m d_target"]
+    spaces: alignment.NormalisedSpaces
     pairs: Int[np.ndarray, "s 2"]
 
 
@@ -255,22 +245,14 @@ def normalise(
     target: Float[AnyArray, "m d_target"],
     pairs: Annotated[Unchecked, "s 2"] | None,
     names: tuple[str, str],
-) -> Normalised:
+) -> Inputs:
     """Checks and normalises both spaces, see `discover` for the arguments and errors."""
-    known = np.zeros((0, 2), int) if pairs is None or not len(pairs) else np.asarray(pairs)
-    aligner = alignment.fit(
-        "procrustes",
-        source,
-        target,
-        pairs=known if len(known) else np.array([[0, 0]]),  # only the fitted means are used
-        names=names,
-        centre_rows=LEARNING_ROWS,
-    )
-    spaces = aligner.normalise_source(source), aligner.normalise_target(target)
-    for name, space in zip(names, spaces, strict=True):
+    given = None if pairs is None or not len(pairs) else pairs
+    spaces = alignment.normalised(source, target, given, names, centre_rows=LEARNING_ROWS)
+    for name, space in zip(names, (spaces.source, spaces.target), strict=True):
         if len(space) < MIN_ROWS:
             raise UserError(f"Space '{name}' has {len(space)} vectors: give at least {MIN_ROWS}.")
-    return Normalised(aligner, *spaces, known)
+    return Inputs(spaces, np.zeros((0, 2), int) if given is None else np.asarray(given))
 
 
 class _Learned(NamedTuple):
@@ -281,7 +263,7 @@ class _Learned(NamedTuple):
 
 
 def _learn_maps(
-    inputs: Normalised,
+    inputs: Inputs,
     *,
     rows: int,
     ordered: bool,
@@ -291,10 +273,10 @@ def _learn_maps(
     settings: methods.Settings | None = None,
 ) -> _Learned:
     """The bootstrap on the most frequent rows; the arguments are those of `discover`."""
-    pairs = inputs.pairs[one_to_one(inputs.pairs)]
+    spaces, pairs = inputs.spaces, inputs.pairs[one_to_one(inputs.pairs)]
     source_rows, target_rows = (
         np.union1d(known, np.arange(min(rows, len(x))))
-        for known, x in zip(pairs.T, (inputs.source, inputs.target), strict=True)
+        for known, x in zip(pairs.T, (spaces.source, spaces.target), strict=True)
     )
     # Both spaces may list the same items in the same order, which must not help.
     source_rows = np.random.default_rng(0).permutation(source_rows)
@@ -302,8 +284,8 @@ def _learn_maps(
     # the directions are exchanged: the target's rows in known pairs are the given anchors, and the
     # anchors parallel to them are sought in the source, which is mapped onto the target.
     problem = Problem(
-        source=jnp.take(inputs.target, target_rows, axis=0),
-        target=jnp.take(inputs.source, source_rows, axis=0),
+        source=jnp.take(spaces.target, target_rows, axis=0),
+        target=jnp.take(spaces.source, source_rows, axis=0),
         anchors=_places(pairs[:, 1], target_rows),
         target_pairs=_places(pairs[:, 0], source_rows),
         ranks=(target_rows, source_rows) if ordered else None,

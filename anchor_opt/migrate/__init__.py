@@ -87,7 +87,7 @@ def migrate(
         )  # fmt: skip
         known = matched.anchors
     else:
-        alignment.check(old, new, known, ("old", "new"))
+        alignment.normalised(old, new, known, ("old", "new"))
         known = known[one_to_one(known)]
     paired = np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
     choice = remapping.choose(*paired, SETTINGS)
