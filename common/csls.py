@@ -46,7 +46,7 @@ def _hubness(rows, others, neighbours):
 def _hubness_of_block(
     similarity: Float[Array, "b m"], neighbours: int, axis: int = 1
 ) -> Float[Array, " _"]:
-    """R of some rows, given their cosines with all rows of the other space; 0: of the columns."""
+    """R of some rows, given their cosines with all rows of the other space; axis 0: of columns."""
     return largest(similarity, min(neighbours, similarity.shape[axis]), axis).values.mean(axis=1)
 
 

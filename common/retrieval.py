@@ -43,7 +43,7 @@ def products(a: Float[AnyArray, "n d"], b: Float[AnyArray, "m d"]) -> Float[Arra
 def largest(scores: Float[AnyArray, "n m"], k: int, axis: int = 1) -> TopK:
     """`lax.top_k` of each row, or with `axis` 0 of each column, faster for long ones.
 
-    The k largest entries of a row are in the k groups of consecutive columns with the largest
+    The k largest entries of a row are in the k groups of consecutive entries with the largest
     maxima, so one pass finds the maxima and `lax.top_k` is applied to k groups only. On CPUs
     `lax.top_k` of whole rows would take as long as inner products of 50 dimensions. TPUs have an
     operation for whole rows.
@@ -65,7 +65,7 @@ def largest(scores: Float[AnyArray, "n m"], k: int, axis: int = 1) -> TopK:
 
 def _maxima_of_groups(scores, groups: int, axis: int) -> Float[AnyArray, "_ _"]:
     """The largest of each group of consecutive entries along an axis."""
-    if on_cpu():  # which would copy the scores for the other way, unless groups divide them
+    if on_cpu():  # where a slice that is reshaped is a copy
         window = (1, GROUP_SIZE) if axis else (GROUP_SIZE, 1)
         return lax.reduce_window(scores, -jnp.inf, lax.max, window, window, "valid")
     if axis:

@@ -96,6 +96,7 @@ def init(
     settings: Settings,
 ) -> State:
     """Line 1: the target rows of the known pairs; for the rest N(0, I), scaled to `init_norm`."""
+    # With the same static settings for the printed algorithm, so that one program is compiled.
     norm = settings.init_norm
     return _init(key, target, target_pairs, norm, num_anchors, printed(settings))
 
@@ -259,7 +260,7 @@ def _run(problem: Problem, run: Run, settings: Settings) -> Result:
         step,
         init(key, problem.target, problem.target_pairs, len(anchors), settings),
         prepare(problem.source, anchors, problem.target, len(problem.target_pairs), settings),
-        printed(settings),
+        printed(settings),  # static; what differs from them is in the data
         num_steps=settings.steps,
         chunk=25,
         evaluate=problem.mrr_curve(lambda state: state.anchors, run.settings.k),

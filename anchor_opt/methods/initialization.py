@@ -126,7 +126,7 @@ def _covariance(spaces, *descriptions) -> Float[Array, "d_source d_target"]:
     """Sum of x_i y_j' over the rows that CSLS of the joined descriptions matches, both ways."""
     joined = [_joined(*parts) for parts in zip(*descriptions, strict=True)]
     matches = csls.dictionary(*joined)
-    return _both_ways(*spaces, matches.to_target, matches.to_source)
+    return _matched_covariance(*spaces, matches.to_target, matches.to_source)
 
 
 @jax.jit
@@ -134,7 +134,7 @@ def _joined(*descriptions: Float[Array, "n _"]) -> Float[Array, "n _"]:
     return unit(jnp.concatenate(descriptions, axis=1))
 
 
-_both_ways = jax.jit(self_learning.both_ways)
+_matched_covariance = jax.jit(self_learning.matched_covariance)
 
 
 def profiles(x: Float[AnyArray, "n d"], width: int) -> Float[Array, "n width"]:

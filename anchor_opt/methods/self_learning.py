@@ -139,24 +139,26 @@ def step(state: State, index, data: Data, settings: Settings) -> tuple[State, di
     matches = current_matches(state, data, settings.neighbours, **drop)
     # The matches of both directions, not the mutual ones alone: from a weak initialization those
     # are few, and mostly confirm the map that produced them.
-    covariance = both_ways(data.source, data.target, matches.to_target, matches.to_source)
+    covariance = matched_covariance(data.source, data.target, matches.to_target, matches.to_source)
     covariance += settings.pair_weight * data.pair_covariance
     metrics = {"objective": matches.objective, "mutual": matches.mutual.mean()}
     new = _next_state(state, index, covariance, matches.objective, settings)
     return new, metrics | {"keep_prob": state.keep_prob}
 
 
-def both_ways(
+def matched_covariance(
     source: Float[AnyArray, "n d_source"],
     target: Float[AnyArray, "m d_target"],
     to_target: Int[AnyArray, " n"],
     to_source: Int[AnyArray, " m"],
 ) -> Float[AnyArray, "d_source d_target"]:
-    """Sum of x_i y_j' over the rows that are matched, of both directions of the matches."""
+    """Sum of x_i y_j' over the matches of both directions; a pair in both counts twice."""
     partners = jnp.take(target, to_target, axis=0)
-    if not on_cpu():  # which add to the rows of an array in no fixed order
-        return source.T @ partners + source[to_source].T @ target
-    return source.T @ partners.at[to_source].add(target)  # one product instead of two
+    # Added first, all partners of a row take one product instead of two. Accelerators would add
+    # them in no fixed order.
+    if on_cpu():
+        return source.T @ partners.at[to_source].add(target)
+    return source.T @ partners + source[to_source].T @ target
 
 
 def _next_state(
@@ -201,7 +203,7 @@ def grouped_step(state: State, index, data: Data, settings: GroupedSettings) -> 
         # As in CSLS, the hubness of the row itself does not change which row is its best match.
         best_target, to_target = first_largest(score, axis=1)
         best_source, to_source = first_largest(score, axis=0)
-        covariance += both_ways(x, y, to_target, to_source)
+        covariance += matched_covariance(x, y, to_target, to_source)
         objective += (best_target.mean() + best_source.mean()) / 2
         return (covariance, objective), None
 

@@ -86,6 +86,7 @@ def run(
     chunk = max(1, min(chunk, num_steps))
     folder = _checkpoints(work, part)
     with ExitStack() as opened:
+        # Opened when needed.
         checkpoints = cache(lambda: opened.enter_context(_open_checkpoints(folder)))
         start, state = checkpoints().restore(state) if folder.exists() else (0, state)
         state, data = replicated((state, data))  # as the chunks return the state

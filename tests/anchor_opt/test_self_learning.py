@@ -127,7 +127,7 @@ def test_the_covariance_is_that_of_the_matches_of_both_directions(cpu, monkeypat
     to_target, to_source = rng.integers(0, 5, 7), rng.integers(0, 3, 5)  # several of one row
     expected = sum(np.outer(x[i], y[j]) for i, j in enumerate(to_target))
     expected += sum(np.outer(x[i], y[j]) for j, i in enumerate(to_source))
-    found = self_learning.both_ways(x, y, to_target, to_source)
+    found = self_learning.matched_covariance(x, y, to_target, to_source)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
