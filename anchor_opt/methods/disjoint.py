@@ -4,7 +4,8 @@ The rows have no partners, only neighbours: rows of like items. As in self-learn
 known pairs (initialization.py, `self_learning.grouped_step`), the first matching is by the cosines
 with matched cluster centres, and rows are then matched within random groups, which grow. Two things
 differ. The map is orthogonal: weights of the axes by their singular values follow the errors of
-such matches. And each step takes other rows at random, so that their errors do not repeat.
+such matches. And each step takes other rows at random, so that their errors do not repeat; the
+result is the mean of the maps of the last steps, in which these errors are averaged out.
 
 Known pairs are a further initialization, in the coordinates of their span, and in every step they
 take part in the covariance of the matches. All pairs together have a constant share of its weight.
@@ -42,7 +43,7 @@ class Settings:
     last_group_rows: int = 8_000  # at most
     step_rows: int = 8_000  # rows of each space in a step
     steps: int = 40  # for each size of the groups
-    last_steps: int = 10  # on all rows
+    last_steps: int = 30  # on all rows, whose mean map is the result
     neighbours: int = 10  # of CSLS
     pair_share: float = 0.03  # weight of all known pairs, relative to that of all matches; measured
     agreement_rows: int = 2_000  # source rows of which the two maps are compared, at most
@@ -83,12 +84,7 @@ def run(problem: Problem, run: Run) -> Result:
             f"{run.part} has failed: two runs of self-learning map {agreed:.0%} of the rows alike; "
             "use more vectors or more similar spaces."
         )
-    num_rows = min(len(data.source), len(data.target))
-    group_rows = min(settings.last_group_rows, num_rows)
-    last = _Stage(
-        f"all{group_rows}-rows", group_rows, step_rows=num_rows, steps=settings.last_steps
-    )
-    maps = _learn(data, run, best.maps, last).maps
+    maps = _mean_map(data, run, best.maps)
     notes = {"agreement": agreed, "failed": failed}
     return Result(unit(problem.source_anchors @ maps.source @ maps.target.T), maps, notes)
 
@@ -153,7 +149,47 @@ def _of_better_matches(states: Sequence[State]) -> State:
     return max(states, key=lambda state: state.best)
 
 
+class Averaged(NamedTuple):
+    """Self-learning, and the sum of its maps of the source into the target space."""
+
+    state: State
+    total: Float[Array, "d_source d_target"]
+
+
+def averaged_step(
+    averaged: Averaged, index, data: Data, settings: self_learning.GroupedSettings
+) -> tuple[Averaged, dict]:
+    """As `self_learning.grouped_step`; the map of the step is added to the sum."""
+    state, metrics = self_learning.grouped_step(averaged.state, index, data, settings)
+    return Averaged(state, averaged.total + state.maps.source @ state.maps.target.T), metrics
+
+
+def _mean_map(data: Data, run: Run, maps: Maps) -> Maps:
+    """The orthogonal map nearest to the mean of those of `last_steps` steps on all rows.
+
+    There are two groups at least, so that each step matches the rows with others.
+    """
+    settings = run.settings.disjoint
+    num_rows = min(len(data.source), len(data.target))
+    group_rows = min(settings.last_group_rows, max(1, num_rows // 2))
+    stage = _Stage(f"all-{group_rows}-rows", group_rows, num_rows, settings.last_steps)
+    state, data, grouped = _begin(data, run, maps, stage)
+    total = jnp.zeros((data.source.shape[1], data.target.shape[1]))
+    options = {"stage": stage.name, "num_steps": stage.steps, "chunk": 5}
+    averaged = run.train(averaged_step, Averaged(state, total), data, grouped, **options)
+    return multi_step.fit_covariance(averaged.total, 0.0)
+
+
 def _learn(data: Data, run: Run, maps: Maps, stage: _Stage) -> State:
+    state, data, settings = _begin(data, run, maps, stage)
+    options = {"stage": stage.name, "num_steps": stage.steps, "chunk": 5}
+    return run.train(self_learning.grouped_step, state, data, settings, **options)
+
+
+def _begin(
+    data: Data, run: Run, maps: Maps, stage: _Stage
+) -> tuple[State, Data, self_learning.GroupedSettings]:
+    """The first state of a stage, its data with random draws of their own, and its settings."""
     groups = max(1, stage.step_rows // stage.group_rows)
     num_matches = 2 * groups * stage.group_rows  # of both directions
     share = run.settings.disjoint.pair_share * num_matches
@@ -167,9 +203,7 @@ def _learn(data: Data, run: Run, maps: Maps, stage: _Stage) -> State:
     )
     # The loop may overwrite the maps that it is given.
     state = self_learning.initial_state(Maps(*map(jnp.array, maps)))
-    data = data._replace(key=jax.random.fold_in(data.key, stage.group_rows))
-    options = {"stage": stage.name, "num_steps": stage.steps, "chunk": 5}
-    return run.train(self_learning.grouped_step, state, data, settings, **options)
+    return state, data._replace(key=jax.random.fold_in(data.key, stage.group_rows)), settings
 
 
 def _initial_maps(data: Data, run: Run) -> list[Maps]:
