@@ -221,8 +221,8 @@ def held_out(
             random_seed=random_seed,
             progress=progress,
         )
-        spaces = inputs.spaces.source, inputs.spaces.target
-        queries, keys = apply_maps(spaces, learned.maps)
+        spaces = inputs.spaces
+        queries, keys = apply_maps((spaces.source, spaces.target), learned.maps)
         hubness = csls.hubness(keys, queries[:rows])
         index = csls.top_k(queries[words[fold]], keys, MAX_RANK, key_hubness=hubness).index
         number = len(keys)  # a pair as one number

@@ -16,8 +16,8 @@ maps, which is not found a second time.
 """
 
 import dataclasses
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -173,23 +173,22 @@ def _mean_map(data: Data, run: Run, maps: Maps) -> Maps:
     num_rows = min(len(data.source), len(data.target))
     group_rows = min(settings.last_group_rows, max(1, num_rows // 2))
     stage = _Stage(f"all-{group_rows}-rows", group_rows, num_rows, settings.last_steps)
-    state, data, grouped = _begin(data, run, maps, stage)
     total = jnp.zeros((data.source.shape[1], data.target.shape[1]))
-    options = {"stage": stage.name, "num_steps": stage.steps, "chunk": 5}
-    averaged = run.train(averaged_step, Averaged(state, total), data, grouped, **options)
+    averaged = _train(averaged_step, Averaged(_initial_state(maps), total), data, run, stage)
     return multi_step.fit_covariance(averaged.total, 0.0)
 
 
 def _learn(data: Data, run: Run, maps: Maps, stage: _Stage) -> State:
-    state, data, settings = _begin(data, run, maps, stage)
-    options = {"stage": stage.name, "num_steps": stage.steps, "chunk": 5}
-    return run.train(self_learning.grouped_step, state, data, settings, **options)
+    return _train(self_learning.grouped_step, _initial_state(maps), data, run, stage)
 
 
-def _begin(
-    data: Data, run: Run, maps: Maps, stage: _Stage
-) -> tuple[State, Data, self_learning.GroupedSettings]:
-    """The first state of a stage, its data with random draws of their own, and its settings."""
+def _initial_state(maps: Maps) -> State:
+    """The state of maps that the loop, which may overwrite its own, leaves as they are."""
+    return self_learning.initial_state(Maps(*map(jnp.array, maps)))
+
+
+def _train(step: Callable[..., tuple[Any, dict]], state: Any, data: Data, run: Run, stage: _Stage):
+    """The last state of a stage, whose random draws are its own."""
     groups = max(1, stage.step_rows // stage.group_rows)
     num_matches = 2 * groups * stage.group_rows  # of both directions
     share = run.settings.disjoint.pair_share * num_matches
@@ -201,9 +200,9 @@ def _begin(
         pair_weight=share / max(1, len(data.source_pairs)),
         patience=stage.steps,
     )
-    # The loop may overwrite the maps that it is given.
-    state = self_learning.initial_state(Maps(*map(jnp.array, maps)))
-    return state, data._replace(key=jax.random.fold_in(data.key, stage.group_rows)), settings
+    data = data._replace(key=jax.random.fold_in(data.key, stage.group_rows))
+    options = {"stage": stage.name, "num_steps": stage.steps, "chunk": 5}
+    return run.train(step, state, data, settings, **options)
 
 
 def _initial_maps(data: Data, run: Run) -> list[Maps]:
