@@ -30,7 +30,9 @@ checks too, then makes every record that is not valid again by its own command, 
 cores of its own. A killed run resumes: the same command goes on where it was stopped.
 
 With --name, each of the last three takes only records whose names begin so; commas separate more
-beginnings.
+beginnings. If a mend has changed some methods alone, --methods=A,B runs only these again: the rows
+of the record's other methods stay, with the date and the commit that made them. The figures of such
+a record are drawn from its rows, by `python -m docs.plots`.
 """
 
 import io
@@ -39,7 +41,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -76,6 +78,9 @@ ALLOW_STALE = flags.DEFINE_bool(
 VERIFIED = flags.DEFINE_bool("verified", False, "Write the commit into fingerprints that hold.")
 ACCEPT = flags.DEFINE_string("accept", "", "Why records are stale, whose fresh rows are taken.")
 ALL = flags.DEFINE_bool("all", False, "Make all records that are not valid again and keep them.")
+METHODS = flags.DEFINE_list(
+    "methods", [], "Methods that were, or are, run again; the rows of the record's others stay."
+)
 JOBS = flags.DEFINE_integer("jobs", 1, "Number of runs at a time.")
 MAX_SHOWN = 3  # differences of a record
 
@@ -100,7 +105,7 @@ def main(argv: list[str]) -> None:
                 known = fingerprints.read(record)
                 fingerprints.write(record, known._replace(verified=_commit()))
         if ALL.value:
-            all_again(folder, CORES.value or 1, JOBS.value, differing)
+            all_again(folder, CORES.value or 1, JOBS.value, differing, METHODS.value)
         elif ACCEPT.value:
             accept(differing, folder, ACCEPT.value)
         elif not passed:
@@ -110,10 +115,17 @@ def main(argv: list[str]) -> None:
             raise UserError("Give --name=PAPER/NAME and --cores of the run, or --check, or --all.")
         made = {"commit": _commit(), "cores": CORES.value, "seconds": SECONDS.value}
         made |= {"device": DEVICE.value} if DEVICE.value else {}
-        keep(folder, name, made, FIGURES.value, QUOTE.value)
+        keep(folder, name, made, FIGURES.value, QUOTE.value, METHODS.value)
 
 
-def keep(run: Path, name: str, made: dict, figures: Sequence[str], quote: str) -> None:
+def keep(
+    run: Path,
+    name: str,
+    made: dict,
+    figures: Sequence[str],
+    quote: str,
+    methods: Sequence[str] = (),
+) -> None:
     """Writes the record of a finished run and its figures.
 
     Args:
@@ -122,9 +134,11 @@ def keep(run: Path, name: str, made: dict, figures: Sequence[str], quote: str) -
       made: commit, cores, seconds and, if it had one, accelerator of the run.
       figures: names of the figures to keep.
       quote: first words of the parts of table.md to quote; empty: none.
+      methods: that the run has, if it is to replace their rows in the record alone; see `joined`.
 
     Raises:
-      UserError: the run is not finished, or has no such figure; nothing is kept then.
+      UserError: the run is not finished, has no such figure, or does not fit into the record;
+        nothing is kept then.
     """
     if not (run / "results.json").exists():
         raise UserError(f"There is no {run / 'results.json'}: give the folder of a finished run.")
@@ -141,11 +155,66 @@ def keep(run: Path, name: str, made: dict, figures: Sequence[str], quote: str) -
         "config": json.loads((run / "config.json").read_text()),
     }
     rows = records.rounded(json.loads((run / "results.json").read_text()))
+    if methods:
+        parts = {path.stem for path in (run / "parts").glob("*.json")}
+        record, rows = joined(name, record, rows, methods, parts)
     text = records.packed(record, rows)
     write_atomically(render.RESULTS / f"{name}.json", text.encode())
     for figure in figures:
         path = ROOT / "docs/figures" / f"{name}-{figure}.png"
         write_atomically(path, compressed(run / f"{figure}.png"))
+
+
+def joined(
+    name: str, head: dict, rows: Sequence[dict], methods: Sequence[str], parts: Collection[str]
+) -> tuple[dict, list[dict]]:
+    """A record after some of its methods were run again: their rows replace those before.
+
+    Args:
+      name: PAPER/NAME of the record.
+      head: of the run: what a record says of all rows.
+      rows: of the run.
+      methods: that were run again; values of the config that have their names may have changed.
+      parts: names of the run's parts.
+
+    Returns:
+      The head and the rows of the record. Its command is that of all methods; `others` says when
+      and by which commit the rows that stay were made.
+
+    Raises:
+      UserError: there is no such record, or the run has another value or a row that it has not.
+    """
+    path = render.RESULTS / f"{name}.json"
+    if not path.exists():
+        raise UserError(f"There is no record '{name}': leave out --methods to keep a whole run.")
+    before, known = records.unpacked(path.read_text())
+    free = {"methods", "when_quick", *methods}
+    now, then = head["config"], before["config"]
+    changed = sorted(x for x in {*now, *then} - free if now.get(x) != then.get(x))
+    fresh = {fingerprints.identity(row): row for row in rows}
+    strange = sorted(fresh.keys() - {fingerprints.identity(row) for row in known})
+    if changed or strange:
+        raise UserError(
+            f"The run does not fit into {name}, from which config.{changed[0]} differs."
+            if changed
+            else f"The run does not fit into {name}, which has no row {strange[0]}."
+        )
+    stay = [x for x in known if fingerprints.identity(x) not in fresh]
+    outside = [x for x in before["failed"] if x not in parts]
+    stated_before = [x for x in before.get("stated", ()) if x[0] not in parts]
+    if stay:
+        last = records.read(render.RESULTS, name)
+        date, made_by = last.finished[:10], f"{last.commit}, {last.machine()}"
+        others = f"rows of other methods: {date}, {made_by}"
+        head |= {"others": "; before, ".join(filter(None, [others, last.others]))}
+    head |= {
+        "command": before["command"],
+        "config": now | {"methods": then["methods"]},
+        "failed": sorted([*outside, *head["failed"]]),
+        "stated": [*stated_before, *head["stated"]],
+        "seconds": None,
+    }
+    return head, [fresh.get(fingerprints.identity(row), row) for row in known]
 
 
 def keep_empty_cache_seconds(name: str, seconds: float) -> None:
@@ -260,7 +329,13 @@ def accept(differing: Mapping[str, Sequence[str]], folder: Path, why: str) -> No
         fingerprints.write(name, known._replace(rows=rows, verified=_commit(), stale=stale))
 
 
-def all_again(folder: Path, cores: int, jobs: int, differing: Mapping[str, Sequence[str]]) -> None:
+def all_again(
+    folder: Path,
+    cores: int,
+    jobs: int,
+    differing: Mapping[str, Sequence[str]],
+    methods: Sequence[str] = (),
+) -> None:
     """Makes every record that does not hold again, and keeps it with a new fingerprint.
 
     Args:
@@ -268,6 +343,7 @@ def all_again(folder: Path, cores: int, jobs: int, differing: Mapping[str, Seque
       cores: processor cores of each run.
       jobs: number of runs at a time.
       differing: of `check`.
+      methods: the only ones to run again; empty: all of each record.
 
     Raises:
       CalledProcessError: a run has failed; the others are kept.
@@ -279,16 +355,19 @@ def all_again(folder: Path, cores: int, jobs: int, differing: Mapping[str, Seque
     ]
 
     def again(record: Record) -> None:
-        _again(record, folder, {"commit": _commit(), "cores": cores})
+        _again(record, folder, {"commit": _commit(), "cores": cores}, methods)
 
     with fingerprints.pool_of(jobs, cores) as pool:
         list(progress_bar(pool.map(again, stale), total=len(stale), desc="records", unit="run"))
 
 
-def _again(record: Record, folder: Path, made: dict) -> None:
+def _again(record: Record, folder: Path, made: dict, methods: Sequence[str]) -> None:
     """Makes a record again in a folder of its own, with a log beside it, and keeps it."""
     name, run = record.name, folder / record.name
     _, *words = shlex.split(record.command)
+    if methods:
+        words = [word for word in words if not word.startswith("--config.methods=")]
+        words.append(f"--config.methods={','.join(methods)}")
     command = [sys.executable, *words, f"--workdir={run}"]
     resumed, start = run.exists(), time.monotonic()
     run.parent.mkdir(parents=True, exist_ok=True)
@@ -297,9 +376,9 @@ def _again(record: Record, folder: Path, made: dict) -> None:
     seconds = None if resumed else round(time.monotonic() - start)
     prefix = f"{Path(name).name}-"
     images = (ROOT / "docs/figures").glob(f"{name}-*.png")
-    figures = [path.stem.removeprefix(prefix) for path in images]
+    figures = [] if methods else [path.stem.removeprefix(prefix) for path in images]
     quote = record.quoted.partition("\n")[0].lstrip("# ")
-    keep(run, name, made | {"seconds": seconds}, figures, quote)
+    keep(run, name, made | {"seconds": seconds}, figures, quote, methods)
     if known := fingerprints.read(name):
         again = records.read(render.RESULTS, name)
         quick = folder / "fingerprints"

@@ -183,6 +183,69 @@ def test_a_change_of_numbers_that_is_meant_marks_the_record_as_stale(kept, tmp_p
     assert "stale since new: and so on; before: ties count half" in render.runs()
 
 
+@pytest.fixture
+def two_methods(kept, tmp_path):
+    """A record of the methods a and b, and a function that makes a run of some of its methods.
+
+    The function takes the rows and values that its config has beside the record's.
+    """
+    old = [row(method=name, mean=0.25) for name in "ab"]
+    head, _ = records.unpacked((kept(quick=0.5) / "p/n.json").read_text())
+    head |= {"failed": ["x-a-seed0", "x-b-seed0"], "stated": [], "quoted": ""}
+    head |= {"config": {"methods": ["a", "b"], "k": 10, "a": {"steps": 1}}}
+    (tmp_path / "docs/results/p/n.json").write_text(records.packed(head, old))
+
+    def run(rows, **values):
+        folder = tmp_path / "run"
+        (folder / "parts").mkdir(parents=True)
+        (folder / "parts/x-a-seed0.json").write_text('{"result": {"rows": [], "notes": {}}}')
+        config = {"methods": ["a"], "k": 10, "a": {"steps": 2}} | values
+        (folder / "config.json").write_text(json.dumps(config))
+        (folder / "results.json").write_text(json.dumps(rows))
+        (folder / "command.txt").write_text(f"{head['command']} --config.methods=a")
+        (folder / "table.md").touch()
+        return folder
+
+    return run
+
+
+def test_methods_that_were_run_again_alone_replace_their_own_rows(two_methods):
+    run = two_methods([row(method="a", mean=0.75)])
+    before = records.read(render.RESULTS, "p/n")
+    keep.keep(run, "p/n", {"commit": "new", "cores": 2, "seconds": 3.0}, (), "", ["a"])
+    record = records.read(render.RESULTS, "p/n")
+    assert [(x.method, x.mean) for x in record.rows] == [("a", 0.75), ("b", 0.25)]
+    assert record.command == before.command and record.config["methods"] == ["a", "b"]
+    assert record.config["a"] == {"steps": 2} and record.failed == ["x-b-seed0"]
+    assert record.seconds is None
+    others = "2 cores; rows of other methods: 2026-11-22, old, 1 core."
+    assert record.provenance().endswith(others)
+
+
+def test_methods_that_do_not_fit_into_a_record_are_not_kept(two_methods):
+    before = (render.RESULTS / "p/n.json").read_text()
+    run = two_methods([row(method="c", mean=0.5)], k=20)
+    made = {"commit": "new", "cores": 2, "seconds": 3.0}
+    with pytest.raises(UserError, match=r"fit into p/n, from which config\.k differs"):
+        keep.keep(run, "p/n", made, (), "", ["a"])
+    with pytest.raises(UserError, match=r'fit into p/n, which has no row .*"method": "c"'):
+        keep.keep(run, "p/n", made, (), "", ["a", "k"])
+    with pytest.raises(UserError, match="no record 'p/m': leave out --methods"):
+        keep.keep(run, "p/m", made, (), "", ["a"])
+    assert (render.RESULTS / "p/n.json").read_text() == before
+
+
+def test_only_the_named_methods_of_a_record_are_run_again(monkeypatch, two_methods, tmp_path):
+    run = two_methods([row(method="a", mean=0.75)])
+    commands = []
+    monkeypatch.setattr(keep.subprocess, "run", lambda command, **_: commands.append(command))
+    (tmp_path / "runs/p").mkdir(parents=True)
+    run.rename(tmp_path / "runs/p/n")
+    keep.all_again(tmp_path / "runs", 1, 1, {"p/n": ["another value"]}, ["a"])
+    assert "--config.methods=a" in commands[0]
+    assert records.read(render.RESULTS, "p/n").rows[0].mean == 0.75
+
+
 def test_quick_runs_of_other_code_are_not_compared(kept, tmp_path, monkeypatch):
     kept(quick=0.5)
     keep.make_fingerprint(tmp_path / "made", "p/n", None, jobs=1)

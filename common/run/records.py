@@ -44,6 +44,8 @@ class Record(NamedTuple):
       commit: commit of the code.
       cores: number of processor cores.
       device: the accelerator that computed it, and the release of JAX there; empty: the cores.
+      others: date, commit and machine of the methods that were not run again with the others;
+        empty: all are of one run.
       seconds: duration; None if the run was resumed.
       quoted: parts of its table.md that are not in `rows`.
       empty_cache_seconds: duration if data have to be fetched and prepared too; None: not measured.
@@ -62,12 +64,18 @@ class Record(NamedTuple):
     stated: Sequence[Stated] = ()
     empty_cache_seconds: float | None = None
     device: str = ""
+    others: str = ""
+
+    def machine(self) -> str:
+        """The accelerator, or the number of cores."""
+        return self.device or f"{self.cores} core{'s' if self.cores > 1 else ''}"
 
     def provenance(self) -> str:
         """One line with the command, date, commit, cores or accelerator, and duration."""
-        machine = self.device or f"{self.cores} core{'s' if self.cores > 1 else ''}"
         seconds = f" in {self.seconds:,.0f} s" if self.seconds else ""
-        return f"`{self.command}`: {self.finished[:10]}, {self.commit}, {machine}{seconds}."
+        others = f"; {self.others}" if self.others else ""
+        made = f"{self.finished[:10]}, {self.commit}, {self.machine()}{seconds}{others}"
+        return f"`{self.command}`: {made}."
 
 
 def read(folder: Path, name: str) -> Record:
