@@ -41,7 +41,7 @@ def get_config() -> ConfigDict:
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
     config.when_quick.pairs = ("glove:glove100",)
-    config.when_quick.half_rows = (800,)
+    config.when_quick.half_rows = (1_200,)
     config.when_quick.known_pairs = (0, 60)  # more than the 50 dimensions of GloVe
     config.when_quick.num_test = 300
     config.when_quick.random_seeds = (0,)
