@@ -16,14 +16,17 @@ ROOT = Path(__file__).parents[1]
 def run(monkeypatch, module, *arguments):
     """Runs the module of a command, and returns its exit code.
 
-    Commands have flags of the same names. So those of others are put aside meanwhile.
+    Commands have flags of the same names. So those of others are put aside meanwhile. The bytecode
+    is not written: that of a module that is run and not imported would have the checks of this
+    process's annotations under the name that a user's process reads.
     """
     aside = _flags_of_commands()
     for name in aside:
         delattr(flags.FLAGS, name)
     monkeypatch.setattr(sys, "argv", [module, *map(str, arguments)])
     try:
-        with pytest.raises(SystemExit) as left:
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as left:
+            patch.setattr(sys, "dont_write_bytecode", True)
             runpy.run_module(module, run_name="__main__", alter_sys=True)
         return left.value.code
     finally:

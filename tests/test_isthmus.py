@@ -67,6 +67,13 @@ def test_every_command_has_its_own_help(monkeypatch, capsys, command):
     assert f"  isthmus {command} " in printed.out and not printed.err
 
 
+def test_a_command_that_a_test_runs_leaves_no_bytecode(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
+    commands.run(monkeypatch, "anchor_opt.apply", "--help")
+    assert not list(tmp_path.rglob("apply.*.pyc"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
