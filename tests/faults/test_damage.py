@@ -94,7 +94,7 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
         ),
         (OSError(5, "Input/output error"), "checkpoints/fit/8 .Input/output error.: correct that"),
         (ValueError("PERMISSION_DENIED: Error opening"), "fit/8 .permission denied.: correct that"),
-        (MemoryError(), ""),
+        (MemoryError(), None),
     ],
 )
 def test_a_checkpoint_that_cannot_be_read_is_kept(undamaged, tmp_path, error, sentence):
@@ -102,7 +102,7 @@ def test_a_checkpoint_that_cannot_be_read_is_kept(undamaged, tmp_path, error, se
     restore = mock.Mock(side_effect=error)
     with (
         mock.patch.object(ocp.CheckpointManager, "restore", restore),
-        pytest.raises((UserError, MemoryError), match=sentence),
+        pytest.raises(UserError if sentence else MemoryError, match=sentence),
     ):
         fit(tmp_path)
     assert {path.name for path in (tmp_path / "checkpoints/fit").iterdir()} == {"6", "8"}
