@@ -59,7 +59,11 @@ def searches(x, y):
 
 
 def transports(x, y):
-    """A matching, means under its plan, and their gradient."""
+    """A matching, means under its plan, and their gradient; of distinct rows.
+
+    Rounding decides which of two equal rows is matched, and the sums of devices round differently.
+    """
+    x, y = x[:-1], y[:-1]
     matching = ot.match(x, y, 0.1, iterations=2, rows=True)
 
     def total(values):

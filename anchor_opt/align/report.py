@@ -133,7 +133,7 @@ def section(
         ),
         (
             "agreement beyond chance",
-            f"{result.corrected_agreement:.3f} (0: as from wrong pairs; 1: full agreement)",
+            f"{result.corrected_agreement:z.3f} (0: as from wrong pairs; 1: full agreement)",
         ),
         ("probability of success", f"{result.probability:.2f}"),
         ("failed", "YES" if result.failed else "no"),
@@ -191,11 +191,11 @@ def common_section(
         return f"{title}{failed}Fewer than two sources are left, which need no common maps.\n"
     check = coordinates.check
     links = [
-        (f"{i}, {j}", f"{len(pairs)}", *(f"{error:.3f}" for error in check.links[i, j]))
+        (f"{i}, {j}", f"{len(pairs)}", *(f"{error:z.3f}" for error in check.links[i, j]))
         for (i, j), pairs in coordinates.pairs.items()
     ]
     cycles = [
-        (" -> ".join((*cycle, cycle[0])), *(f"{x:.3f}" for x in (*errors, *check.lost[cycle])))
+        (" -> ".join((*cycle, cycle[0])), *(f"{x:z.3f}" for x in (*errors, *check.lost[cycle])))
         for cycle, errors in check.cycles.items()
     ]
     headers = "error alone", "error in common"

@@ -81,7 +81,7 @@ def _quality(judged: list[Judgement], strategy: str, count: int | None, document
 
 
 def _difference(one: Judgement) -> str:
-    return f"{one.gain:+.3f}, 95% interval {one.gain_low:+.3f} to {one.gain_high:+.3f}"
+    return f"{one.gain:+z.3f}, 95% interval {one.gain_low:+z.3f} to {one.gain_high:+z.3f}"
 
 
 def text(migration: Migration, seconds: float, old: Path, folder: Path) -> str:

@@ -81,7 +81,7 @@ def gains(rows: Sequence[Row], dataset: bool = False) -> str:
         same = about | {"dataset": row.dataset}
         low, high = (select(rows, metric=f"gain_{end}", **same)[0].mean for end in ("low", "high"))
         cells = ["-" if value is None else str(value) for value in about.values()]
-        body.append([*cells, f"{row.mean:+.3f}", f"{low:+.3f} to {high:+.3f}"])
+        body.append([*cells, f"{row.mean:+z.3f}", f"{low:+z.3f} to {high:+z.3f}"])
     return markdown((*titles.values(), "Gain", "95% interval"), body)
 
 

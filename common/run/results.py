@@ -200,7 +200,7 @@ def plus_minus(mean: float | None, std: float | None, digits: int = 3) -> str:
     if mean is None:
         return "-"
     known = [mean] if std is None else [mean, std]
-    return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:.{digits}f}") for x in known)
+    return " ± ".join(re.sub(r"^(-?)0\.", r"\1.", f"{x:z.{digits}f}") for x in known)
 
 
 def mean_and_deviation(row: Row, digits: int = 3) -> str:

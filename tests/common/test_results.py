@@ -133,6 +133,7 @@ def test_plus_minus_omits_the_leading_zero():
     assert results.plus_minus(0.4912, 0.0021, 3) == ".491 ± .002"
     assert results.plus_minus(1.0, 0.0, 2) == "1.00 ± .00"
     assert results.plus_minus(-0.05, 0.01, 2) == "-.05 ± .01"
+    assert results.plus_minus(-0.001, 0.01, 2) == ".00 ± .01"
     assert results.plus_minus(10.05, 0.01, 2) == "10.05 ± .01"
     assert results.plus_minus(None, None, 3) == "-"
     assert results.plus_minus(0.5, None, 3) == ".500"
