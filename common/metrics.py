@@ -7,9 +7,11 @@ Definitions of the first two as in the code of Moschella et al. (2023) and Canni
 import math
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from common import csls
@@ -160,6 +162,16 @@ def foscttm(source: Float[Array, "n d"], target: Float[Array, "n d"]) -> Float[A
         return (jnp.sign(similarity - true).sum(axis=1) + n - 1) / (2 * (n - 1))
 
     return map_rows(closer, (jnp.arange(n), source), target, block=block_rows(n)).mean()
+
+
+def spearman(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
+    """Spearman's rank correlation; NaN where all values of one are equal."""
+    from scipy.stats import spearmanr  # half a second, which most runs do not need
+
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return math.nan
+    result: Any = spearmanr(x, y)  # scipy has no annotations
+    return float(result.statistic)
 
 
 @partial(jax.jit, static_argnames="k")

@@ -4,15 +4,15 @@ import dataclasses
 import itertools
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from scipy.stats import spearmanr
 
 from common import alignment, metrics, ot
 from common.alignment import Aligner
+from common.metrics import spearman
 from common.retrieval import top_k
 
 
@@ -182,5 +182,4 @@ def _spearman(distance, difference, chosen) -> float:
     i, j = i[i != j], j[i != j]
     if len(set(distance[i, j])) < 3 or len(set(difference[i, j])) < 3:
         return np.nan
-    result: Any = spearmanr(distance[i, j], difference[i, j])  # scipy has no annotations
-    return float(result.statistic)
+    return spearman(distance[i, j], difference[i, j])

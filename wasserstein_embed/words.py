@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.ndimage import maximum_filter
-from scipy.stats import spearmanr
 
 from common import cbow
 from common.data.sets import bbc, corpus, reviews, word_similarity
 from common.data.sets.corpus import Corpus
 from common.errors import UserError, check_count
 from common.linear import unit
+from common.metrics import spearman
 from common.run import train
 from common.run.workdir import Workdir
 from wasserstein_embed import word_embed
@@ -191,7 +191,7 @@ def rank_correlations(
 ) -> dict[str, float]:
     """Set -> Spearman's correlation of negative distances with the scores of human judges."""
     return {
-        name: _spearman(-_distances(x, rows[:, 0], rows[:, 1], settings), scores)
+        name: spearman(-_distances(x, rows[:, 0], rows[:, 1], settings), scores)
         for name, (rows, scores) in judged.items()
     }
 
@@ -282,8 +282,3 @@ def _density(
 ) -> Float[np.ndarray, "*c"]:
     """Kernel density of points at places that broadcast against them."""
     return np.exp(-np.sum((points - places) ** 2, axis=-1) / (2 * width**2)).mean(axis=-1)
-
-
-def _spearman(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
-    result: Any = spearmanr(x, y)  # scipy has no annotations
-    return float(result.statistic)

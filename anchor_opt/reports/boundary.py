@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
 from scipy.special import expit
-from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
 from anchor_opt.evaluation import SUCCESS
 from anchor_opt.reports.ablation import SWEEP_TITLES
+from common.metrics import spearman
 from common.run.figures import legend_below, styles
 from common.run.results import Row, markdown, plus_minus, select
 
@@ -123,8 +123,8 @@ def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
         for runs in shown.values():
             values = runs.columns[name]
             right = (law.probability(values) >= 0.5) == runs.success
-            correlation = spearmanr(values, runs.columns["mrr"]).statistic
-            line += [plus_minus(float(right.mean()), None), plus_minus(float(correlation), None)]
+            correlation = spearman(values, runs.columns["mrr"])
+            line += [plus_minus(float(right.mean()), None), plus_minus(correlation, None)]
         body.append(line)
     return {
         "How well the outcome of a run is predicted": markdown(header, body),

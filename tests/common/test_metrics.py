@@ -1,3 +1,5 @@
+import math
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -149,3 +151,10 @@ def test_one_row_has_no_wrong_partner_and_no_alignment():
     assert np.isnan(
         [metrics.foscttm(SPACE[:1], SPACE[:1]), metrics.linear_cka(*[SPACE[:1]] * 2)]
     ).all()
+
+
+def test_the_rank_correlation_is_that_of_the_ranks_and_not_defined_of_equal_values():
+    x, y = np.random.default_rng(0).normal(size=(2, 30))
+    ranks = [z.argsort().argsort() for z in (x, x + y)]
+    np.testing.assert_allclose(metrics.spearman(x, x + y), np.corrcoef(ranks)[0, 1])
+    assert math.isnan(metrics.spearman(x, np.ones(30)))
