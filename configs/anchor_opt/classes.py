@@ -36,5 +36,6 @@ def get_config() -> ConfigDict:
     config.when_quick.pairs = ("classes_efficientnet_lite0:classes_glove",)
     config.when_quick.known_pairs = (200,)
     config.when_quick.methods = ("procrustes", "spectral", "mini_vec2vec", "goat")
+    config.when_quick.goat = ConfigDict({"steps": 5})
     config.when_quick.random_seeds = (0,)
     return config
