@@ -59,7 +59,7 @@ def get_config() -> ConfigDict:
     config.when_quick.pairs = ("vit_wide:vit_narrow",)
     config.when_quick.dataset = "mnist_5k"
     config.when_quick.test_split = "test[:600]"
-    config.when_quick.training = ConfigDict({"steps": 20})
+    config.when_quick.training = ConfigDict({"steps": 8})
     return config
 
 
