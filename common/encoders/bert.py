@@ -6,10 +6,14 @@ https://arxiv.org/abs/2004.09297) is the same without token types, with position
 from 2, and with a bias for each relative position, which all layers add to their attention scores.
 Sentence vectors are the masked mean of the last layer's token vectors, or the vector of the first
 token (Reimers and Gurevych 2019).
+
+Several texts share a row of tokens, in which tokens attend to those of their own text alone. So
+batches have few shapes, each of which is compiled, and little padding.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -71,6 +75,7 @@ REQUIRED = {
 }
 MODULES = {"Transformer", "Pooling", "Normalize"}
 POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+MIN_TOKENS = 2  # places that a text takes in a row, so that the texts of a row are half its tokens
 MAX_LENGTH = 256  # of a text in tokens, if the files do not state it; MiniLM's value
 
 
@@ -91,14 +96,14 @@ class Layer(nnx.Module):
     def __call__(
         self,
         x: Float[Array, "b l d"],
-        mask: Bool[Array, "b l"],
+        mask: Bool[Array, "b 1 l l"],
         bias: Float[Array, "1 h l l"] | None,
     ) -> Float[Array, "b l d"]:
         q, k, v = (
             layer(x).reshape(*x.shape[:2], self.heads, -1)
             for layer in (self.query, self.key, self.value)
         )
-        attended = jax.nn.dot_product_attention(q, k, v, bias, mask=mask[:, None, None, :])
+        attended = jax.nn.dot_product_attention(q, k, v, bias, mask=mask)
         x = self.attention_norm(x + self.attention_output(attended.reshape(x.shape)))
         return self.output_norm(x + self.down(jax.nn.gelu(self.up(x), approximate=False)))
 
@@ -122,16 +127,24 @@ class Bert(nnx.Module):
         """The number of tokens, special ones included, of the longest text."""
         return self.positions.num_embeddings - self.first_position
 
-    def __call__(self, ids: Int[Array, "b l"], mask: Bool[Array, "b l"]) -> Float[Array, "b l d"]:
-        length = ids.shape[1]
-        positions = slice(self.first_position, self.first_position + length)
-        x = self.words(ids) + self.positions.embedding[positions]
+    def __call__(
+        self, ids: Int[Array, "b l"], texts: Int[Array, "b l"], positions: Int[Array, "b l"]
+    ) -> Float[Array, "b l d"]:
+        """The last layer's token vectors.
+
+        Args:
+          ids: of the tokens.
+          texts: number of each token's text in its row; tokens attend to those of the same number.
+          positions: of each token in its text. Those of a text are in their order, side by side.
+        """
+        x = self.words(ids) + self.positions(positions + self.first_position)
         if self.token_types is not None:
             x = x + self.token_types.embedding[0]
         bias = None
         if self.relative_positions is not None:
-            bias = self.relative_positions.embedding[relative_buckets(length)]
+            bias = self.relative_positions.embedding[relative_buckets(ids.shape[1])]
             bias = bias.transpose(2, 0, 1)[None]  # heads first
+        mask = (texts[:, :, None] == texts[:, None, :])[:, None]  # for all heads
         x = self.embedding_norm(x)
         for layer in self.layers:
             x = layer(x, mask, bias)
@@ -227,7 +240,7 @@ def _network(config: dict, content: bytes) -> Bert:
 
     def build():
         network = Bert(config, nnx.Rngs(0))
-        network(jnp.zeros((1, 1), int), jnp.ones((1, 1), bool))  # e.g. heads must divide the width
+        network(*jnp.zeros((3, 1, 1), int))  # e.g. heads must divide the width
         return network
 
     graph, state = nnx.split(nnx.eval_shape(build))
@@ -248,20 +261,17 @@ def encode(
     texts: Sequence[str],
     *,
     max_length: int | None = None,
-    batch_size: int | None = None,
     bar: tqdm | None = None,
 ) -> Float[np.ndarray, "n d"]:
     """Encodes texts as unit vectors, pooled from the last layer's token vectors.
 
-    Texts are sorted by length, so that batches have little padding. The number of texts in a batch
-    depends on their padded length alone, so that few shapes are compiled.
+    A batch has rows of 64 tokens, or of the next power of two where texts are longer, 512 tokens in
+    all on a CPU, whose caches hold what a layer makes of them, and 16,384 on an accelerator.
 
     Args:
       encoder: from `load`.
       texts: n texts.
       max_length: number of tokens after which a text is cut; None: the encoder's.
-      batch_size: number of texts in each batch. None: as many as have 512 tokens, padding included,
-        on a CPU, whose caches hold what a layer makes of them; 16,384 tokens on an accelerator.
       bar: a progress bar, advanced by the number of texts of each batch.
 
     Returns:
@@ -277,51 +287,104 @@ def encode(
         )
     encoder.tokenizer.enable_truncation(max_length)
     ids = [encoding.ids for encoding in encoder.tokenizer.encode_batch(list(texts))]
-    order = np.argsort([len(i) for i in ids], kind="stable")
+    highest = max((max(i, default=0) for i in ids), default=0)
+    if highest >= model.words.num_embeddings:  # indexing would give NaN
+        raise UserError(
+            f"tokenizer.json has a token id {highest}, model.safetensors "
+            f"{model.words.num_embeddings} token vectors: take both from one model."
+        )
     out = np.empty((len(texts), model.words.features), np.float32)
     graph, state = nnx.split(model)
-    batch_tokens = 512 if jax.default_backend() == "cpu" else 16_384
-    stop = len(texts)
     # By default accelerators round the factors of matrix products, each in a different way.
     with jax.default_matmul_precision("float32"):
-        while stop:
-            length = min(_padded(max(1, len(ids[order[stop - 1]]))), max_length)
-            # A few texts are encoded in a smaller batch.
-            slots = batch_size or max(1, batch_tokens // length)
-            slots = min(slots, 1 << (len(texts) - 1).bit_length())
-            # Of batches of one size, that of the longest texts is the incomplete one.
-            count = (stop - 1) % slots + 1 if batch_size else min(slots, stop)
-            rows = order[stop - count : stop]
-            lengths = np.ones(slots, np.int32)
-            lengths[: len(rows)] = [len(ids[r]) for r in rows]
-            tokens = np.zeros((slots, length), np.uint32)  # as are token ids
-            for slot, row in enumerate(rows):
-                tokens[slot, : len(ids[row])] = ids[row]
-            if tokens.max() >= model.words.num_embeddings:  # indexing would give NaN
-                raise UserError(
-                    f"tokenizer.json has a token id {tokens.max()}, model.safetensors "
-                    f"{model.words.num_embeddings} token vectors: take both from one model."
-                )
-            vectors = _step(graph, state, tokens.astype(np.int32), lengths, encoder.pooling)
-            out[rows] = np.asarray(vectors)[: len(rows)]
-            stop -= count
+        for batch in _batches(ids):
+            vectors = _step(graph, state, batch.ids, batch.texts, batch.positions, encoder.pooling)
+            out[batch.numbers] = np.asarray(vectors)[batch.places]
             if bar is not None:
-                bar.update(len(rows))
+                bar.update(len(batch.numbers))
     return out
 
 
 @partial(jax.jit, static_argnames=("graph", "pooling"))
-def _step(graph, state, tokens, lengths, pooling):
-    mask = jnp.arange(tokens.shape[1]) < lengths[:, None]
-    hidden = nnx.merge(graph, state)(tokens, mask)
-    if pooling == "mean":
-        pooled = jnp.sum(hidden * mask[..., None], 1) / jnp.maximum(lengths, 1)[:, None]
-    else:
-        pooled = hidden[:, 0]
-    return pooled / jnp.maximum(jnp.linalg.norm(pooled, axis=1, keepdims=True), 1e-12)
+def _step(graph, state, ids, texts, positions, pooling):
+    """The unit vectors of all texts of each row, by their numbers in it."""
+    hidden = nnx.merge(graph, state)(ids, texts, positions)
+    numbers = jnp.arange(ids.shape[1] // MIN_TOKENS)
+    own = texts[:, None] == numbers[:, None]  # [rows, texts, tokens]
+    if pooling == "cls":
+        own &= positions[:, None] == 0
+    # The sum has the direction of the mean.
+    pooled = jnp.einsum("rtl,rld->rtd", own.astype(hidden.dtype), hidden)
+    return pooled / jnp.maximum(jnp.linalg.norm(pooled, axis=-1, keepdims=True), 1e-12)
 
 
-def _padded(length: int) -> int:
-    """Rounds a length up to 1...8, a multiple of 8 or of 64, so that few shapes are compiled."""
-    unit = 1 if length <= 8 else 8 if length <= 64 else 64
-    return -(-length // unit) * unit
+class Batch(NamedTuple):
+    """Rows of tokens, each of the texts that share it one after the other, and the texts' places.
+
+    Attributes:
+      ids: of the tokens.
+      texts: number of each token's text in its row; -1 is padding.
+      positions: of each token in its text.
+      numbers: of the texts among all.
+      places: the row of each of them, and its number in this row.
+    """
+
+    ids: Int[np.ndarray, "r l"]
+    texts: Int[np.ndarray, "r l"]
+    positions: Int[np.ndarray, "r l"]
+    numbers: list[int]
+    places: tuple[list[int], list[int]]
+
+
+def _batches(ids: Sequence[Sequence[int]]) -> Iterator[Batch]:
+    """All texts in batches, those of the longest rows first.
+
+    Args:
+      ids: token ids of each text.
+    """
+    by_size = defaultdict(list)
+    for number in np.argsort([-len(i) for i in ids], kind="stable").tolist():
+        by_size[max(64, 1 << (len(ids[number]) - 1).bit_length())].append(number)
+    batch_tokens = 512 if jax.default_backend() == "cpu" else 16_384
+    for size, numbers in by_size.items():
+        rows = _packed({number: len(ids[number]) for number in numbers}, size)
+        # A few texts are encoded in a smaller batch.
+        count = min(max(1, batch_tokens // size), 1 << (len(rows) - 1).bit_length())
+        for start in range(0, len(rows), count):
+            yield _batch(rows[start : start + count], ids, (count, size))
+
+
+def _batch(rows: list[list[int]], ids: Sequence[Sequence[int]], shape: tuple[int, int]) -> Batch:
+    tokens, texts, positions = (np.full(shape, value, np.int32) for value in (0, -1, 0))
+    numbers, places = [], ([], [])
+    for row, members in enumerate(rows):
+        start = 0
+        for place, number in enumerate(members):
+            part = slice(start, start := start + len(ids[number]))
+            tokens[row, part], texts[row, part] = ids[number], place
+            positions[row, part] = range(len(ids[number]))
+            numbers.append(number)
+            places[0].append(row)
+            places[1].append(place)
+    return Batch(tokens, texts, positions, numbers, places)
+
+
+def _packed(lengths: Mapping[int, int], size: int) -> list[list[int]]:
+    """The texts of each row of `size` tokens, by best fit: each goes where the least room is left.
+
+    Args:
+      lengths: number of tokens by text, longest first.
+      size: number of tokens of a row; it holds the longest text.
+    """
+    rows, by_room = [], [[] for _ in range(size + 1)]  # room -> rows that have so much
+    for text, length in lengths.items():
+        taken = max(length, MIN_TOKENS)
+        room = next((room for room in range(taken, size + 1) if by_room[room]), None)
+        if room is None:
+            row, room = len(rows), size
+            rows.append([])
+        else:
+            row = by_room[room].pop()
+        rows[row].append(text)
+        by_room[room - taken].append(row)
+    return rows

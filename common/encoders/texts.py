@@ -81,11 +81,8 @@ def encode(
     def encoder():
         return bert.load(read_files(name, cache), name)
 
-    batch_size = minilm.BATCH_SIZE if name == "minilm" else None
-
     def compute(shard, bar):
-        options = {"max_length": max_pieces, "batch_size": batch_size}
-        return bert.encode(encoder(), shard, bar=bar, **options)
+        return bert.encode(encoder(), shard, max_length=max_pieces, bar=bar)
 
     label = f"encoding texts with {stem}"
     sizes = {"shard_size": SHARD_TEXTS, "unit": "text"}

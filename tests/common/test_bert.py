@@ -1,9 +1,12 @@
+import itertools
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.numpy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from common.data.packages import cache_dir
 from common.encoders import bert, minilm, mpnet
@@ -21,7 +24,7 @@ def encoder():
 
 def check_reference(encoder, name):
     with np.load(FIXTURES / name) as reference:
-        vectors = bert.encode(encoder, reference["texts"].tolist(), batch_size=16)
+        vectors = bert.encode(encoder, reference["texts"].tolist())
         np.testing.assert_allclose(vectors, reference["vectors"], atol=1e-5)
 
 
@@ -39,10 +42,31 @@ def test_vectors_of_mpnet_agree_with_the_stored_reference():
 def test_a_vector_does_not_depend_on_the_other_texts(encoder):
     texts = ["a bridge", "", "one two three four five six seven eight nine ten eleven", "land"]
     together = bert.encode(encoder, texts)
-    np.testing.assert_allclose(
-        bert.encode(encoder, texts[::-1], batch_size=2)[::-1], together, atol=1e-6
-    )
+    np.testing.assert_allclose(bert.encode(encoder, texts[::-1])[::-1], together, atol=1e-6)
+    alone = np.concatenate([bert.encode(encoder, [text]) for text in texts])
+    np.testing.assert_allclose(alone, together, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
+
+
+@given(st.lists(st.integers(0, 64), max_size=60), st.sampled_from([64, 128]))
+def test_rows_hold_every_text_once_and_are_filled(lengths, size):
+    lengths = dict(enumerate(sorted(lengths, reverse=True)))
+    rows = bert._packed(lengths, size)
+    assert sorted(text for row in rows for text in row) == list(lengths)
+    taken = [sum(max(2, lengths[text]) for text in row) for row in rows]
+    assert max(taken, default=0) <= size
+    # The first text of a row fits into no earlier one, so that no two rows fit into one.
+    assert all(a + b > size for a, b in itertools.combinations(taken, 2))
+
+
+def test_texts_of_all_lengths_have_few_shapes(encoder):
+    """Rows of 64 tokens, of 128 and of 256; each text as if it were alone."""
+    texts = ["word " * length for length in (0, 1, 3, 30, 61, 62, 63, 100, 126, 127, 200)]
+    bert._step.clear_cache()
+    vectors = bert.encode(encoder, texts)
+    assert bert._step._cache_size() == 3
+    alone = np.concatenate([bert.encode(encoder, [text]) for text in texts])
+    np.testing.assert_allclose(vectors, alone, atol=1e-6)
 
 
 def test_long_texts_are_cut(encoder):

@@ -89,7 +89,7 @@ def test_a_killed_run_resumes_to_the_same_vectors(tmp_path, monkeypatch):
     monkeypatch.setattr(text_encoders, "read_files", lambda name, cache: {})
     encoded = []
 
-    def encode(encoder, shard, *, max_length, batch_size, bar):
+    def encode(encoder, shard, *, max_length, bar):
         if len(encoded) == stop:
             raise KeyboardInterrupt
         encoded.append(shard)
