@@ -85,7 +85,7 @@ BENCHMARK = Benchmark(
     ),
     cases=(
         case("minilm", 512, memory=True),
-        case("mpnet", 128, rounds=3, memory=True),
+        case("mpnet", 512, rounds=3, memory=True),
     ),
     quick=case("minilm", 32),
     implementations={
