@@ -7,13 +7,11 @@ from 2, and with a bias for each relative position, which all layers add to thei
 Sentence vectors are the masked mean of the last layer's token vectors, or the vector of the first
 token (Reimers and Gurevych 2019).
 
-Several texts share a row of tokens, in which tokens attend to those of their own text alone. So
-batches have few shapes, each of which is compiled, and little padding.
+Several texts share a row of tokens (packing.py), in which tokens attend to those of their own text.
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -26,6 +24,7 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 from tqdm import tqdm
 
+from common.encoders import packing
 from common.errors import UserError
 
 BERT_NAMES = {  # name here -> name in the checkpoint, where they differ
@@ -75,7 +74,6 @@ REQUIRED = {
 }
 MODULES = {"Transformer", "Pooling", "Normalize"}
 POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
-MIN_TOKENS = 2  # places that a text takes in a row, so that the texts of a row are half its tokens
 MAX_LENGTH = 256  # of a text in tokens, if the files do not state it; MiniLM's value
 
 
@@ -295,9 +293,10 @@ def encode(
         )
     out = np.empty((len(texts), model.words.features), np.float32)
     graph, state = nnx.split(model)
+    batch_tokens = 512 if jax.default_backend() == "cpu" else 16_384
     # By default accelerators round the factors of matrix products, each in a different way.
     with jax.default_matmul_precision("float32"):
-        for batch in _batches(ids):
+        for batch in packing.batches(ids, batch_tokens):
             vectors = _step(graph, state, batch.ids, batch.texts, batch.positions, encoder.pooling)
             out[batch.numbers] = np.asarray(vectors)[batch.places]
             if bar is not None:
@@ -309,82 +308,10 @@ def encode(
 def _step(graph, state, ids, texts, positions, pooling):
     """The unit vectors of all texts of each row, by their numbers in it."""
     hidden = nnx.merge(graph, state)(ids, texts, positions)
-    numbers = jnp.arange(ids.shape[1] // MIN_TOKENS)
+    numbers = jnp.arange(ids.shape[1] // packing.MIN_TOKENS)
     own = texts[:, None] == numbers[:, None]  # [rows, texts, tokens]
     if pooling == "cls":
         own &= positions[:, None] == 0
     # The sum has the direction of the mean.
     pooled = jnp.einsum("rtl,rld->rtd", own.astype(hidden.dtype), hidden)
     return pooled / jnp.maximum(jnp.linalg.norm(pooled, axis=-1, keepdims=True), 1e-12)
-
-
-class Batch(NamedTuple):
-    """Rows of tokens, each of the texts that share it one after the other, and the texts' places.
-
-    Attributes:
-      ids: of the tokens.
-      texts: number of each token's text in its row; -1 is padding.
-      positions: of each token in its text.
-      numbers: of the texts among all.
-      places: the row of each of them, and its number in this row.
-    """
-
-    ids: Int[np.ndarray, "r l"]
-    texts: Int[np.ndarray, "r l"]
-    positions: Int[np.ndarray, "r l"]
-    numbers: list[int]
-    places: tuple[list[int], list[int]]
-
-
-def _batches(ids: Sequence[Sequence[int]]) -> Iterator[Batch]:
-    """All texts in batches, those of the longest rows first.
-
-    Args:
-      ids: token ids of each text.
-    """
-    by_size = defaultdict(list)
-    for number in np.argsort([-len(i) for i in ids], kind="stable").tolist():
-        by_size[max(64, 1 << (len(ids[number]) - 1).bit_length())].append(number)
-    batch_tokens = 512 if jax.default_backend() == "cpu" else 16_384
-    for size, numbers in by_size.items():
-        rows = _packed({number: len(ids[number]) for number in numbers}, size)
-        # A few texts are encoded in a smaller batch.
-        count = min(max(1, batch_tokens // size), 1 << (len(rows) - 1).bit_length())
-        for start in range(0, len(rows), count):
-            yield _batch(rows[start : start + count], ids, (count, size))
-
-
-def _batch(rows: list[list[int]], ids: Sequence[Sequence[int]], shape: tuple[int, int]) -> Batch:
-    tokens, texts, positions = (np.full(shape, value, np.int32) for value in (0, -1, 0))
-    numbers, places = [], ([], [])
-    for row, members in enumerate(rows):
-        start = 0
-        for place, number in enumerate(members):
-            part = slice(start, start := start + len(ids[number]))
-            tokens[row, part], texts[row, part] = ids[number], place
-            positions[row, part] = range(len(ids[number]))
-            numbers.append(number)
-            places[0].append(row)
-            places[1].append(place)
-    return Batch(tokens, texts, positions, numbers, places)
-
-
-def _packed(lengths: Mapping[int, int], size: int) -> list[list[int]]:
-    """The texts of each row of `size` tokens, by best fit: each goes where the least room is left.
-
-    Args:
-      lengths: number of tokens by text, longest first.
-      size: number of tokens of a row; it holds the longest text.
-    """
-    rows, by_room = [], [[] for _ in range(size + 1)]  # room -> rows that have so much
-    for text, length in lengths.items():
-        taken = max(length, MIN_TOKENS)
-        room = next((room for room in range(taken, size + 1) if by_room[room]), None)
-        if room is None:
-            row, room = len(rows), size
-            rows.append([])
-        else:
-            row = by_room[room].pop()
-        rows[row].append(text)
-        by_room[room - taken].append(row)
-    return rows

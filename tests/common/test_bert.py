@@ -1,12 +1,9 @@
-import itertools
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.numpy
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.data.packages import cache_dir
 from common.encoders import bert, minilm, mpnet
@@ -46,17 +43,6 @@ def test_a_vector_does_not_depend_on_the_other_texts(encoder):
     alone = np.concatenate([bert.encode(encoder, [text]) for text in texts])
     np.testing.assert_allclose(alone, together, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
-
-
-@given(st.lists(st.integers(0, 64), max_size=60), st.sampled_from([64, 128]))
-def test_rows_hold_every_text_once_and_are_filled(lengths, size):
-    lengths = dict(enumerate(sorted(lengths, reverse=True)))
-    rows = bert._packed(lengths, size)
-    assert sorted(text for row in rows for text in row) == list(lengths)
-    taken = [sum(max(2, lengths[text]) for text in row) for row in rows]
-    assert max(taken, default=0) <= size
-    # The first text of a row fits into no earlier one, so that no two rows fit into one.
-    assert all(a + b > size for a, b in itertools.combinations(taken, 2))
 
 
 def test_texts_of_all_lengths_have_few_shapes(encoder):
