@@ -80,8 +80,8 @@ BENCHMARK = Benchmark(
     goal=">= 1",
     note=(
         "The tokenizer's time counts. FLOPs: those of the layers' products for the tokens that the "
-        "texts have, without padding. sentence-transformers has its own batches of 32 texts, which "
-        "it sorts by length as well."
+        "texts have, without padding. Ours puts several texts into a row; "
+        "sentence-transformers sorts texts by length, in batches of 32."
     ),
     cases=(
         case("minilm", 512, memory=True),

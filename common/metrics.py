@@ -165,10 +165,10 @@ def foscttm(source: Float[Array, "n d"], target: Float[Array, "n d"]) -> Float[A
 
 
 def spearman(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> float:
-    """Spearman's rank correlation; NaN where all values of one are equal."""
+    """Spearman's rank correlation; NaN where one has fewer than two different values."""
     from scipy.stats import spearmanr  # half a second, which most runs do not need
 
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
+    if min(len(np.unique(z)) for z in (x, y)) < 2:
         return math.nan
     result: Any = spearmanr(x, y)  # scipy has no annotations
     return float(result.statistic)

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, Int
 
 from common import alignment, metrics, ot
 from common.alignment import Aligner
-from common.metrics import spearman
 from common.retrieval import top_k
 
 
@@ -182,4 +181,4 @@ def _spearman(distance, difference, chosen) -> float:
     i, j = i[i != j], j[i != j]
     if len(set(distance[i, j])) < 3 or len(set(difference[i, j])) < 3:
         return np.nan
-    return spearman(distance[i, j], difference[i, j])
+    return metrics.spearman(distance[i, j], difference[i, j])

@@ -158,3 +158,4 @@ def test_the_rank_correlation_is_that_of_the_ranks_and_not_defined_of_equal_valu
     ranks = [z.argsort().argsort() for z in (x, x + y)]
     np.testing.assert_allclose(metrics.spearman(x, x + y), np.corrcoef(ranks)[0, 1])
     assert math.isnan(metrics.spearman(x, np.ones(30)))
+    assert math.isnan(metrics.spearman(x[:0], y[:0]))

@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from common.encoders import packing
 
-LENGTHS = st.lists(st.integers(0, 150), max_size=60)
-
 
 @given(st.lists(st.integers(0, 64), max_size=60), st.sampled_from([64, 128]))
 def test_rows_hold_every_text_once_and_are_filled(lengths, size):
@@ -20,7 +18,7 @@ def test_rows_hold_every_text_once_and_are_filled(lengths, size):
     assert all(a + b > size for a, b in itertools.combinations(taken, 2))
 
 
-@given(LENGTHS)
+@given(st.lists(st.integers(0, 150), max_size=60))
 def test_batches_hold_the_tokens_of_every_text_in_their_order(lengths):
     ids = [[1000 * text + place for place in range(n)] for text, n in enumerate(lengths)]
     found = {}
