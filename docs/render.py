@@ -1,19 +1,22 @@
-r"""Writes the tables of the Markdown pages from the kept runs.
+r"""Writes the tables of the Markdown pages from the records.
 
-  python -m docs.render          writes the pages
-  python -m docs.render --check  exits with 1 if a page is not what it would write
+  python -m docs.render                    writes the pages, and prints which
+  python -m docs.render --check            exit code 1 if a page is not what it would write
+  python -m docs.render --figures=lpl/nli  draws the figures of records whose names begin so
 
 A table stands between `<!-- results:NAME -->` and `<!-- end -->`. NAME is one of
 
-  PAPER/RUN         figures, tables and provenance of a kept run (docs/results/PAPER/RUN.json)
+  PAPER/RUN         figures, tables and provenance of a record (docs/results/PAPER/RUN.json)
   PAPER/RUN:TITLE   one of its tables, by title
-  PAPER/*:TITLE     one of the summaries of all kept runs of a paper
+  PAPER/*:TITLE     one of the summaries of all records of a paper
   headlines         one line for each of the first headlines of each paper, for the README
   headlines:PAPER   all of one paper
   runs, data, speed, programs
 
 Each paper's `page.py` has `tables(record) -> {title: Markdown}` and its `HEADLINES`, and may have
 `summaries(records) -> {title: Markdown}`. Text outside of the marks is written by hand and stays.
+Figures are drawn from the rows of a record wherever these suffice (`figures` of page.py); others
+show vectors or steps of a training, and are made by the run itself (`python -m docs.again`).
 """
 
 import importlib
@@ -30,8 +33,9 @@ from absl import flags
 
 from common.data.packages import PACKAGES
 from common.errors import UserError
-from common.run import records
+from common.run import cli, records
 from common.run.cli import define_config_flag
+from common.run.figures import png
 from common.run.records import Headline, Record
 from common.run.results import (
     Row,
@@ -42,12 +46,13 @@ from common.run.results import (
     select,
 )
 from common.run.settings import apply_quick, flat
-from common.run.workdir import as_json
-from docs import fingerprints
+from common.run.workdir import as_json, write_atomically
 from isthmus import PAPERS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs/results"
+CHECK = flags.DEFINE_bool("check", False, "Write nothing; exit code 1 if a page would change.")
+FIGURES = flags.DEFINE_string("figures", "", "PAPER/NAME of records, or how names begin.")
 IN_README = {"anchor_opt": 4}  # headlines in the README, of others 2; RESULTS.md has all
 BLOCK = re.compile(r"(<!-- results:(.+?) -->\n).*?(<!-- end -->)", flags=re.S)
 PAGES = (
@@ -62,6 +67,23 @@ PAGES = (
 def names() -> list[str]:
     """PAPER/RUN of all records."""
     return [str(p.relative_to(RESULTS).with_suffix("")) for p in sorted(RESULTS.glob("*/*.json"))]
+
+
+def all_records() -> list[Record]:
+    """All records."""
+    return [records.read(RESULTS, name) for name in names()]
+
+
+def config_of(record: Record) -> str:
+    """PAPER/CONFIG of the config that a record was made by."""
+    word = next(x for x in shlex.split(record.command) if x.startswith("--config="))
+    return "/".join(Path(word).with_suffix("").parts[-2:])
+
+
+def fingerprint(config: str) -> list[dict]:
+    """The rows of the quick form of PAPER/CONFIG (docs/check.py); none if they are not stored."""
+    path = ROOT / "docs/fingerprints" / f"{config}.json"
+    return records.unpacked(path.read_text())[1] if path.exists() else []
 
 
 def page_module(paper: str) -> ModuleType:
@@ -82,9 +104,8 @@ def content(name: str, page: Path) -> str:
     if run == "headlines":
         return headlines(table)
     if run.endswith("/*"):
-        of_paper = [one for one in names() if one.startswith(run[:-1])]
-        kept = [records.read(RESULTS, one) for one in of_paper]
-        return page_module(run[:-2]).summaries(kept)[table]
+        of_paper = [record for record in all_records() if record.name.startswith(run[:-1])]
+        return page_module(run[:-2]).summaries(of_paper)[table]
     if run not in names():
         return "No run of this name is kept yet (`python -m docs.keep`)."
     record = records.read(RESULTS, run)
@@ -96,8 +117,7 @@ def content(name: str, page: Path) -> str:
         for path in sorted((ROOT / "docs/figures").glob(f"{run}-*.png"))
     ]
     titled = [f"**{title}**\n\n{text.strip()}" for title, text in tables.items()]
-    fingerprint = fingerprints.read(run)
-    stale = f"This record is {fingerprint.stale}." if fingerprint and fingerprint.stale else ""
+    stale = f"This record is {record.stale}." if record.stale else ""
     last = [text for text in (record.quoted, stale, record.provenance()) if text]
     return "\n\n".join([*figures, *titled, *last])
 
@@ -147,18 +167,27 @@ def _row(headline: Headline, wanted: dict) -> Row:
 
 
 def runs() -> str:
-    """How each record was made, and up to which commit the code computes the same."""
+    """How each record was made, whether it holds, and what the quick form says that tells."""
     lines = []
-    for name in names():
-        record, fingerprint = records.read(RESULTS, name), fingerprints.read(name)
-        changed = outdated(record)
-        verified = fingerprint.verified if fingerprint else "-"
-        state = (fingerprint and fingerprint.stale) or ", ".join(changed) or verified
-        times = [f"{s:,.0f} s" if s else "-" for s in (record.seconds, record.empty_cache_seconds)]
-        machine = record.device or str(record.cores)
-        lines.append([f"`{name}`", record.finished, record.commit, state, machine, *times])
-    header = ("Record", "Finished (UTC)", "Commit", "Verified up to", "Cores or device", "Time")
-    return markdown((*header, "From an empty cache"), lines)
+    for record in all_records():
+        changed = ", ".join(f"config.{name} has changed" for name in outdated(record))
+        seconds = f"{record.seconds:,.0f} s" if record.seconds else "-"
+        made = [record.finished, record.commit, record.machine(), seconds]
+        state = record.stale or changed or "holds"
+        lines.append([f"`{record.name}`", *made, state, quick_form(config_of(record))])
+    made = "Finished (UTC)", "Commit", "Cores or device", "Time"
+    return markdown(
+        ("Record", *made, "State", "Its fingerprint: config, data of its quick form"), lines
+    )
+
+
+def quick_form(config: str) -> str:
+    """The data and the largest number of items of a config's quick form."""
+    rows = fingerprint(config)
+    named = list(dict.fromkeys(row["dataset"] for row in rows))
+    items = max((row.get("num_items") or 0 for row in rows), default=0)
+    more = f" and {len(named) - 2} more" if len(named) > 2 else ""
+    return f"`{config}`: {', '.join(named[:2])}{more}" + (f"; {items:,} items" if items else "")
 
 
 def outdated(record: Record) -> list[str]:
@@ -248,20 +277,31 @@ def _program(row: dict) -> str:
 OTHERS = {"runs": runs, "data": data, "speed": speed, "programs": programs}
 
 
-def main() -> None:
-    """Writes or checks."""
-    try:
-        filled = pages()
-    except UserError as error:
-        sys.exit(str(error))
+def draw(prefix: str) -> None:
+    """Draws the figures of records whose names begin so, and names those that need a run."""
+    for record in (x for x in all_records() if x.name.startswith(prefix)):
+        figures = page_module(record.name.split("/")[0]).figures(record)
+        for path in sorted((ROOT / "docs/figures").glob(f"{record.name}-*.png")):
+            drawn = figures.get(path.stem.removeprefix(f"{Path(record.name).name}-"))
+            if drawn:
+                write_atomically(path, png(drawn))
+            print(f"{'wrote' if drawn else 'needs a run:'} {path.relative_to(ROOT)}")
+
+
+def main(argv: list[str]) -> None:
+    """Writes or checks the pages, or draws figures."""
+    del argv
+    if FIGURES.value:
+        draw(FIGURES.value)
+        return
+    filled = pages()
     wrong = [path for path, text in filled.items() if path.read_text() != text]
-    if "--check" in sys.argv[1:]:
-        for path in wrong:
-            print(f"{path.relative_to(ROOT)} differs from the kept runs: run python -m docs.render")
-        sys.exit(bool(wrong))
     for path in wrong:
-        path.write_text(filled[path])
+        if not CHECK.value:
+            write_atomically(path, filled[path].encode())
+        print(f"{'differs:' if CHECK.value else 'wrote'} {path.relative_to(ROOT)}")
+    sys.exit(bool(CHECK.value and wrong))
 
 
 if __name__ == "__main__":
-    main()
+    cli.run(main)

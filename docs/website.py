@@ -5,11 +5,15 @@ Pages keep their paths in the repository, so that their links lead to the same p
 
 import json
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path, PurePath
+from urllib.parse import unquote, urlsplit
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
+from common.run import records
 from isthmus import FRONT_DOOR, PAPERS
 
 ROOT = Path(__file__).parents[1]
@@ -29,14 +33,20 @@ GUIDES = {
 }
 FILES = ("*.md", "CITATION.cff", NOTEBOOK, "tests/faults/README.md")
 FILES += ("docs/**/*.md", "docs/figures/**/*.png", "benchmarks/**/*.md", "benchmarks/**/*.png")
-FILES += ("benchmarks/results/*.json", "docs/results/rows.csv")
+FILES += ("benchmarks/results/*.json",)
+ROWS = "docs/results/rows.csv"  # the rows of all records, made for the site
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Takes the files of the repository in the place of those of the folder `docs`."""
-    del files
+    """Takes the files of the repository in the place of those of the folder `docs`.
+
+    The style sheets and scripts of the theme, which are in another folder, stay.
+    """
+    theme = [file for file in files if file.src_dir != config.docs_dir]
     found = sorted({path for pattern in FILES for path in ROOT.glob(pattern)})
-    site = Files([_copied(str(path.relative_to(ROOT)), config) for path in found])
+    site = Files([*theme, *(_copied(str(path.relative_to(ROOT)), config) for path in found)])
+    table = records.frame(ROOT / "docs/results").to_csv(index=False)
+    site.append(File.generated(config, ROWS, content=table))
     written = {NOTEBOOK_PAGE: notebook((ROOT / NOTEBOOK).read_text())} | dict(reference())
     for path, text in written.items():
         site.append(File.generated(config, path, content=text))
@@ -49,6 +59,40 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         {"Reference": _sections([PurePath(p) for p in written if p.startswith("reference/")])},
     ]
     return site
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Ends the build with an error if a page refers to a file that was not built."""
+    site = Path(config.site_dir)
+    missing = [
+        f"{page.relative_to(site)} refers to {path}"
+        for page in sorted(site.rglob("*.html"))
+        for path in _References(page.read_text()).paths
+        if not _target(site, page, path).exists()
+    ]
+    if missing:
+        raise PluginError(f"{len(missing)} missing files: " + "; ".join(missing[:5]))
+
+
+class _References(HTMLParser):
+    """The local paths of a page: `href` and `src` of all its elements."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.paths: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Adds those of an element."""
+        for name, value in attrs:
+            parts = urlsplit(value or "")
+            if name in ("href", "src") and not parts.scheme and not parts.netloc and parts.path:
+                self.paths.add(unquote(parts.path))
+
+
+def _target(site: Path, page: Path, path: str) -> Path:
+    """The file that a path of a page names; a path from the root begins at the site."""
+    return site / path.lstrip("/") if path.startswith("/") else page.parent / path
 
 
 def _copied(path: str, config: MkDocsConfig) -> File:

@@ -11,7 +11,7 @@ from anchor_opt.reports import ablation as report
 from common.errors import UserError
 from common.linear import preprocess, unit
 from common.progress import progress_bar
-from common.run import results
+from common.run import records, results
 from common.run.results import Row
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
@@ -49,7 +49,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
             rows += [_at(row, point) for row in shown]
             failed += [task for task in measured.failed if task not in failed]
     text = results.joined(report.tables(rows, failed))
-    return results.finish(work, rows, text, {"ablation": report.figure(rows)})
+    return records.finish(work, rows, text, {"ablation": report.figure(rows)})
 
 
 def _load(

@@ -26,7 +26,7 @@ from anchor_opt.reports import basin as report
 from common import multi_step
 from common.errors import check_count
 from common.linear import preprocess
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -47,7 +47,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         todo += tasks.grid([case], [method], config.random_seeds)
     rows = tasks.run(todo, measured, work, title="self-learning").rows
     text = f"{results.joined(report.tables(rows, ()))}\n\n{report.NOTES}"
-    return results.finish(work, rows, text, {"basin": report.figure(rows)})
+    return records.finish(work, rows, text, {"basin": report.figure(rows)})
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:

@@ -22,7 +22,7 @@ from anchor_opt.runner import Grid, Point
 from anchor_opt.two_spaces import Pair
 from common.errors import UserError
 from common.linear import preprocess
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
@@ -38,7 +38,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         of_first = tasks.grid([case], ["first_match"], grid.random_seeds)
         rows += tasks.run(of_first, partial(measure, start=start), work).rows
     text = results.joined(report.tables(rows, ()))
-    return results.finish(work, rows, text, {"boundary": report.figure(rows)})
+    return records.finish(work, rows, text, {"boundary": report.figure(rows)})
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[tuple[Case, Grid, algorithm1.Settings]]:

@@ -27,7 +27,7 @@ from anchor_opt.reports import bridge as report
 from anchor_opt.runner import Grid
 from common.errors import UserError, check_count
 from common.linear import apply_map, preprocess
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.tasks import Case, Measured, Task
 from common.run.workdir import Workdir
@@ -74,7 +74,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     rows = results.averaged(row for measured in by_seed for row in measured.rows)
     failed = [task for measured in by_seed for task in measured.failed]
     text = results.joined(report.tables(rows, failed))
-    return results.finish(work, rows, f"{text}\n\n{report.NOTES}")
+    return records.finish(work, rows, f"{text}\n\n{report.NOTES}")
 
 
 def load(names: Sequence[str], num_rows: int, cache: Path) -> dict[str, Float[Array, "n d"]]:

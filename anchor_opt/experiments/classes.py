@@ -25,7 +25,7 @@ from common.errors import check_choice
 from common.linear import preprocess, unit
 from common.metrics import mrr
 from common.retrieval import top_k
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -60,7 +60,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     measured = tasks.run(todo, measure, work, title="matching classes")
     rows = results.averaged(measured.rows)
     text = f"{results.joined(report.tables(rows, measured.failed))}\n\n{report.NOTES}"
-    return results.finish(work, rows, text, {"mrr": report.figure(rows)})
+    return records.finish(work, rows, text, {"mrr": report.figure(rows)})
 
 
 def needs_pairs(method: str) -> bool:

@@ -26,7 +26,7 @@ from common.errors import check_choice, check_count, check_fraction
 from common.linear import preprocess, procrustes
 from common.metrics import foscttm, precision_at_k
 from common.retrieval import top_k
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -56,7 +56,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     rows = results.averaged(measured.rows)
     text = results.joined(report.tables(rows, measured.failed))
     figures = report.figures(rows)
-    return results.finish(work, rows, f"{text}\n\n{report.NOTES}", figures)
+    return records.finish(work, rows, f"{text}\n\n{report.NOTES}", figures)
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:

@@ -27,7 +27,7 @@ from common import metrics
 from common.errors import check_count
 from common.linear import apply_map, preprocess, procrustes, unit
 from common.retrieval import top_k
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
@@ -58,7 +58,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     grid = tasks.grid(cases_of(config, cache), SEARCHES, config.random_seeds)
     rows = results.averaged(tasks.run(grid, measure, work).rows)
     text = f"{results.joined(report.tables(rows))}\n\n{report.NOTES}"
-    return results.finish(work, rows, text)
+    return records.finish(work, rows, text)
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:

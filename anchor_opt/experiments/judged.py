@@ -27,7 +27,7 @@ from ml_collections import ConfigDict
 from anchor_opt.reports import judged as report
 from common import remapping, strategies
 from common.linear import unit
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -69,7 +69,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     todo = tasks.grid(cases_of(config, cache), ["all"], config.random_seeds)
     rows = results.averaged(tasks.run(todo, measure, work).rows)
     shown = f"{results.joined(report.tables(rows))}\n\n{report.NOTES}"
-    return results.finish(work, rows, shown, report.figures(rows))
+    return records.finish(work, rows, shown, report.figures(rows))
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:

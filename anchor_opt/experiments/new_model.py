@@ -28,7 +28,7 @@ from common.arrays import AnyArray
 from common.errors import check_count
 from common.linear import unit
 from common.retrieval import top_k
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -65,7 +65,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
     todo = tasks.grid(cases_of(config, cache), ["maps"], config.random_seeds)
     rows = results.averaged(tasks.run(todo, measure, work).rows)
-    return results.finish(work, rows, f"{results.joined(report.tables(rows))}\n\n{report.NOTES}")
+    return records.finish(work, rows, f"{results.joined(report.tables(rows))}\n\n{report.NOTES}")
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:

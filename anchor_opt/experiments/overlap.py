@@ -18,7 +18,7 @@ from anchor_opt.problem import Problem, Result, partly_shared
 from anchor_opt.reports import overlap as report
 from common.errors import check_count, check_fraction
 from common.linear import preprocess
-from common.run import results
+from common.run import records, results
 from common.run.results import Row
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
@@ -33,7 +33,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     rows = results.averaged(measured.rows)
     figures = report.figures(rows, measured.failed, config.k, config.bootstrap.min_gain)
     text = results.joined(report.tables(rows, measured.failed))
-    return results.finish(work, rows, f"{text}\n\n{report.NOTES}", figures)
+    return records.finish(work, rows, f"{text}\n\n{report.NOTES}", figures)
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:

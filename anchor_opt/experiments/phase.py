@@ -26,7 +26,7 @@ from common import ot
 from common.errors import check_count
 from common.linear import preprocess
 from common.metrics import linear_cka
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
@@ -44,7 +44,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         rows += results.averaged(mrr.rows) + results.averaged(measured.rows)
         failed += mrr.failed
     text = results.joined(report.tables(rows, failed))
-    return results.finish(work, rows, text, {"phase": report.figure(rows)})
+    return records.finish(work, rows, text, {"phase": report.figure(rows)})
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:

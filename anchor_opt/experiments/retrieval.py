@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 from anchor_opt import runner, two_spaces
 from anchor_opt.reports import retrieval as report
 from anchor_opt.two_spaces import Pair
-from common.run import results
+from common.run import records, results
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces
 
@@ -27,5 +27,5 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     figures = report.figures(two_spaces.drawn(pair, grid), groups, rows, work)
     across = report.tables(rows, num_anchors=grid.num_anchors, failed=measured.failed)
     everything = results.joined(across | report.tables_within(rows))
-    results.finish(work, rows, f"{everything}\n\n{report.NOTES}", figures)
+    records.finish(work, rows, f"{everything}\n\n{report.NOTES}", figures)
     return results.marked(work, f"{results.joined(across)}\n\n{report.NOTES}")

@@ -23,7 +23,7 @@ from common.metrics import (
     precision_at_k,
 )
 from common.retrieval import top_k
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
@@ -49,7 +49,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     rows = results.averaged(tasks.run(todo, measure, work).rows)
     notes = report.NOTES.format(**sizes)
     text = f"{report.table(rows)}\n\n{notes}"
-    return results.finish(work, rows, text, {"cka": report.figure(rows)})
+    return records.finish(work, rows, text, {"cka": report.figure(rows)})
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:

@@ -25,7 +25,7 @@ from common.encoders import texts as text_encoders
 from common.errors import UserError
 from common.linear import preprocess
 from common.metrics import correspondence
-from common.run import results, tasks, train
+from common.run import records, results, tasks, train
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -83,7 +83,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         failed += on_anchors.failed
     tables = report.tables(rows, num_anchors=grid.num_anchors, failed=failed)
     text = f"{results.joined(tables)}\n\n{report.NOTES}"
-    return results.finish(work, rows, text, report.figures(rows))
+    return records.finish(work, rows, text, report.figures(rows))
 
 
 def load(names: tuple[str, str], grid: Grid, values: Settings, work: Workdir, cache: Path) -> Pair:

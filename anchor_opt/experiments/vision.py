@@ -8,7 +8,7 @@ from anchor_opt import runner, two_spaces
 from anchor_opt.models import encoded_images
 from anchor_opt.reports import retrieval as report
 from anchor_opt.two_spaces import Pair
-from common.run import results
+from common.run import records, results
 from common.run.settings import settings
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
@@ -40,5 +40,5 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     across = report.tables(rows, num_anchors=grid.num_anchors, failed=failed)
     end = " ".join([report.NOTES, *notes])
     everything = results.joined(across | report.tables_within(rows))
-    results.finish(work, rows, f"{everything}\n\n{end}", figures)
+    records.finish(work, rows, f"{everything}\n\n{end}", figures)
     return results.marked(work, f"{results.joined(across)}\n\n{end}")

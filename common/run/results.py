@@ -8,11 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from common.run import settings
-from common.run.figures import png
-from common.run.workdir import Workdir, write_atomically, write_json
+from common.run.workdir import Workdir
 
 TITLES = {  # headers of the metrics in tables
     "jaccard": "Jaccard",
@@ -161,33 +157,6 @@ def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
         if all(getattr(row, name) == value for name, value in of_fields)
         and all(row.labels.get(name) == value for name, value in wanted.items())
     ]
-
-
-def finish(
-    work: Workdir, rows: Sequence[Row], table: str, figures: Mapping[str, Figure] | None = None
-) -> str:
-    """Writes results.json, table.md and the figures of a run, and returns the table.
-
-    Figures and the values of the config are TensorBoard events too. What a quick run writes says
-    that it is one.
-
-    Args:
-      work: the run's folder.
-      rows: the results.
-      table: Markdown.
-      figures: file name without `.png` -> figure.
-    """
-    write_json(work.path / "results.json", [dataclasses.asdict(row) for row in rows])
-    table = marked(work, table)
-    write_atomically(work.path / "table.md", (table.strip() + "\n").encode())
-    images = {}
-    for name, figure in (figures or {}).items():
-        if work.quick:
-            figure.suptitle(f"QUICK: {figure.get_suptitle()}")
-        images[name] = png(figure)
-        write_atomically(work.path / f"{name}.png", images[name])
-    work.show(images, settings.flat(work.config))
-    return table
 
 
 def marked(work: Workdir, table: str) -> str:

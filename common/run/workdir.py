@@ -136,6 +136,7 @@ class Workdir:
 
     def __init__(self, path: Path | str, config: dict, flag: str = "--workdir"):
         self.path = Path(path)
+        self.started = time.time()
         self.quick = bool(config.get("quick"))  # small sizes, whose results stand beside no other
         self._log_path = self.path / "metrics.jsonl"
         self._writers: dict[str, EventsWriter] = {}
@@ -153,7 +154,8 @@ class Workdir:
             half.unlink()
         self.config = config = as_json(config)
         config_path = self.path / "config.json"
-        if config_path.exists():
+        self.resumed = config_path.exists()
+        if self.resumed:
             try:
                 changes = _differences(json.loads(config_path.read_text()), config)
             except (ValueError, AttributeError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from common.errors import check_choice, check_count
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row, select
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -62,7 +62,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     text = texts.trained_on(values.dataset, values.num_texts, values.num_words)
     tables = report.tables(rows, text) | texts.training_table(trained)
     figures = report.figures(rows, list(trained.models))
-    return results.finish(work, rows, results.joined(tables), figures)
+    return records.finish(work, rows, results.joined(tables), figures)
 
 
 def correlations(accuracies: list[Row], distances: list[Row]) -> list[Row]:

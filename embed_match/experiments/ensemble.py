@@ -6,7 +6,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from common.errors import check_choice, check_count
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -40,4 +40,4 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     rows = results.averaged(measured.rows)
     text = texts.trained_on(values.dataset, values.num_texts, values.num_words)
     tables = report.tables(rows, text) | texts.training_table(trained)
-    return results.finish(work, rows, results.joined(tables), report.figures(rows))
+    return records.finish(work, rows, results.joined(tables), report.figures(rows))

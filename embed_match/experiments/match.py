@@ -8,7 +8,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from common.errors import UserError
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -52,4 +52,4 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     tables = report.tables(rows, texts.trained_on(*text), transport)
     tables |= texts.training_table(trained)
     kinds = {name: model.kind for name, model in trained.models.items()}
-    return results.finish(work, rows, results.joined(tables), report.figures(rows, kinds))
+    return records.finish(work, rows, results.joined(tables), report.figures(rows, kinds))

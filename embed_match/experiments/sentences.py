@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 
 from common.encoders import texts as text_encoders
 from common.errors import check_count
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -57,4 +57,4 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     cases = [case(name) for name in config.datasets]
     measured = tasks.run(tasks.grid(cases, ["all"], config.random_seeds), measure, work)
     rows = results.averaged(measured.rows)
-    return results.finish(work, rows, results.joined(report.tables(rows)))
+    return records.finish(work, rows, results.joined(report.tables(rows)))

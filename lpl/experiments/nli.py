@@ -10,7 +10,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from common.errors import UserError, check_choice, check_count
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -67,7 +67,7 @@ class Problem(NamedTuple):
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures all methods, and returns the tables."""
     rows, nearest = measure_all(config, work, cache)
-    return results.finish(work, rows, report.table(rows, nearest), report.figures(rows))
+    return records.finish(work, rows, report.table(rows, nearest), report.figures(rows))
 
 
 def measure_all(config: ConfigDict, work: Workdir, cache: Path) -> Measured:

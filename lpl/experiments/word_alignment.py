@@ -12,7 +12,7 @@ from jaxtyping import Array, Int
 from ml_collections import ConfigDict
 
 from common.errors import UserError, check_choice
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -80,8 +80,8 @@ class Problem(NamedTuple):
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures all methods, and returns the tables."""
     rows, coverage, nearest = measure_all(config, work, cache)
-    table = report.table(rows, coverage, nearest)
-    return results.finish(work, rows, table, report.figures(rows))
+    table, quoted = report.table(rows, coverage), report.nearest_tables(nearest)
+    return records.finish(work, rows, table, report.figures(rows), quoted)
 
 
 def measure_all(config: ConfigDict, work: Workdir, cache: Path) -> Measured:

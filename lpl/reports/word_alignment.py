@@ -96,15 +96,17 @@ def nearest_words(
     return nearest
 
 
-def table(
-    rows: Sequence[Row], coverage: Iterable[Sequence[str]], nearest: Mapping[str, Mapping]
-) -> str:
-    """table.md of a run: results, `coverage` of all data, title -> word -> its nearest words."""
+def table(rows: Sequence[Row], coverage: Iterable[Sequence[str]]) -> str:
+    """Results, and the `coverage` of all data."""
     header = ("Data", "Part", "Pairs in both vocabularies", "Other pairs", "Source words covered")
     parts = tables(rows) | {"Dictionaries": markdown(header, coverage)}
-    for title, words in nearest.items():
-        parts[f"Nearest words, as in Table 2 (target words have a star): {title}"] = _nearest(words)
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
+
+
+def nearest_tables(nearest: Mapping[str, Mapping]) -> str:
+    """Table 2 of the paper for each pair of spaces: title -> word -> its nearest words."""
+    title = "### Nearest words, as in Table 2 (target words have a star)"
+    return "\n\n".join(f"{title}: {name}\n\n{_nearest(words)}" for name, words in nearest.items())
 
 
 def coverage(data: BilingualData) -> list[list[str]]:

@@ -12,7 +12,7 @@ from matplotlib.font_manager import fontManager
 from PIL import Image
 from scipy.spatial.distance import pdist
 
-from common.run import figures, results
+from common.run import figures, records, results
 from common.run.results import Row
 from common.run.workdir import Workdir
 
@@ -47,7 +47,7 @@ def test_a_run_without_a_number_leaves_no_mean_and_no_best_value():
 
 def test_results_json_has_no_word_that_other_readers_refuse(tmp_path):
     rows = [row(mean=np.nan, std=np.nan), row(labels={"low": -np.inf, "names": [np.nan, 1.0]})]
-    results.finish(Workdir(tmp_path, {"limit": np.inf}), rows, "| a |")
+    records.finish(Workdir(tmp_path, {"limit": np.inf}), rows, "| a |")
 
     def refuse(word):
         raise ValueError(word)
@@ -69,7 +69,7 @@ def test_rows_are_selected_by_fields_and_labels():
 def test_finish_writes_rows_table_and_figures(tmp_path):
     work = Workdir(tmp_path, {})
     figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
-    assert results.finish(work, [row(labels={"size": 4})], "| a |", {"bars": figure}) == "| a |"
+    assert records.finish(work, [row(labels={"size": 4})], "| a |", {"bars": figure}) == "| a |"
     (written,) = json.loads((tmp_path / "results.json").read_text())
     assert Row(**written) == row(labels={"size": 4})
     assert (tmp_path / "table.md").read_text() == "| a |\n"
@@ -81,7 +81,7 @@ def test_figures_and_hyper_parameters_are_tensorboard_events(tmp_path):
     work = Workdir(tmp_path, config)
     for _ in range(2):  # a resumed run writes them anew
         figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
-        results.finish(work, [row()], "| a |", {"bars": figure})
+        records.finish(work, [row()], "| a |", {"bars": figure})
     (events,) = (tmp_path / "tensorboard/run").iterdir()
     content = events.read_bytes()
     assert content.count((tmp_path / "bars.png").read_bytes()) == 1
@@ -93,7 +93,7 @@ def test_a_quick_run_says_so_everywhere_and_shows_no_published_number(tmp_path):
     quick = [dataclasses.replace(published, quick=True)]
     figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
     table = results.pivot(quick, lines={"method": "Method"}, paper=True)
-    shown = results.finish(Workdir(tmp_path, {"quick": True}), quick, table, {"bars": figure})
+    shown = records.finish(Workdir(tmp_path, {"quick": True}), quick, table, {"bars": figure})
     assert "QUICK" in shown and ".99" not in shown and "Paper" not in shown
     assert "QUICK" in (tmp_path / "table.md").read_text()
     assert figure.get_suptitle() == "QUICK: title"

@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 
 from common.errors import check_choice, check_count
 from common.progress import progress_bar
-from common.run import results, train
+from common.run import records, results, train
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.workdir import Workdir
@@ -91,7 +91,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         ]
     rows = results.averaged(rows)
     table = results.joined(report.tables(rows))
-    return results.finish(work, rows, table, {"distortion": report.figure(rows)})
+    return records.finish(work, rows, table, {"distortion": report.figure(rows)})
 
 
 def trainings(config: ConfigDict) -> Iterator[Training]:

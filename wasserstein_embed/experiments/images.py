@@ -10,7 +10,7 @@ from jaxtyping import Float
 from ml_collections import ConfigDict
 
 from common.errors import check_choice, check_count
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.settings import sweep as points_of_sweep
@@ -47,7 +47,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         "clouds": report.clouds_figure(clouds, labels),
         "nine": report.nine_figure(clouds, splits.test, config.figure_class),
     }
-    return results.finish(work, rows, results.joined(report.tables(rows)), figures)
+    return records.finish(work, rows, results.joined(report.tables(rows)), figures)
 
 
 def _clouds_in_plane(file: Path) -> Float[np.ndarray, "n M 2"]:
@@ -65,7 +65,7 @@ def sweep(config: ConfigDict, work: Workdir, cache: Path) -> str:
     ]
     rows = _rows(tasks.grid(cases, config.methods, config.random_seeds), work)
     table = results.joined(report.tables(rows))
-    return results.finish(work, rows, table, {"sweep": report.sweep_figure(rows)})
+    return records.finish(work, rows, table, {"sweep": report.sweep_figure(rows)})
 
 
 def _case(name: str, config: ConfigDict, splits: Splits, **fields: Any) -> Case:

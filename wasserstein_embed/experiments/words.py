@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 
 from common import cbow
 from common.errors import check_choice, check_count
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
@@ -76,7 +76,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
                 figures[task.name] = report.densities_figure(densities, title)
     names = {m: [task.name for task in grid if task.method == m] for m in embeddings}
     figures["held_out"] = report.held_out_figure(work.records(), names)
-    return results.finish(work, rows, results.joined(tables), figures)
+    return records.finish(work, rows, results.joined(tables), figures)
 
 
 def _embeddings(config: ConfigDict) -> Iterator[word_embed.Settings]:

@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 from sklearn.datasets import load_digits
 
 from common.errors import check_count
-from common.run import results, tasks
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
@@ -43,7 +43,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     cases = [Case("digits", fields, problem)]
     measured = tasks.run(tasks.grid(cases, ["nearest mean"], config.random_seeds), measure, work)
     rows = results.averaged(measured.rows)
-    return results.finish(work, rows, table(rows))
+    return records.finish(work, rows, table(rows))
 
 
 def measure(task: Task) -> tuple[list[Row], dict]:
