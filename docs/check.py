@@ -177,7 +177,7 @@ def identity(row: Mapping) -> str:
 def _title(row: Mapping) -> str:
     between = [f"{row[name]}" for name in ("source", "target") if row.get(name)]
     labels = [f"{name} {value}" for name, value in sorted(row["labels"].items())]
-    sweep = [f"{row['sweep_over']} {row['sweep_value']}"] if row.get("sweep_over") else []
+    sweep = [f"{row['sweep_over']} {row.get('sweep_value')}"] if row.get("sweep_over") else []
     about = [row["dataset"], " -> ".join(between), row.get("anchors") or "", *sweep, *labels]
     return f"{row['method']} {row['metric']} ({', '.join(filter(None, about))})"
 
