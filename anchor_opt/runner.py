@@ -12,11 +12,12 @@ from ml_collections import ConfigDict
 from anchor_opt.methods import METHODS, READ_TRUTH, Settings, algorithm1, usable
 from anchor_opt.problem import Problem, Result, Run
 from common.errors import check_choice, check_count
+from common.files import write_arrays
 from common.run import tasks
 from common.run.results import Row
 from common.run.settings import flat, settings, varied, with_value
 from common.run.tasks import Case, Measured, Task
-from common.run.workdir import Workdir, write_arrays
+from common.run.workdir import Workdir
 
 ROLES = ("source", "target")  # of the two spaces of an experiment
 ITEMS = ("gt", "seed")  # methods whose anchors are items

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from common import likeness, linear
 from common.arrays import Leaf, Unchecked
 from common.errors import UserError, check_choice, local_path, writing
+from common.files import read_arrays, write_arrays
 from common.likeness import Profile
 from common.linear import (
     EPSILON,
@@ -31,7 +32,6 @@ from common.linear import (
     ridge,
     whitened_procrustes,
 )
-from common.run.workdir import read_arrays, write_arrays
 
 NORMALISE = linear.NORMALISATION
 ARRAYS = ("matrix", "source_means", "target_means")

@@ -20,11 +20,11 @@ from pathlib import Path
 from absl import flags
 
 from common.errors import UserError
+from common.files import write_atomically
 from common.progress import progress_bar
 from common.run import cli, records
 from common.run.records import Record
 from common.run.results import fields, markdown
-from common.run.workdir import write_atomically
 from docs import render
 from docs.check import differences, identity, one_core_each, rows_of
 from docs.keep import keep

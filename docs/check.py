@@ -33,10 +33,10 @@ from absl import flags
 
 from common.data.packages import CACHE_VARIABLE
 from common.errors import UserError
+from common.files import write_atomically
 from common.progress import progress_bar
 from common.run import cli, records
 from common.run.results import PUBLISHED
-from common.run.workdir import write_atomically
 from docs import render
 from isthmus import PAPERS
 from tests import own_cache, xla_flags

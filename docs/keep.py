@@ -14,8 +14,8 @@ from pathlib import Path
 from absl import flags
 
 from common.errors import UserError
+from common.files import write_atomically
 from common.run import cli, records
-from common.run.workdir import write_atomically
 from docs import render
 
 FIGURES = flags.DEFINE_list("figures", None, "Figures to keep, without .png.")

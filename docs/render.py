@@ -33,6 +33,7 @@ from absl import flags
 
 from common.data.packages import PACKAGES
 from common.errors import UserError
+from common.files import as_json, write_atomically
 from common.run import cli, records
 from common.run.cli import define_config_flag
 from common.run.figures import png
@@ -46,7 +47,6 @@ from common.run.results import (
     select,
 )
 from common.run.settings import apply_quick, flat
-from common.run.workdir import as_json, write_atomically
 from isthmus import PAPERS
 
 ROOT = Path(__file__).parents[1]

@@ -94,7 +94,11 @@ def test_a_run_writes_its_record_with_what_its_parts_say_of_themselves(checkout,
     keep.keep(run(tmp_path / "run"), "p/n")
     record = records.read(render.RESULTS, "p/n")
     assert record.failed == ["x"] and record.command == COMMAND_LINE
-    assert [(x.part, x.succeeded) for x in record.stated] == [("x", False), ("y", True), ("z", False)]
+    assert [(x.part, x.succeeded) for x in record.stated] == [
+        ("x", False),
+        ("y", True),
+        ("z", False),
+    ]
     assert record.config == {"quick": False, "steps": 3} and record.seconds is not None
     head = subprocess.run(["git", "-C", checkout, "rev-parse", "HEAD"], capture_output=True)
     assert record.commit and head.stdout.decode().startswith(record.commit)
@@ -117,7 +121,12 @@ def leave_git(root):
     "before, options, figures, sentence",
     [
         (None, {"quick": True}, None, "is a quick run: run its command without --config.quick"),
-        (change_loaded, {}, None, "was made by changed loaded.py: commit the code and run it again"),
+        (
+            change_loaded,
+            {},
+            None,
+            "was made by changed loaded.py: commit the code and run it again",
+        ),
         (leave_git, {}, None, "was made by code without git: commit"),
         (None, {}, ["mrr"], r"There is no .*mrr\.png: give --figures"),
     ],
@@ -151,7 +160,9 @@ def quick_runs(monkeypatch):
             run(folder / config, now["mean"], quick=True)
 
     monkeypatch.setattr(check, "run_all", quick)
-    monkeypatch.setattr(again, "make", lambda record, folder: run(folder / record.name, now["mean"]))
+    monkeypatch.setattr(
+        again, "make", lambda record, folder: run(folder / record.name, now["mean"])
+    )
     return now
 
 

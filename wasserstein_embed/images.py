@@ -13,10 +13,11 @@ from jaxtyping import Array, Int, UInt8
 from sklearn.neighbors import KNeighborsClassifier
 
 from common.data.sets.images import MNIST_5K, Images, load
+from common.files import write_arrays
 from common.parallel import map_rows
 from common.run import train
 from common.run.train import Metrics
-from common.run.workdir import Workdir, write_arrays
+from common.run.workdir import Workdir
 from wasserstein_embed import cloud, siamese
 from wasserstein_embed.cloud import Clouds, Distance
 

@@ -33,10 +33,11 @@ from anchor_opt.align.space import Space, name_spaces
 from common.data.readers import pair_files
 from common.data.readers.vector_files import Form
 from common.errors import UserError
+from common.files import write_atomically
 from common.progress import progress_bar
 from common.run import cli
 from common.run.figures import save_figure
-from common.run.workdir import Workdir, write_atomically
+from common.run.workdir import Workdir
 
 flags.DEFINE_multi_string("source", [], "File of vectors that are mapped; may be repeated.")
 flags.DEFINE_string("target", None, "File of vectors that they are mapped onto.")

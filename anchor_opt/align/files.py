@@ -25,9 +25,9 @@ from common.data.readers.pair_files import Pairs
 from common.data.readers.vector_files import STRICT, Block, Form
 from common.data.sets import dictionary
 from common.errors import UserError, writing
+from common.files import replacing, write_atomically
 from common.linear import unit
 from common.progress import progress_bar
-from common.run.workdir import replacing, write_atomically
 
 MAX_WORD = MAX_LINE // 2  # bytes of a word in text, so that a line holds its numbers as well
 # Measured between GloVe, Word2Vec, French fastText and MiniLM's words, sentences and input vectors:

@@ -9,8 +9,8 @@ from anchor_opt.align.files import fits_text, in_blocks, write_blocks, write_tab
 from anchor_opt.align.space import Space
 from common.csls import Dictionary
 from common.errors import writing
+from common.files import write_arrays
 from common.linear import unit
-from common.run.workdir import write_arrays
 
 
 def write_alignment(

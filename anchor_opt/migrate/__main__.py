@@ -37,8 +37,8 @@ from anchor_opt.migrate.result import Migration
 from common.data.readers import pair_files
 from common.data.readers.pair_files import Pairs
 from common.errors import UserError
+from common.files import write_atomically, write_json
 from common.run import cli
-from common.run.workdir import write_atomically, write_json
 
 flags.DEFINE_string("old", None, "File of all vectors of the old model.")
 flags.DEFINE_string("new", None, "File of some vectors of the new model.")

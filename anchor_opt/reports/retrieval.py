@@ -14,10 +14,11 @@ from jaxtyping import Array, Float, Int
 from matplotlib.figure import Figure
 
 from anchor_opt.reports.searches import METHOD_TITLES, PUBLISHED_METHOD, failures, rates
+from common.files import read_arrays
 from common.linear import unit
 from common.run.figures import curves, scatter_grid
 from common.run.results import Row, pivot, select
-from common.run.workdir import Workdir, read_arrays
+from common.run.workdir import Workdir
 
 NEIGHBOURS = 15  # rows of one colour in a scatter
 LINES = {"method": "Method", "anchors": "Anchors"}

@@ -13,8 +13,8 @@ from tqdm import tqdm
 
 from common.data.packages import CACHE_VARIABLE
 from common.errors import UserError
+from common.files import read_arrays, write_arrays
 from common.progress import progress_bar
-from common.run.workdir import read_arrays, write_arrays
 
 Arrays = dict[str, np.ndarray]
 Items = TypeVar("Items", Sequence[str], np.ndarray)

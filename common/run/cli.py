@@ -26,9 +26,10 @@ from ml_collections import ConfigDict, config_flags
 from common.data.packages import cache_dir
 from common.data.readers.vector_files import Form
 from common.errors import UserError, check_choice, nearest, resolved
+from common.files import write_atomically
 from common.parallel import devices, one_blas_thread
 from common.run import compilations, settings
-from common.run.workdir import COMMAND, Workdir, write_atomically
+from common.run.workdir import COMMAND, Workdir
 
 # (config, run folder, data cache) -> the table that is printed.
 Experiment = Callable[[ConfigDict, Workdir, Path], str]

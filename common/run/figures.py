@@ -17,7 +17,7 @@ from matplotlib.font_manager import fontManager
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
-from common.run.workdir import write_atomically
+from common.files import write_atomically
 
 MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplotlib
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, with grey in the place of

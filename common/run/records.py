@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 from matplotlib.figure import Figure
 
+from common.files import as_json, write_atomically, write_json
 from common.run import results, settings
 from common.run.figures import png
 from common.run.results import FIELDS, Row
-from common.run.workdir import COMMAND, Workdir, as_json, write_atomically, write_json
+from common.run.workdir import COMMAND, Workdir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,8 +158,8 @@ def _code(started: float) -> tuple[str, list[str]]:
     folder, _, commit = known.stdout.strip().rpartition("\n")
     if known.returncode or Path(folder) != ROOT:
         return "", []
-    modules = [Path(m.__file__) for m in [*sys.modules.values()] if getattr(m, "__file__", None)]
-    ran = {path for path in modules if path.is_relative_to(ROOT)}
+    modules = [getattr(module, "__file__", None) for module in [*sys.modules.values()]]
+    ran = {path for path in map(Path, filter(None, modules)) if path.is_relative_to(ROOT)}
     files = sorted(ran | set(ROOT.glob("configs/**/*.py")))
     status = subprocess.run(
         [*git, "status", "--porcelain", "--", *map(str, files)], capture_output=True, text=True

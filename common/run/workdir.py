@@ -5,120 +5,29 @@ part is a JSON file, written atomically. A run that was killed is started again 
 it skips finished parts and resumes the unfinished one from its last checkpoint (train.py).
 """
 
-import contextlib
 import fcntl
-import io
 import json
-import os
 import shutil
 import struct
 import time
-import uuid
-import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import numpy as np
 from absl import logging
-from jaxtyping import ArrayLike, Shaped
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2, summary_pb2
 from tensorboardX.summary import hparams, scalar
 
-from common.data.readers import numpy_files
-from common.errors import UserError, is_unreadable
+from common.errors import UserError
+from common.files import as_json, naming, read_arrays, write_atomically, write_json
 
 # protobuf makes these types when it is imported.
 Event = event_pb2.Event  # pyright: ignore[reportAttributeAccessIssue]
 SessionLog = event_pb2.SessionLog  # pyright: ignore[reportAttributeAccessIssue]
 Summary = summary_pb2.Summary  # pyright: ignore[reportAttributeAccessIssue]
 COMMAND = "command.txt"  # of the run, without the workdir, for those who keep its results
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that replaces `path` atomically when the block ends without an error.
-
-    Of two processes that write the same file, the later one wins.
-
-    Raises:
-      OSError: the file cannot be written.
-    """
-    half = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.half")
-    try:
-        with naming(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with half.open("wb") as file:
-                yield file
-            os.replace(half, path)
-    finally:
-        half.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Adds the path to an OSError; the errors of a full disk do not have it."""
-    try:
-        yield
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(path)) from error
-
-
-def write_atomically(path: Path, content: bytes | memoryview) -> None:
-    """Writes a file by `replacing`."""
-    with replacing(path) as file:
-        file.write(content)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Writes indented JSON by `replacing`, as `as_json` changes the value."""
-    write_atomically(path, (json.dumps(as_json(value), indent=1) + "\n").encode())
-
-
-def as_json(value: Any) -> Any:
-    """The value as it is read from JSON, where keys are texts and no number is NaN or infinite.
-
-    Such a number becomes None; `json.dumps` would write a word that other readers refuse.
-    """
-    return json.loads(json.dumps(value), parse_constant=lambda word: None)
-
-
-def write_arrays(path: Path, arrays: Mapping[str, Shaped[ArrayLike, "..."]]) -> None:
-    """Writes arrays to an .npz by `replacing`.
-
-    The format has a checksum of each array, but not of its directory, where a flipped bit can hide
-    an array. So a checksum of the whole file is stored as the archive's comment.
-    """
-    buffer = io.BytesIO()
-    named: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
-    np.savez(buffer, **named)
-    with zipfile.ZipFile(buffer, "a") as archive:
-        archive.comment = b"%08x" % 0
-    with buffer.getbuffer() as content:
-        content[-8:] = b"%08x" % zlib.crc32(content[:-8])
-        write_atomically(path, content)
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Reads the arrays of an .npz from any source; checks the checksum of `write_arrays`.
-
-    Raises:
-      UserError: the file does not exist, is damaged or is not an .npz of plain arrays.
-      OSError: the file cannot be read, which says nothing about its content.
-    """
-    try:
-        content = path.read_bytes()
-        with zipfile.ZipFile(io.BytesIO(content)) as file:
-            if file.comment and int(content[-8:], 16) != zlib.crc32(content[:-8]):
-                raise ValueError("wrong checksum")
-        return numpy_files.npz(path)
-    except Exception as error:  # zipfile raises many kinds of error for damaged files
-        if is_unreadable(error):
-            raise
-        reason = f"missing or damaged ({type(error).__name__})"
-        raise UserError(f"The file {path} is {reason}: delete it and run again.") from error
 
 
 class Workdir:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from common.data.readers import numpy_files
 from common.data.readers.vector_files import as_vectors, check_rows
 from common.data.sets import bbc, reviews
 from common.data.sets.reviews import LabelledTexts
 from common.encoders import texts as text_encoders
 from common.errors import UserError, check_choice, check_count
+from common.files import read_npz
 from common.spaces import sentences
 
 NEWS = "bbc"
@@ -162,7 +162,7 @@ def _paired(source: LabelledVectors, target: LabelledVectors) -> bool:
 
 def _read(path: Path) -> LabelledVectors:
     try:
-        arrays = numpy_files.npz(path, LabelledVectors._fields[:5])
+        arrays = read_npz(path, LabelledVectors._fields[:5])
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is no .npz file of plain arrays: use np.savez.") from error
     vectors = [name for name in ("train", "test", "anchors") if name in arrays]

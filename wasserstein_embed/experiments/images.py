@@ -10,12 +10,13 @@ from jaxtyping import Float
 from ml_collections import ConfigDict
 
 from common.errors import check_choice, check_count
+from common.files import read_arrays
 from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.settings import sweep as points_of_sweep
 from common.run.tasks import Case, Task
-from common.run.workdir import Workdir, read_arrays
+from common.run.workdir import Workdir
 from wasserstein_embed import images, siamese
 from wasserstein_embed.cloud import Distance
 from wasserstein_embed.images import Splits

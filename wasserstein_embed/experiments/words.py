@@ -8,11 +8,12 @@ from ml_collections import ConfigDict
 
 from common import cbow
 from common.errors import check_choice, check_count
+from common.files import read_arrays, write_arrays
 from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
-from common.run.workdir import Workdir, read_arrays, write_arrays
+from common.run.workdir import Workdir
 from wasserstein_embed import word_embed, words
 from wasserstein_embed.reports import words as report
 

@@ -15,6 +15,7 @@ from common.data.readers import line_files, numpy_files
 from common.encoders import bert
 from common.encoders import texts as text_encoders
 from common.errors import UserError, writing
+from common.files import read_npz
 
 
 def read(path: Path, errors: str = "strict") -> list[str]:
@@ -75,7 +76,7 @@ def encode_file(
     parts = output.with_name(output.name + ".parts")
     if output.exists():
         try:
-            same = numpy_files.npz(output, ("recipe",))["recipe"] == digest
+            same = read_npz(output, ("recipe",))["recipe"] == digest
         except (OSError, ValueError, KeyError):  # not written by this function
             same = False
         if not same:

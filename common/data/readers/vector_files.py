@@ -17,12 +17,13 @@ from common.data.readers.line_files import explained, opened, read_lines
 from common.data.readers.word2vec_files import Row, binary_rows, text_rows
 from common.data.space import Space
 from common.errors import UserError
+from common.files import read_npz
 from common.progress import progress_bar
 
 BLOCK_ROWS = 1 << 14  # of `stream`
 ARRAYS = {  # of files of arrays, by suffix
     ".npy": lambda path: {"vectors": numpy_files.npy(path)},
-    ".npz": numpy_files.npz,
+    ".npz": read_npz,
     ".safetensors": numpy_files.safetensors_matrices,
 }
 
