@@ -18,14 +18,9 @@ from jaxtyping import Array, Bool, Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from common import retrieval
-from common.arrays import AnyArray, RealNumber, WholeNumber
+from common.arrays import AnyArray, RealNumber
 from common.parallel import block_rows, scan_rows
 from common.retrieval import TopK, first_largest, largest, products
-
-# Score of a dropped pair: below every score 2 s - r of unit rows, and finite, since all entries of
-# a column may be dropped.
-DROPPED = -4.0
-MAX_SEED = 2**31 - 1  # of the pairs that are dropped; the next number is still an int32
 
 
 def hubness(
@@ -101,8 +96,6 @@ def matches(
     target: Float[Array, "m r"],
     *,
     neighbours: int = 10,
-    keep_prob: RealNumber = 1.0,
-    seed: WholeNumber = 0,
 ) -> Matches:
     """The best partner of every row, in two streamed passes.
 
@@ -110,13 +103,9 @@ def matches(
       source: unit rows.
       target: unit rows.
       neighbours: number of nearest neighbours in r; all rows if there are fewer.
-      keep_prob: probability that a pair may be matched; the others are dropped at random.
-      seed: of the pairs that are dropped, in one direction; that of the other direction is one
-        more.
     """
-    options = {"neighbours": neighbours, "keep_prob": keep_prob}
-    best_source, source_hubness = _best_rows(source, target, seed=seed, **options)
-    best_target, target_hubness = _best_rows(target, source, seed=seed + 1, **options)
+    best_source, source_hubness = _best_rows(source, target, neighbours)
+    best_target, target_hubness = _best_rows(target, source, neighbours)
     to_target, to_source = best_target.row, best_source.row
     objective = (best_source.score - target_hubness).mean()
     objective += (best_target.score - source_hubness).mean()
@@ -137,7 +126,7 @@ def best_keys(
       keys: unit rows.
       neighbours: number of nearest queries in r of a key; all if there are fewer.
     """
-    return _best_rows(keys, queries, neighbours=neighbours, keep_prob=1.0, seed=0)[0].row
+    return _best_rows(keys, queries, neighbours)[0].row
 
 
 class _Best(NamedTuple):
@@ -155,7 +144,7 @@ class _Best(NamedTuple):
         return jax.tree.map(lambda old, new: jnp.where(better, new, old), self, later)
 
 
-def _best_rows(rows, columns, *, neighbours, keep_prob, seed) -> tuple[_Best, Float[Array, " n"]]:
+def _best_rows(rows, columns, neighbours) -> tuple[_Best, Float[Array, " n"]]:
     """For every column the row of largest 2 s - r(row), and r of all rows.
 
     r of a block's rows is known once the block is, so one pass gives hubness and argmax together.
@@ -166,39 +155,11 @@ def _best_rows(rows, columns, *, neighbours, keep_prob, seed) -> tuple[_Best, Fl
         similarity = products(block, columns)
         hubness = _hubness_of_block(similarity, neighbours)
         penalty = jnp.where(valid, hubness, jnp.inf)[:, None]
-        score, winner = lax.cond(
-            keep_prob < 1, _best_kept_row, _best_row, similarity, penalty, index, keep_prob, seed
-        )
+        score, winner = first_largest(2 * similarity - penalty, axis=0)
         return best.merge(_Best(score, index[winner])), hubness
 
     init, block = _Best.none(len(columns)), block_rows(len(columns))
     return scan_rows(step, init, _Best.merge, rows, columns, block=block)
-
-
-def _best_row(similarity, penalty, *_):
-    """The largest 2 s - penalty of every column, and its place among the rows."""
-    return first_largest(2 * similarity - penalty, axis=0)
-
-
-def _best_kept_row(similarity, penalty, index, keep_prob, seed):
-    """As `_best_row`, of the pairs that are kept."""
-    kept = _kept(index, similarity.shape[1], keep_prob, seed)
-    return first_largest(jnp.where(kept, 2 * similarity - penalty, DROPPED), axis=0)
-
-
-def _kept(index, num_columns, keep_prob, seed):
-    """Whether each pair of rows is kept: a hash of (row, column, seed) below keep_prob.
-
-    It does not depend on the number of devices. Neither does `jax.random.bernoulli` with a key
-    folded with each row's index, but with it a step at 4,000 rows of 384 numbers took .82 s instead
-    of .54 s on one core.
-    """
-    column = jnp.arange(num_columns, dtype=jnp.uint32)[None]
-    h = index.astype(jnp.uint32)[:, None] * jnp.uint32(0x9E3779B1)
-    h = h ^ (column * jnp.uint32(0x85EBCA77) + jnp.uint32(seed) * jnp.uint32(0xC2B2AE3D))
-    h = (h ^ (h >> 15)) * jnp.uint32(0x2C1B3C6D)
-    h = (h ^ (h >> 12)) * jnp.uint32(0x297A2D39)
-    return (h ^ (h >> 15)).astype(jnp.float32) * 2.0**-32 < keep_prob
 
 
 class Dictionary(NamedTuple):
@@ -267,7 +228,7 @@ def dictionary(
         eighths = jax.tree.map(lambda x: x.reshape(8, -1, *x.shape[1:]), (similarity, valid))
         total, row_total = lax.scan(add_weights, total, eighths)
         penalty = jnp.where(valid, block_hubness, jnp.inf)[:, None]
-        reverse_score, winner = _best_row(similarity, penalty)
+        reverse_score, winner = first_largest(2 * similarity - penalty, axis=0)
         out = _Forward(
             to_target=to_target,
             score=best_score - block_hubness,

@@ -9,7 +9,7 @@ from functools import partial
 
 from anchor_opt.methods import algorithm1, baselines, bootstrap, disjoint, unpaired
 from anchor_opt.methods.algorithm1 import Settings as Algorithm1
-from anchor_opt.methods.baselines import IteratedProcrustes, SelfLearning
+from anchor_opt.methods.baselines import IteratedProcrustes
 from anchor_opt.methods.bootstrap import Settings as Bootstrap
 from anchor_opt.methods.disjoint import Settings as Disjoint
 from anchor_opt.methods.goat import Settings as Goat
@@ -28,7 +28,6 @@ class Settings:
     disjoint: Disjoint = dataclasses.field(default_factory=Disjoint)
     algorithm1: Algorithm1 | None = None
     iterated_procrustes: IteratedProcrustes | None = None
-    self_learning: SelfLearning | None = None
     mini_vec2vec: MiniVec2Vec = dataclasses.field(default_factory=MiniVec2Vec)
     rosetta: Rosetta = dataclasses.field(default_factory=Rosetta)
     goat: Goat = dataclasses.field(default_factory=Goat)
@@ -44,10 +43,9 @@ METHODS: dict[str, Callable[[Problem, Run], Result]] = {
     "lstsq_truth": baselines.lstsq_truth,
     "procrustes": baselines.procrustes,
     "iterated_procrustes": baselines.iterated_procrustes,
-    "self_learning": baselines.self_learning,
     **{name: partial(unpaired.run, name) for name in unpaired.METHODS},
 }
-NEED_PAIRS = ("seed", "procrustes", "iterated_procrustes", "self_learning")
+NEED_PAIRS = ("seed", "procrustes", "iterated_procrustes")
 READ_TRUTH = ("gt", "lstsq_truth")
 
 

@@ -41,7 +41,7 @@ class Settings:
     neighbours: int = 10  # of CSLS (Lample et al. 2018)
     reweight: float = 1.0  # power of the singular values, measured
     pair_weight: float = 10.0  # weight of a known pair; a match has weight 1; measured
-    patience: int = 10  # steps without gain before keep_prob is doubled or, at 1, the loop ends
+    patience: int = 10  # steps without gain before the loop ends
     tolerance: float = 1e-4  # smallest gain of the objective that counts
 
 
@@ -58,8 +58,7 @@ class State(NamedTuple):
     """Maps into the common coordinates, and the progress of the loop."""
 
     maps: Maps
-    keep_prob: RealNumber  # probability that a similarity takes part in a matching
-    best: RealNumber  # highest objective at this keep_prob
+    best: RealNumber  # highest objective
     stalled: WholeNumber  # steps since the last gain
     steps: WholeNumber  # that were taken
 
@@ -82,11 +81,10 @@ class Data(NamedTuple):
         return self.source[self.source_pairs].T @ self.target[self.target_pairs]
 
 
-def initial_state(maps: Maps, keep_prob: float = 1.0) -> State:
+def initial_state(maps: Maps) -> State:
     """The state before the first step, of the given maps."""
     return State(
         maps=maps,
-        keep_prob=np.float32(keep_prob),
         best=np.float32(MIN_OBJECTIVE),
         stalled=np.int32(0),
         steps=np.int32(0),
@@ -127,23 +125,20 @@ def coordinates(maps: Maps, data: Data) -> tuple[Float[Array, "n r"], Float[Arra
     return apply_maps((data.source, data.target), maps)
 
 
-def current_matches(state: State, data: Data, neighbours: int, **drop) -> Matches:
-    """`csls.matches` in the common coordinates; `drop` are its keep_prob and seed."""
-    return csls.matches(*coordinates(state.maps, data), neighbours=neighbours, **drop)
+def current_matches(state: State, data: Data, neighbours: int) -> Matches:
+    """`csls.matches` in the common coordinates."""
+    return csls.matches(*coordinates(state.maps, data), neighbours=neighbours)
 
 
 def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
     """Matches in the common coordinates, then maps by the matches' cross-covariance."""
-    seed = jax.random.randint(jax.random.fold_in(data.key, index), (), 0, csls.MAX_SEED)
-    drop = {"keep_prob": state.keep_prob, "seed": seed}
-    matches = current_matches(state, data, settings.neighbours, **drop)
+    matches = current_matches(state, data, settings.neighbours)
     # The matches of both directions, not the mutual ones alone: from a weak initialization those
     # are few, and mostly confirm the map that produced them.
     covariance = matched_covariance(data.source, data.target, matches.to_target, matches.to_source)
     covariance += settings.pair_weight * data.pair_covariance
     metrics = {"objective": matches.objective, "mutual": matches.mutual.mean()}
-    new = _next_state(state, index, covariance, matches.objective, settings)
-    return new, metrics | {"keep_prob": state.keep_prob}
+    return _next_state(state, index, covariance, matches.objective, settings), metrics
 
 
 def matched_covariance(
@@ -170,13 +165,10 @@ def _next_state(
     the initialization, which may weight their axes in another way.
     """
     stalled = jnp.where(objective > state.best + settings.tolerance, 0, state.stalled + 1)
-    doubles = (stalled >= settings.patience) & (state.keep_prob < 1)
     return State(
         maps=multi_step.fit_covariance(covariance, settings.reweight),
-        keep_prob=jnp.where(doubles, jnp.minimum(1.0, 2 * state.keep_prob), state.keep_prob),
-        # Objectives at different probabilities are not comparable.
-        best=jnp.where(doubles | (index == 0), MIN_OBJECTIVE, jnp.maximum(state.best, objective)),
-        stalled=jnp.where(doubles, 0, stalled),
+        best=jnp.where(index == 0, MIN_OBJECTIVE, jnp.maximum(state.best, objective)),
+        stalled=stalled,
         steps=state.steps + 1,
     )
 
@@ -186,7 +178,7 @@ def grouped_step(state: State, index, data: Data, settings: GroupedSettings) -> 
 
     Both spaces are cut into as many groups, and the rows of a group are matched with those of one
     group of the other space alone. This leaves out most similarities at random, which lets the loop
-    leave a poor initialization (Artetxe et al. 2018), like `keep_prob`; but those that are left out
+    leave a poor initialization (Artetxe et al. 2018); those that are left out
     are not computed, so that a step takes 1 / groups of the time. With `group_rows`, rows may be
     left out as well. All groups are on one device.
     """
@@ -221,8 +213,8 @@ def _random_groups(key, num_rows: int, settings: GroupedSettings) -> Int[Array, 
 
 
 def done(state: State, settings: Settings) -> bool:
-    """Whether nothing is dropped and the objective has not gained for `patience` steps."""
-    return float(state.keep_prob) >= 1 and int(state.stalled) >= settings.patience
+    """Whether the objective has not gained for `patience` steps."""
+    return int(state.stalled) >= settings.patience
 
 
 def learn(

@@ -73,8 +73,7 @@ def get_config() -> ConfigDict:
         "lstsq_truth",
         "procrustes",
         "iterated_procrustes",
-        # "self_learning" too, which takes a minute and more for one random seed; and the published
-        # methods for few or no pairs, "mini_vec2vec", "rosetta", "goat" (no_pairs.py)
+        # Also the published methods for few or no pairs, "mini_vec2vec", "rosetta", "goat"
     )
     config.k = 10  # list length of Jaccard and MRR (paper, Table 4)
 
@@ -99,12 +98,6 @@ def get_config() -> ConfigDict:
     config.iterated_procrustes = ConfigDict()
     config.iterated_procrustes.iterations = 5  # Lample et al. 2018
     config.iterated_procrustes.neighbours = 10
-    config.self_learning = ConfigDict()  # Artetxe et al. 2018 and its code
-    config.self_learning.neighbours = 10
-    config.self_learning.keep_prob = 0.1  # of similarities at first, doubled on stall
-    config.self_learning.patience = 50
-    config.self_learning.tolerance = 1e-6
-    config.self_learning.steps = 1_000  # at most
 
     # Figures: words whose neighbours are coloured in the scatter of the relative spaces
     config.figure_words = ("music", "doctor", "london", "football", "water", "money")
