@@ -74,27 +74,6 @@ class Problem(NamedTuple):
         """The given anchors."""
         return jnp.take(self.source, self.anchors, axis=0)
 
-    def most_frequent(self, count: int) -> tuple[Int[np.ndarray, " f"], Int[np.ndarray, " g"]]:
-        """The known pairs and then the most frequent other rows of each space.
-
-        Each space is ranked by `ranks`, its own, so that the two selections may differ in some
-        items. Without ranks the first rows are taken.
-
-        Args:
-          count: rows of each space, cut to the rows there are; all known pairs are returned even if
-            there are more of them.
-
-        Returns:
-          Rows of `source` and rows of `target`; after the known pairs in ascending order.
-        """
-
-        def rows(pairs, rank):
-            others = np.setdiff1d(np.argsort(rank, kind="stable"), pairs, assume_unique=True)
-            return np.concatenate([pairs, np.sort(others[: max(count - len(pairs), 0)])])
-
-        ranks = self.ranks or (np.arange(len(self.source)), np.arange(len(self.target)))
-        return rows(self.source_pairs, ranks[0]), rows(self.target_pairs, ranks[1])
-
     def relative(
         self, anchors: Float[Array, "k d_target"]
     ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
@@ -140,11 +119,10 @@ class Run(NamedTuple):
     random_seed: int
     progress: bool = True
 
-    def train(self, step, state, data, settings, *, stage: str = "", **options) -> Any:
-        """`common.run.train.run` in this run's folder, under the name PART or PART/STAGE."""
-        part = f"{self.part}/{stage}" if stage else self.part
-        options |= {"work": self.work, "part": part, "progress": self.progress}
-        return train.run(step, state, data, settings, **options)
+    @property
+    def train(self) -> train.Stages:
+        """The training loop in this run's folder."""
+        return train.Stages(self.work, self.part, self.progress)
 
 
 class Result(NamedTuple):

@@ -2,12 +2,12 @@ r"""Makes records again by their own commands, and keeps them.
 
   python -m docs.again --run=runs/again --jobs=2           # those that do not hold
   python -m docs.again lpl/nli --run=runs/again            # these, whether they hold or not
-  python -m docs.again --draw=5 --random_seed=0            # five at random, to compare
+  python -m docs.again --run=runs/drawn --draw=5           # five at random, to compare
 
 Each run has a folder PAPER/NAME below --run, a log beside it, and one core of its own. A killed run
 resumes by the same command. With --draw, nothing is kept: as many records as it says, drawn among
-those that took at most an hour, are made again in full, and docs/results/spot_check.md says how far
-their rows are from the recorded ones.
+those that took at most an hour, are made again in full, and the page spot_check.md of docs/results
+says how far their rows are from the recorded ones.
 """
 
 import random
@@ -26,11 +26,9 @@ from common.run import cli, records
 from common.run.records import Record
 from common.run.results import fields, markdown
 from docs import render
-from docs.check import differences, identity, one_core_each, rows_of
+from docs.check import JOBS, RUN, differences, identity, one_core_each, rows_of
 from docs.keep import keep
 
-RUN = flags.DEFINE_string("run", "runs/again", "Folder of the runs.")
-JOBS = flags.DEFINE_integer("jobs", 1, "Number of runs at a time.")
 DRAW = flags.DEFINE_integer("draw", 0, "Number of records to draw and compare.")
 RANDOM_SEED = flags.DEFINE_integer("random_seed", 0, "Of the draw.")
 SECONDS = 3600  # of a run that is drawn

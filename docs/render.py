@@ -2,7 +2,7 @@ r"""Writes the tables of the Markdown pages from the records.
 
   python -m docs.render                    writes the pages, and prints which
   python -m docs.render --check            exit code 1 if a page is not what it would write
-  python -m docs.render --figures=lpl/nli  draws the figures of records whose names begin so
+  python -m docs.render --figures_of=lpl/nli  draws the figures of records whose names begin so
 
 A table stands between `<!-- results:NAME -->` and `<!-- end -->`. NAME is one of
 
@@ -52,7 +52,7 @@ from isthmus import PAPERS
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs/results"
 CHECK = flags.DEFINE_bool("check", False, "Write nothing; exit code 1 if a page would change.")
-FIGURES = flags.DEFINE_string("figures", "", "PAPER/NAME of records, or how names begin.")
+FIGURES = flags.DEFINE_string("figures_of", "", "PAPER/NAME of records, or how names begin.")
 IN_README = {"anchor_opt": 4}  # headlines in the README, of others 2; RESULTS.md has all
 BLOCK = re.compile(r"(<!-- results:(.+?) -->\n).*?(<!-- end -->)", flags=re.S)
 PAGES = (

@@ -15,9 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from anchor_opt import methods
-from anchor_opt.methods import bootstrap, self_learning
-from anchor_opt.problem import Problem, Run
+from anchor_opt.methods import self_learning
+from anchor_opt.methods.search import Found, Settings, search
 from anchor_opt.relative import unit_relative
 from common import alignment, csls, likeness
 from common.alignment import Aligner
@@ -27,13 +26,13 @@ from common.data.sets.dictionary import one_to_one
 from common.errors import UserError
 from common.linear import Maps, apply_maps
 from common.parallel import one_blas_thread
+from common.run.train import Stages
 from common.run.workdir import Workdir
 
 MIN_ROWS = 20  # fewer rows say too little about a geometry, and give no wrong pairs to compare with
 LEARNING_ROWS = 20_000  # most frequent ones
 MAX_RANK = 10
 HELD_OUT_ROWS = 4_000  # the rows that the first stage of the bootstrap takes in any case
-SETTINGS = methods.Settings()
 
 
 class Alignment(NamedTuple):
@@ -46,7 +45,7 @@ class Alignment(NamedTuple):
       dictionary: the best target row of every source row, and the reverse.
       maps: normalised source and target into common coordinates, up to length.
       agreement: fraction of matches that maps fitted to other matches find again, see
-        `bootstrap.converge`.
+        `search`.
       chance_agreement: that of self-learning from wrong pairs.
       corrected_agreement: (agreement - chance_agreement) / (1 - chance_agreement).
       probability: that the map finds at least half of the items that a map fitted to all true pairs
@@ -97,7 +96,7 @@ def discover(
     ordered: bool = True,
     random_seed: int = 0,
     workdir: Workdir | None = None,
-    settings: methods.Settings | None = None,
+    settings: Settings | None = None,
     progress: bool = False,
 ) -> Alignment:
     """Finds which rows of two spaces correspond, and the map of the source onto the target.
@@ -120,7 +119,7 @@ def discover(
         most 20,000, from its first stage on.
       random_seed: used by random initializations.
       workdir: a folder in which a killed run resumes; None: a temporary one.
-      settings: of the bootstrap; None: `SETTINGS`.
+      settings: of the search; None: its own.
       progress: whether to show progress bars.
 
     Raises:
@@ -138,7 +137,7 @@ def discover(
         workdir=workdir,
         settings=settings,
     )
-    maps = learned.maps
+    maps = Maps(*map(jnp.asarray, learned.maps))
     dictionary = csls.dictionary(*apply_maps((spaces.source, spaces.target), maps), frequent=rows)
     matched = dictionary.mutual_pairs()
     sure = np.asarray(dictionary.confidence)[matched[:, 0]]
@@ -255,13 +254,6 @@ def normalise(
     return Inputs(spaces, np.zeros((0, 2), int) if given is None else np.asarray(given))
 
 
-class _Learned(NamedTuple):
-    """Maps of the source and of the target into common coordinates; whether they are right."""
-
-    maps: Maps
-    report: bootstrap.Report
-
-
 def _learn_maps(
     inputs: Inputs,
     *,
@@ -270,32 +262,26 @@ def _learn_maps(
     random_seed: int,
     progress: bool,
     workdir: Workdir | None = None,
-    settings: methods.Settings | None = None,
-) -> _Learned:
-    """The bootstrap on the most frequent rows; the arguments are those of `discover`."""
+    settings: Settings | None = None,
+) -> Found:
+    """The search on the most frequent rows; the arguments are those of `discover`."""
     spaces, pairs = inputs.spaces, inputs.pairs[one_to_one(inputs.pairs)]
     source_rows, target_rows = (
         np.union1d(known, np.arange(min(rows, len(x))))
         for known, x in zip(pairs.T, (spaces.source, spaces.target), strict=True)
     )
     # Both spaces may list the same items in the same order, which must not help.
-    source_rows = np.random.default_rng(0).permutation(source_rows)
-    # In a `Problem` the anchors of its source are given and those of its target are sought. Here
-    # the directions are exchanged: the target's rows in known pairs are the given anchors, and the
-    # anchors parallel to them are sought in the source, which is mapped onto the target.
-    problem = Problem(
-        source=jnp.take(spaces.target, target_rows, axis=0),
-        target=jnp.take(spaces.source, source_rows, axis=0),
-        anchors=_places(pairs[:, 1], target_rows),
-        target_pairs=_places(pairs[:, 0], source_rows),
-        ranks=(target_rows, source_rows) if ordered else None,
-    )
+    target_rows = np.random.default_rng(0).permutation(target_rows)
     with tempfile.TemporaryDirectory() as folder, one_blas_thread():
-        work = workdir or Workdir(folder, {})
-        run = Run(settings or SETTINGS, work, "align", random_seed, progress)
-        converged = bootstrap.converge(problem, run)
-    target_map, source_map = map(jnp.asarray, converged.maps)
-    return _Learned(Maps(source_map, target_map), converged.report)
+        return search(
+            jnp.take(spaces.source, source_rows, axis=0),
+            jnp.take(spaces.target, target_rows, axis=0),
+            pairs=(_places(pairs[:, 0], source_rows), _places(pairs[:, 1], target_rows)),
+            ranks=(source_rows, target_rows) if ordered else None,
+            settings=settings or Settings(),
+            train=Stages(workdir or Workdir(folder, {}), "align", progress),
+            random_seed=random_seed,
+        )
 
 
 def _places(rows: Int[np.ndarray, " s"], among: Int[np.ndarray, " n"]) -> Int[np.ndarray, " s"]:

@@ -182,7 +182,7 @@ def measure_search(
     draws = task.seed
     if repeat:
         draws = int(np.random.SeedSequence([task.seed, repeat]).generate_state(1)[0])
-    result = bootstrap.converge(problem, Run(grid.settings, work, task.name, draws))
+    result = bootstrap.find(problem, Run(grid.settings, work, task.name, draws))
     report = result.report._asdict()
     problem = problem._replace(truth=spaces.truth(link))
     mapped_spaces = Result(problem.source_anchors, result.maps)

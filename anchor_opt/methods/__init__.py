@@ -10,10 +10,10 @@ from functools import partial
 from anchor_opt.methods import algorithm1, baselines, bootstrap, disjoint, unpaired
 from anchor_opt.methods.algorithm1 import Settings as Algorithm1
 from anchor_opt.methods.baselines import IteratedProcrustes
-from anchor_opt.methods.bootstrap import Settings as Bootstrap
 from anchor_opt.methods.disjoint import Settings as Disjoint
 from anchor_opt.methods.goat import Settings as Goat
 from anchor_opt.methods.initialization import Settings as Initialization
+from anchor_opt.methods.search import Steps as Bootstrap
 from anchor_opt.methods.unpaired import MiniVec2Vec, Rosetta
 from anchor_opt.problem import Problem, Result, Run
 

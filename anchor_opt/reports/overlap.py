@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 from anchor_opt.evaluation import REPORTS, SUCCESS
 from anchor_opt.methods import METHODS
-from anchor_opt.methods.agreement import success_probability
+from anchor_opt.methods.search import success_probability
 from anchor_opt.reports.searches import METHOD_TITLES, failures, rates
 from common.run.figures import legend_below, small_multiples, styles
 from common.run.results import Row, pivot, select

@@ -44,6 +44,28 @@ class State(NamedTuple):
         return State(optax.apply_updates(self.parameters, change), new)
 
 
+class Stages(NamedTuple):
+    """The training loop in a run's folder, under the name of one of its parts.
+
+    Attributes:
+      work: the run's folder.
+      part: name of the part.
+      progress: whether to show progress bars.
+    """
+
+    work: Workdir
+    part: str
+    progress: bool = True
+
+    def __call__(
+        self, step: Step, state: Any, data: Any, settings: Hashable, *, stage: str = "", **options
+    ) -> Any:
+        """`run` under the name PART, or PART/STAGE for one of several trainings of the part."""
+        part = f"{self.part}/{stage}" if stage else self.part
+        options |= {"work": self.work, "part": part, "progress": self.progress}
+        return run(step, state, data, settings, **options)
+
+
 def run(
     step: Step,
     state: Any,

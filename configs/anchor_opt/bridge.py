@@ -11,7 +11,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import bootstrap, initialization
+from anchor_opt.methods import initialization, search
 
 
 def get_config() -> ConfigDict:
@@ -27,7 +27,7 @@ def get_config() -> ConfigDict:
     config.methods = ()
     config.k = 10  # neighbours of CSLS
 
-    config.bootstrap = ConfigDict(dataclasses.asdict(bootstrap.Settings()))
+    config.bootstrap = ConfigDict(dataclasses.asdict(search.Steps()))
     config.start = ConfigDict(dataclasses.asdict(initialization.Settings()))
 
     config.quick = False  # these values replace those above in a quick run

@@ -13,7 +13,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import bootstrap, initialization
+from anchor_opt.methods import initialization, search
 
 # Values below of one pair of spaces of words, which experiments on pairs of any kind do not have.
 OF_ONE_PAIR = (
@@ -91,7 +91,7 @@ def get_config() -> ConfigDict:
     config.algorithm1.sphere_from = 150  # step from which anchors have unit norm; T3: 0
 
     # Bootstrap, and its initializations without known pairs: values are commented where they stand
-    config.bootstrap = ConfigDict(dataclasses.asdict(bootstrap.Settings()))
+    config.bootstrap = ConfigDict(dataclasses.asdict(search.Steps()))
     config.start = ConfigDict(dataclasses.asdict(initialization.Settings()))
 
     # Baselines
