@@ -109,7 +109,7 @@ def test_commands_that_are_not_run_have_valid_flags():
         config = runpy.run_path(str(ROOT / flags.pop("config")))["get_config"]()
         cli.experiment(module.replace(".main", ".experiments"), config.experiment)
         for name in flags.keys() - {"workdir", "distributed"}:
-            assert name.removeprefix("config.") in settings.flat(config), command
+            assert name.removeprefix("config.") in settings.flat(config.to_dict()), command
 
 
 def test_links_lead_somewhere():
