@@ -7,11 +7,9 @@ from matplotlib.figure import Figure
 
 from anchor_opt.reports import (
     ablation,
-    basin,
     boundary,
     classes,
     halves,
-    joined,
     judged,
     new_model,
     overlap,
@@ -158,8 +156,6 @@ def figures(record: Record) -> dict[str, Figure]:
     match values["experiment"]:
         case "ablation":
             return {"ablation": ablation.figure(rows)}
-        case "basin":
-            return {"basin": basin.figure(rows)}
         case "boundary":
             return {"boundary": boundary.figure(rows)}
         case "classes":
@@ -184,8 +180,6 @@ def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown of a recorded result."""
     rows, failed, values = record.rows, record.failed, record.config
     match values["experiment"]:
-        case "joined":
-            return joined.tables(rows)
         case "judged":
             return judged.overview(rows)
         case "new_model":
