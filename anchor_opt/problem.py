@@ -133,11 +133,13 @@ class Result(NamedTuple):
       maps: of the rows of source and target into the method's own common coordinates, up to the
         length of rows; None if it has none.
       notes: what the method reports about itself; it does not read the true pairing for it.
+      placed: common coordinates of the problem's own rows, where no map gives those of others.
     """
 
     anchors: Float[Array, "k d_target"]
     maps: tuple[Float[AnyArray, "d_source r"], Float[AnyArray, "d_target r"]] | None = None
     notes: dict = {}  # noqa: RUF012  # never written to
+    placed: tuple[Float[Array, "n r"], Float[Array, "m r"]] | None = None
 
     @classmethod
     def of_map(cls, problem: Problem, matrix: Float[Array, "d_source d_target"]) -> "Result":
@@ -149,7 +151,7 @@ class Result(NamedTuple):
         self, source: Float[AnyArray, "n d_source"], target: Float[AnyArray, "m d_target"]
     ) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
         """Unit rows of both spaces in the method's common coordinates."""
-        return apply_maps((source, target), self.maps)
+        return self.placed or apply_maps((source, target), self.maps)
 
 
 @partial(jax.jit, static_argnames="k")

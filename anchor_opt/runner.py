@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import METHODS, READ_TRUTH, Settings, algorithm1, usable
+from anchor_opt.methods import METHODS, Method, Settings, algorithm1, chosen
 from anchor_opt.problem import Problem, Result, Run
 from common.errors import check_choice, check_count
 from common.files import write_arrays
@@ -33,7 +33,7 @@ class Grid:
     wrong_pair_fraction: float = 0.0
     random_seeds: tuple[int, ...]
     optimise: tuple[str, ...] = ("target",)  # roles of the spaces whose anchors are sought in turn
-    methods: tuple[str, ...]  # keys of METHODS
+    methods: dict[str, Method]
     settings: Settings
 
 
@@ -43,13 +43,12 @@ def grid(config: ConfigDict) -> Grid:
     Raises:
       UserError: an unknown method or role, or no pair of spaces.
     """
-    for key, what, known in (("methods", "method", METHODS), ("optimise", "role", ROLES)):
-        for name in config.get(key, ()):
-            check_choice(what, name, known)
+    for name in config.get("optimise", ()):
+        check_choice("role", name, ROLES)
     if "pairs" in config:
         check_count("The number of pairs", len(config.pairs))
-    chosen = usable(config.methods, config.num_pairs)
-    return settings(Grid, config, methods=chosen, settings=settings(Settings, config))
+    methods = chosen(config.methods, config.num_pairs)
+    return settings(Grid, config, methods=methods, settings=settings(Settings, config))
 
 
 class Point(NamedTuple):
@@ -98,15 +97,15 @@ def run(
       evaluate: of the result of a method; it may read the truth.
       work: the run's folder.
       title: of the progress bar.
-      hide_truth: gives the problem without the true pairing to all methods but `READ_TRUTH`; then
-        no MRR is logged while a method runs. No method but those reads it otherwise either.
+      hide_truth: gives the true pairing to no method but those that `reads_truth`; then no MRR is
+        logged while a method runs. No other method reads it otherwise either.
     """
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
         problem = task.case.problem(task.random_seed)
-        hidden = hide_truth and task.method not in READ_TRUTH
-        part = Run(grid.settings, work, task.name, task.seed)
-        result = METHODS[task.method](problem._replace(truth=None) if hidden else problem, part)
+        method, part = grid.methods[task.method], Run(grid.settings, work, task.name, task.seed)
+        hidden = hide_truth and not method.reads_truth
+        result = method.run(problem._replace(truth=None) if hidden else problem, part)
         return evaluate(task, problem, result), dict(result.notes)
 
     todo = tasks.grid(cases, grid.methods, grid.random_seeds)

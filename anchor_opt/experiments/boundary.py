@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
 from anchor_opt import first_match, runner, two_spaces
-from anchor_opt.methods import algorithm1
+from anchor_opt.methods import algorithm1, chosen
 from anchor_opt.reports import boundary as report
 from anchor_opt.runner import Grid, Point
 from anchor_opt.two_spaces import Pair
@@ -58,7 +58,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[tuple[Case, Grid, algo
             start = grid.settings.algorithm1
             if "algorithm1" not in grid.methods:
                 start = algorithm1.printed(start)
-            grid = dataclasses.replace(grid, methods=("gt", *grid.methods))
+            grid = dataclasses.replace(grid, methods=chosen(("gt",), 0) | grid.methods)
             labels = {"init_norm": start.init_norm, "check": text in config.check_pairs}
             yield _case(config, pair, point, grid, labels), grid, start
 

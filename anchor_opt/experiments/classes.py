@@ -7,7 +7,7 @@ coordinates of its own; there a class that is in no known pair has to find its p
 classes of the other space.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,11 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
 from anchor_opt import evaluation
-from anchor_opt.methods import METHODS, NEED_PAIRS, Settings, spectral
-from anchor_opt.problem import Problem, Run, partly_shared
+from anchor_opt.methods import METHODS, Settings, chosen
+from anchor_opt.problem import Problem, Result, Run, partly_shared
 from anchor_opt.reports import classes as report
 from common import csls
-from common.errors import check_choice
-from common.linear import preprocess, unit
+from common.linear import preprocess
 from common.metrics import mrr
 from common.retrieval import top_k
 from common.run import records, results, tasks
@@ -32,40 +31,25 @@ from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 
-SPECTRAL = "spectral"  # the method that returns coordinates, not maps
-
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Each method from each number of known pairs, between all pairs of spaces."""
-    for name in config.methods:
-        check_choice("method", name, (*METHODS, SPECTRAL))
-    of_methods = settings(Settings, config)
-    of_spectral = settings(spectral.Settings, config.spectral)
+    values = settings(Settings, config)
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
-        problem, notes = task.case.problem(task.random_seed), {}
-        if task.method == SPECTRAL:
-            spaces = spectral.coordinates(problem, of_spectral, task.seed)
-            spaces = unit(jnp.asarray(spaces[0])), unit(jnp.asarray(spaces[1]))
-        else:
-            part = Run(of_methods, work, task.name, task.seed)
-            result = METHODS[task.method](problem._replace(truth=None), part)
-            spaces, notes = result.coordinates(problem.source, problem.target), dict(result.notes)
-        return evaluate(task, problem, spaces, notes, config.k), notes
+        problem = task.case.problem(task.random_seed)
+        part = Run(values, work, task.name, task.seed)
+        result = METHODS[task.method].run(problem._replace(truth=None), part)
+        return evaluate(task, problem, result, config.k), dict(result.notes)
 
     todo = []
     for case in cases_of(config, cache):
-        methods = [m for m in config.methods if case.fields["num_pairs"] or not needs_pairs(m)]
+        methods = chosen(config.methods, case.fields["num_pairs"])
         todo += tasks.grid([case], methods, config.random_seeds)
     measured = tasks.run(todo, measure, work, title="matching classes")
     rows = results.averaged(measured.rows)
     text = f"{results.joined(report.tables(rows, measured.failed))}\n\n{report.NOTES}"
     return records.finish(work, rows, text, {"mrr": report.figure(rows)})
-
-
-def needs_pairs(method: str) -> bool:
-    """Whether a method can't be run without known pairs."""
-    return method == SPECTRAL or method in NEED_PAIRS
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
@@ -97,15 +81,14 @@ def _drawn(spaces: tuple[Float[Array, "n d"], Float[Array, "n e"]], num_pairs: i
 def evaluate(
     task: Task,
     problem: Problem,
-    spaces: tuple[Float[Array, "n r"], Float[Array, "n r"]],
-    notes: Mapping[str, Any],
+    result: Result,
     k: int,
 ) -> list[Row]:
     """P@1 by CSLS and MRR by cosine of the classes that are in no known pair, among all classes.
 
     Beside them, what a search says about itself in its notes, which is judged by all classes.
     """
-    source, target = spaces
+    source, target = result.coordinates(problem.source, problem.target)
     asked = np.setdiff1d(np.arange(len(source)), problem.source_pairs)
     partners = problem.known_truth[asked]
     matches = np.asarray(csls.matches(source, target, neighbours=k).to_target)
@@ -114,7 +97,7 @@ def evaluate(
         task.row("p_at_1", np.mean(matches[asked] == partners)),
         task.row("mrr", mrr(nearest, jnp.asarray(partners))),
     ]
-    if "failed" in notes:
+    if "failed" in result.notes:
         reached = float(np.mean(matches == problem.known_truth))
-        rows += evaluation.search_rows(task, problem, notes, reached, k)
+        rows += evaluation.search_rows(task, problem, result.notes, reached, k)
     return rows

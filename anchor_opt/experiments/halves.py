@@ -17,12 +17,12 @@ from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
 from anchor_opt import evaluation
-from anchor_opt.methods import METHODS, Settings, usable
+from anchor_opt.methods import METHODS, Settings, chosen
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.reports import halves as report
 from anchor_opt.reports.halves import TRUTH
 from common.arrays import AnyArray
-from common.errors import check_choice, check_count, check_fraction
+from common.errors import check_count, check_fraction
 from common.linear import preprocess, procrustes
 from common.metrics import foscttm, precision_at_k
 from common.retrieval import top_k
@@ -36,21 +36,19 @@ from common.spaces import paired_spaces, space_pairs
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Every method and the reference at each number of rows and of known pairs."""
-    for name in config.methods:
-        check_choice("method", name, METHODS)
-    of_methods = settings(Settings, config)
+    values = settings(Settings, config)
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
         halves = task.case.problem(task.random_seed)
         if task.method == TRUTH:
             return _rows(task, scores(fitted_to_the_truth(halves), halves.test)), {}
-        part = Run(of_methods, work, task.name, task.seed)
-        result = METHODS[task.method](halves.problem, part)
+        part = Run(values, work, task.name, task.seed)
+        result = METHODS[task.method].run(halves.problem, part)
         return evaluate(task, halves, result), dict(result.notes)
 
     todo = []
     for case in cases_of(config, cache):
-        methods = usable(config.methods, case.fields["num_pairs"])
+        methods = chosen(config.methods, case.fields["num_pairs"])
         todo += tasks.grid([case], [*methods, TRUTH], config.random_seeds)
     measured = tasks.run(todo, measure, work, title="disjoint halves")
     rows = results.averaged(measured.rows)

@@ -4,18 +4,20 @@
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
-from anchor_opt.methods import algorithm1, baselines, bootstrap, disjoint, unpaired
+from anchor_opt.methods import algorithm1, baselines, bootstrap, disjoint, spectral, unpaired
 from anchor_opt.methods.algorithm1 import Settings as Algorithm1
 from anchor_opt.methods.baselines import IteratedProcrustes
 from anchor_opt.methods.disjoint import Settings as Disjoint
 from anchor_opt.methods.goat import Settings as Goat
 from anchor_opt.methods.initialization import Settings as Initialization
 from anchor_opt.methods.search import Steps as Bootstrap
+from anchor_opt.methods.spectral import Settings as Spectral
 from anchor_opt.methods.unpaired import MiniVec2Vec, Rosetta
 from anchor_opt.problem import Problem, Result, Run
+from common.errors import check_choice
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,24 +33,48 @@ class Settings:
     mini_vec2vec: MiniVec2Vec = dataclasses.field(default_factory=MiniVec2Vec)
     rosetta: Rosetta = dataclasses.field(default_factory=Rosetta)
     goat: Goat = dataclasses.field(default_factory=Goat)
+    spectral: Spectral = dataclasses.field(default_factory=Spectral)
 
 
-METHODS: dict[str, Callable[[Problem, Run], Result]] = {
-    "gt": baselines.gt,
-    "seed": baselines.seed,
-    "algorithm1_printed": algorithm1.run_as_printed,
-    "algorithm1": algorithm1.run,
-    "bootstrap": bootstrap.run,
-    "disjoint": disjoint.run,
-    "lstsq_truth": baselines.lstsq_truth,
-    "procrustes": baselines.procrustes,
-    "iterated_procrustes": baselines.iterated_procrustes,
-    **{name: partial(unpaired.run, name) for name in unpaired.METHODS},
+class Method(NamedTuple):
+    """A method.
+
+    Attributes:
+      run: solves a problem.
+      needs_pairs: whether it cannot be run without known pairs.
+      reads_truth: whether it is a reference that is given the true pairing.
+    """
+
+    run: Callable[[Problem, Run], Result]
+    needs_pairs: bool = False
+    reads_truth: bool = False
+
+
+METHODS = {
+    "gt": Method(baselines.gt, reads_truth=True),
+    "seed": Method(baselines.seed, needs_pairs=True),
+    "algorithm1_printed": Method(algorithm1.run_as_printed),
+    "algorithm1": Method(algorithm1.run),
+    "bootstrap": Method(bootstrap.run),
+    "disjoint": Method(disjoint.run),
+    "lstsq_truth": Method(baselines.lstsq_truth, reads_truth=True),
+    "procrustes": Method(baselines.procrustes, needs_pairs=True),
+    "iterated_procrustes": Method(baselines.iterated_procrustes, needs_pairs=True),
+    "mini_vec2vec": Method(unpaired.run_mini_vec2vec),
+    "rosetta": Method(unpaired.run_rosetta),
+    "goat": Method(unpaired.run_goat),
+    "spectral": Method(spectral.run, needs_pairs=True),
 }
-NEED_PAIRS = ("seed", "procrustes", "iterated_procrustes")
-READ_TRUTH = ("gt", "lstsq_truth")
 
 
-def usable(names: Iterable[str], num_pairs: int) -> tuple[str, ...]:
-    """The names of those methods that can be run with so many known pairs."""
-    return tuple(name for name in names if num_pairs or name not in NEED_PAIRS)
+def chosen(
+    names: Iterable[str], num_pairs: int, known: Mapping[str, Method] = METHODS
+) -> dict[str, Method]:
+    """The methods of these names, without those that need known pairs if there are none.
+
+    Raises:
+      UserError: an unknown name.
+    """
+    for name in names:
+        check_choice("method", name, known)
+    return {name: known[name] for name in names if num_pairs or not known[name].needs_pairs}

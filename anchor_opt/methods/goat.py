@@ -33,7 +33,6 @@ def solve(
     target: Float[AnyArray, "m e"],
     pairs: tuple[Int[AnyArray, " p"], Int[AnyArray, " p"]],
     settings: Settings,
-    random_seed: int,
 ) -> Float[Array, "d e"]:
     """GOAT: the Frank-Wolfe method for graph matching whose steps are entropic transports.
 

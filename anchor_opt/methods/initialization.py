@@ -88,7 +88,7 @@ def candidates(data: Data, settings: Settings, goat_settings: goat.Settings) -> 
         cosines = [_pair_cosines(x, rows) for x, rows in zip(spaces, pairs, strict=True)]
         yield Candidate("pairs", _covariance(spaces, cosines, sorted_rows))
         if max(map(len, spaces)) <= MAX_GOAT_ROWS:
-            yield Candidate("goat", goat.solve(*spaces, pairs, goat_settings, random_seed=0))
+            yield Candidate("goat", goat.solve(*spaces, pairs, goat_settings))
     yield Candidate("profiles", _covariance(spaces, sorted_rows))
     for number, centres in enumerate(cluster_modes(data.key, *spaces, settings)):
         yield Candidate(f"clusters-{number}", centre_covariance(spaces, centres, sorted_rows))

@@ -8,39 +8,38 @@ sets of rows, is left out.
 import dataclasses
 import warnings
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 from sklearn.cross_decomposition import CCA
 from sklearn.manifold import SpectralEmbedding
 
-from anchor_opt.problem import Problem
+from anchor_opt.problem import Problem, Result, Run
+from common.linear import unit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Values of `coordinates`."""
+    """Values of the method."""
 
     neighbours: int = 30  # of the graph of each space
     eigenvectors: int = 10  # of each graph
     components: int = 8  # canonical correlations; fewer than the known pairs
 
 
-def coordinates(
-    problem: Problem, settings: Settings, random_seed: int
-) -> tuple[Float[np.ndarray, "n r"], Float[np.ndarray, "m r"]]:
-    """Coordinates of both spaces in which known pairs correlate most.
+def run(problem: Problem, run: Run) -> Result:
+    """Coordinates of both spaces in which known pairs correlate most, of these rows alone.
 
     The rows of each space become eigenvectors of the Laplacian of their graph of nearest
     neighbours; canonical correlation analysis of the known pairs maps both onto `components`
     common coordinates.
     """
-    embedded = []
+    settings, embedded = run.settings.spectral, []
     for space in (problem.source, problem.target):
         method = SpectralEmbedding(
             n_components=settings.eigenvectors,
             affinity="nearest_neighbors",
             n_neighbors=settings.neighbours,
-            random_state=random_seed,
+            random_state=run.random_seed,
         )
         rows = method.fit_transform(np.asarray(space))
         embedded.append(rows / rows.std(axis=0))
@@ -51,4 +50,6 @@ def coordinates(
         warnings.simplefilter("ignore")
         analysis.fit(source[source_pairs], target[target_pairs])
     # CCA.transform scales its second argument in place, and returns both.
-    return analysis.transform(source, target.copy())
+    source, target = analysis.transform(source, target.copy())
+    none = jnp.zeros((0, problem.target.shape[1]))
+    return Result(none, placed=(unit(jnp.asarray(source)), unit(jnp.asarray(target))))

@@ -11,9 +11,7 @@ known pairs out, they are used as the docstring says.
 """
 
 import dataclasses
-from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,8 +56,8 @@ class Rosetta:
 
 
 def mini_vec2vec(
-    source: Float[Array, "n d"],
-    target: Float[Array, "m e"],
+    source: Float[AnyArray, "n d"],
+    target: Float[AnyArray, "m e"],
     pairs: Pairs,
     settings: MiniVec2Vec,
     random_seed: int,
@@ -120,8 +118,8 @@ def _neighbour_means(queries, keys, values, count):
 
 
 def rosetta(
-    source: Float[Array, "n d"],
-    target: Float[Array, "m e"],
+    source: Float[AnyArray, "n d"],
+    target: Float[AnyArray, "m e"],
     pairs: Pairs,
     settings: Rosetta,
     random_seed: int,
@@ -164,24 +162,19 @@ def rosetta(
     return matrix
 
 
-class Method(NamedTuple):
-    """A function that finds the map of two spaces, and the class of its settings."""
-
-    solve: Callable[..., Float[Array, "d e"]]
-    settings: type
-
-
-METHODS = {
-    "mini_vec2vec": Method(mini_vec2vec, MiniVec2Vec),
-    "rosetta": Method(rosetta, Rosetta),
-    "goat": Method(goat.solve, goat.Settings),
-}
+def run_mini_vec2vec(problem: Problem, run: Run) -> Result:
+    """The map of `mini_vec2vec`, applied to the anchors."""
+    settings, spaces = run.settings.mini_vec2vec, (problem.source, problem.target)
+    return Result.of_map(problem, mini_vec2vec(*spaces, problem.pairs, settings, run.random_seed))
 
 
-def run(name: str, problem: Problem, run: Run) -> Result:
-    """The method of that name: its map, applied to the anchors."""
-    settings = getattr(run.settings, name)
-    matrix = METHODS[name].solve(
-        problem.source, problem.target, problem.pairs, settings, run.random_seed
-    )
-    return Result.of_map(problem, matrix)
+def run_rosetta(problem: Problem, run: Run) -> Result:
+    """The map of `rosetta`, applied to the anchors."""
+    settings, spaces = run.settings.rosetta, (problem.source, problem.target)
+    return Result.of_map(problem, rosetta(*spaces, problem.pairs, settings, run.random_seed))
+
+
+def run_goat(problem: Problem, run: Run) -> Result:
+    """The map of GOAT, applied to the anchors."""
+    spaces = problem.source, problem.target
+    return Result.of_map(problem, goat.solve(*spaces, problem.pairs, run.settings.goat))

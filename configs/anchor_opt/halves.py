@@ -15,7 +15,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import disjoint, initialization, unpaired
+from anchor_opt.methods import Settings, disjoint, initialization
 
 
 def get_config() -> ConfigDict:
@@ -34,7 +34,7 @@ def get_config() -> ConfigDict:
     config.disjoint = ConfigDict(dataclasses.asdict(disjoint.Settings()))
     config.start = ConfigDict(dataclasses.asdict(initialization.Settings()))
     for name in ("mini_vec2vec", "rosetta"):
-        config[name] = ConfigDict(dataclasses.asdict(unpaired.METHODS[name][1]()))
+        config[name] = ConfigDict(dataclasses.asdict(getattr(Settings(), name)))
     # Paper: 10,000. A hundred exact assignments of as many rows that match badly take hours.
     config.rosetta.draw_rows = 2_000
 

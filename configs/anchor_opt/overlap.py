@@ -12,7 +12,7 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import unpaired
+from anchor_opt.methods import Settings
 from configs.anchor_opt import retrieval
 
 
@@ -37,8 +37,8 @@ def get_config() -> ConfigDict:
     config.optimise = ("target",)
     config.methods = ("gt", "seed", "algorithm1", "bootstrap", "lstsq_truth")
     config.random_seeds = (0, 1, 2)
-    for name, (_, kind) in unpaired.METHODS.items():  # the values are commented where they stand
-        config[name] = ConfigDict(dataclasses.asdict(kind()))
+    for name in ("mini_vec2vec", "rosetta", "goat"):  # the values are commented where they stand
+        config[name] = ConfigDict(dataclasses.asdict(getattr(Settings(), name)))
     config.when_quick = ConfigDict()
     config.when_quick.pairs = ("glove100:word2vec",)
     config.when_quick.num_rows = 500
