@@ -1,24 +1,8 @@
 """What the documentation shows of the recorded results (`python -m docs.render`)."""
 
-import importlib
-from collections.abc import Sequence
-
 from matplotlib.figure import Figure
 
-from anchor_opt.reports import (
-    ablation,
-    boundary,
-    classes,
-    halves,
-    judged,
-    new_model,
-    overlap,
-    phase,
-    retrieval,
-    searches,
-    spaces,
-    stitching,
-)
+from anchor_opt.reports import ablation, retrieval, stitching
 from common.run.records import Headline, Record
 
 
@@ -41,13 +25,6 @@ def _headline(
     )
 
 
-NO_PAIRS = {"metric": "mrr", "representation": "relative"}
-HALVES = {"metric": "top_1", "source": "wordllama_sentences"}
-ENCODERS = HALVES | {"source": "minilm_sentences"}
-JUDGED = {"metric": "ndcg_10", "dataset": "minilm -> mpnet", "num_pairs": 300}
-JUDGED |= {"collection": "articles"}
-NEW_MODEL = {"metric": "recall_10", "method": "chosen"}
-NEW_MODEL |= {"dataset": "wordllama_sentences -> minilm_sentences"}
 SENTENCES = ("retrieval_mpnet_20000", "mrr", "minilm_sentences", "mpnet_sentences")
 FEWER_SENTENCES = ("retrieval_mpnet", *SENTENCES[1:])
 WORDS = ("retrieval_glove100_20000", "mrr", "glove100", "word2vec")
@@ -62,23 +39,6 @@ DISCRETE = "the same, items nearest to the anchors (line 10)"
 HEADLINES = (
     _headline("MRR from 15 known pairs, 20,000 sentences, bootstrap", *SENTENCES),
     _headline(PRINTED, *SENTENCES, method="algorithm1_printed"),
-    Headline(
-        measure="MRR without known pairs, 2,500 sentences in unknown order, bootstrap",
-        record="anchor_opt/no_pairs_mpnet",
-        row=NO_PAIRS | {"method": "bootstrap"},
-        reference=NO_PAIRS | {"method": "lstsq_truth"},
-    ),
-    Headline(
-        measure="nDCG@10, 50 candidates of MiniLM in MPNet's order; right: all embedded again",
-        record="anchor_opt/judged",
-        row=JUDGED | {"method": "old candidates", "candidates": 50},
-        reference=JUDGED | {"method": "re-embedded"},
-    ),
-    Headline(
-        measure="the same, MiniLM alone",
-        record="anchor_opt/judged",
-        row=JUDGED | {"method": "old model"},
-    ),
     _headline(
         "MRR, 20,000 sentences, Algorithm 1 with a small start", *SENTENCES, method="algorithm1"
     ),
@@ -103,41 +63,6 @@ HEADLINES = (
         "glove",
         "word2vec",
     ),
-    Headline(
-        measure="MRR without known pairs, 2,500 words in unknown order, bootstrap",
-        record="anchor_opt/no_pairs",
-        row=NO_PAIRS | {"method": "bootstrap", "dataset": "glove -> word2vec"},
-        reference=NO_PAIRS | {"method": "lstsq_truth", "dataset": "glove -> word2vec"},
-    ),
-    Headline(
-        measure="P@1 without known pairs through a third space, 2,500 words",
-        record="anchor_opt/bridge",
-        row={"metric": "p_at_1", "method": "bridge", "dataset": "glove -> minilm_input"},
-    ),
-    Headline(
-        measure="top-1 of 2,000 new sentences, learned from disjoint halves of 100,000",
-        record="anchor_opt/halves",
-        row=HALVES | {"method": "disjoint"},
-        reference=HALVES | {"method": halves.TRUTH},
-    ),
-    Headline(
-        measure="the same between strong encoders, from disjoint halves of 40,000",
-        record="anchor_opt/halves_mpnet",
-        row=ENCODERS | {"method": "disjoint", "num_items": 20_000},
-        reference=ENCODERS | {"method": halves.TRUTH, "num_items": 20_000},
-    ),
-    Headline(
-        measure="the same, from disjoint halves of 4,000",
-        record="anchor_opt/halves_mpnet",
-        row=ENCODERS | {"method": "disjoint", "num_items": 2_000},
-        reference=ENCODERS | {"method": halves.TRUTH, "num_items": 2_000},
-    ),
-    Headline(
-        measure="recall@10 of 100,000 vectors mapped to a new model, no known pairs",
-        record="anchor_opt/new_model",
-        row=NEW_MODEL | {"num_pairs": 0},
-        reference=NEW_MODEL | {"num_pairs": 100_000},
-    ),
     _headline("F1 of zero-shot stitching, one to five stars, head on Word2Vec", *STARS, head=HEAD),
     _headline("the same, mean absolute error", "stitching_stars", "mae", *STARS[2:], head=HEAD),
     _headline("MRR across two image encoders, bootstrap", *IMAGES),
@@ -152,53 +77,20 @@ def figures(record: Record) -> dict[str, Figure]:
 
     The figures of retrieval need the vectors and the anchors, and the steps that were logged.
     """
-    rows, values = record.rows, record.config
-    match values["experiment"]:
+    match record.config["experiment"]:
         case "ablation":
-            return {"ablation": ablation.figure(rows)}
-        case "boundary":
-            return {"boundary": boundary.figure(rows)}
-        case "classes":
-            return {"mrr": classes.figure(rows)}
-        case "halves":
-            return halves.figures(rows)
-        case "judged":
-            return judged.figures(rows)
-        case "overlap":
-            min_gain = values["bootstrap"]["min_gain"]
-            return overlap.figures(rows, record.failed, values["k"], min_gain)
-        case "phase":
-            return {"phase": phase.figure(rows)}
-        case "spaces":
-            return {"cka": spaces.figure(rows)}
+            return {"ablation": ablation.figure(record.rows)}
         case "stitching":
-            return stitching.figures(rows)
+            return stitching.figures(record.rows)
     return {}
 
 
 def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown of a recorded result."""
-    rows, failed, values = record.rows, record.failed, record.config
-    match values["experiment"]:
-        case "judged":
-            return judged.overview(rows)
-        case "new_model":
-            return new_model.tables(rows)
-        case "spaces":
-            return {"Pairs of spaces": spaces.table(rows)}
+    rows, failed, num_anchors = record.rows, record.failed, record.config["num_anchors"]
+    match record.config["experiment"]:
+        case "ablation":
+            return ablation.tables(rows, failed)
         case "stitching":
-            return stitching.tables(rows, num_anchors=values["num_anchors"], failed=failed)
-        case "retrieval" | "vision":
-            return retrieval.tables(rows, num_anchors=values["num_anchors"], failed=failed)
-    return importlib.import_module(f"anchor_opt.reports.{values['experiment']}").tables(
-        rows, failed
-    )
-
-
-def summaries(records: Sequence[Record]) -> dict[str, str]:
-    """Title -> Markdown of what all recorded results of the paper show together."""
-    return {
-        "searches": searches.of_all_records(records),
-        "calibration": searches.calibration(records),
-        "foretold": spaces.foretold(records),
-    }
+            return stitching.tables(rows, num_anchors=num_anchors, failed=failed)
+    return retrieval.tables(rows, num_anchors=num_anchors, failed=failed)

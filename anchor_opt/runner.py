@@ -1,7 +1,7 @@
 """Runs methods on the cases of an experiment and evaluates what they return."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -37,8 +37,15 @@ class Grid:
     settings: Settings
 
 
-def grid(config: ConfigDict) -> Grid:
+def grid(
+    config: ConfigDict, known: Mapping[str, Method] = METHODS, values: type[Settings] = Settings
+) -> Grid:
     """The grid of a config. Without known pairs, methods that need them are left out.
+
+    Args:
+      config: of the experiment.
+      known: all methods by name.
+      values: the class of their settings.
 
     Raises:
       UserError: an unknown method or role, or no pair of spaces.
@@ -47,8 +54,8 @@ def grid(config: ConfigDict) -> Grid:
         check_choice("role", name, ROLES)
     if "pairs" in config:
         check_count("The number of pairs", len(config.pairs))
-    methods = chosen(config.methods, config.num_pairs)
-    return settings(Grid, config, methods=methods, settings=settings(Settings, config))
+    methods = chosen(config.methods, config.num_pairs, known)
+    return settings(Grid, config, methods=methods, settings=settings(values, config))
 
 
 class Point(NamedTuple):

@@ -7,9 +7,9 @@ maps, as in the notebook.
 """
 
 import numpy as np
+from anchor_opt.methods.unpaired import MiniVec2Vec
 from jaxtyping import Float
 
-from anchor_opt.methods.unpaired import MiniVec2Vec
 from benchmarks.harness import cores
 
 

@@ -8,7 +8,7 @@ A table stands between `<!-- results:NAME -->` and `<!-- end -->`. NAME is one o
 
   PAPER/RUN         figures, tables and provenance of a record (docs/results/PAPER/RUN.json)
   PAPER/RUN:TITLE   one of its tables, by title
-  PAPER/*:TITLE     one of the summaries of all records of a paper
+  PAPER/*:TITLE     one of the summaries of all records, of a paper's page.py
   headlines         one line for each of the first headlines of each paper, for the README
   headlines:PAPER   all of one paper
   runs, data, speed, programs
@@ -38,22 +38,15 @@ from common.run import cli, records
 from common.run.cli import define_config_flag
 from common.run.figures import png
 from common.run.records import Headline, Record
-from common.run.results import (
-    Row,
-    markdown,
-    mean_and_deviation,
-    plus_minus,
-    published_on,
-    select,
-)
+from common.run.results import Row, markdown, mean_and_deviation, plus_minus, published_on, select
 from common.run.settings import apply_quick, flat
-from isthmus import PAPERS
+from isthmus.commands import PAPERS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs/results"
 CHECK = flags.DEFINE_bool("check", False, "Write nothing; exit code 1 if a page would change.")
 FIGURES = flags.DEFINE_string("figures_of", "", "PAPER/NAME of records, or how names begin.")
-IN_README = {"anchor_opt": 4}  # headlines in the README, of others 2; RESULTS.md has all
+IN_README = 2  # headlines of each paper in the README; RESULTS.md has all
 BLOCK = re.compile(r"(<!-- results:(.+?) -->\n).*?(<!-- end -->)", flags=re.S)
 PAGES = (
     "README.md",
@@ -104,8 +97,7 @@ def content(name: str, page: Path) -> str:
     if run == "headlines":
         return headlines(table)
     if run.endswith("/*"):
-        of_paper = [record for record in all_records() if record.name.startswith(run[:-1])]
-        return page_module(run[:-2]).summaries(of_paper)[table]
+        return page_module(run[:-2]).summaries(all_records())[table]
     if run not in names():
         return "No run of this name is kept yet (`python -m docs.keep`)."
     record = records.read(RESULTS, run)
@@ -141,7 +133,7 @@ def headlines(paper: str = "") -> str:
     """
     lines = []
     for name in [paper] if paper else sorted({name.split("/")[0] for name in names()}):
-        for headline in page_module(name).HEADLINES[: None if paper else IN_README.get(name, 2)]:
+        for headline in page_module(name).HEADLINES[: None if paper else IN_README]:
             row = _row(headline, headline.row)
             reference = "-"
             if headline.reference:

@@ -14,7 +14,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from common.run import records
-from isthmus import FRONT_DOOR, PAPERS
+from isthmus import FRONT_DOOR
+from isthmus.commands import PAPERS
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = "docs/two_spaces.ipynb"
@@ -105,7 +106,7 @@ def reference() -> Iterator[tuple[str, str]]:
     heading = "    options:\n      show_root_heading: true"
     front = "\n\n".join(f"::: {name}\n{heading}" for name in names)
     yield "reference/isthmus.md", f"# isthmus\n\n{front}\n"
-    for package in ("common", *PAPERS):
+    for package in ("common", "isthmus", *PAPERS):
         for path in sorted((ROOT / package).rglob("*.py")):
             module = path.relative_to(ROOT).with_suffix("")
             if path.stem.startswith("_") or {"experiments", "reports"} & {*module.parts}:

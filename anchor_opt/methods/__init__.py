@@ -7,17 +7,14 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from anchor_opt.methods import algorithm1, baselines, bootstrap, disjoint, spectral, unpaired
+from anchor_opt.methods import algorithm1, baselines, bootstrap
 from anchor_opt.methods.algorithm1 import Settings as Algorithm1
 from anchor_opt.methods.baselines import IteratedProcrustes
-from anchor_opt.methods.disjoint import Settings as Disjoint
-from anchor_opt.methods.goat import Settings as Goat
-from anchor_opt.methods.initialization import Settings as Initialization
-from anchor_opt.methods.search import Steps as Bootstrap
-from anchor_opt.methods.spectral import Settings as Spectral
-from anchor_opt.methods.unpaired import MiniVec2Vec, Rosetta
 from anchor_opt.problem import Problem, Result, Run
 from common.errors import check_choice
+from isthmus.search import Steps as Bootstrap
+from isthmus.search.goat import Settings as Goat
+from isthmus.search.initialization import Settings as Initialization
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,13 +24,9 @@ class Settings:
     k: int = 10  # list length of the MRR that is logged over the steps
     bootstrap: Bootstrap = dataclasses.field(default_factory=Bootstrap)
     start: Initialization = dataclasses.field(default_factory=Initialization)
-    disjoint: Disjoint = dataclasses.field(default_factory=Disjoint)
     algorithm1: Algorithm1 | None = None
     iterated_procrustes: IteratedProcrustes | None = None
-    mini_vec2vec: MiniVec2Vec = dataclasses.field(default_factory=MiniVec2Vec)
-    rosetta: Rosetta = dataclasses.field(default_factory=Rosetta)
     goat: Goat = dataclasses.field(default_factory=Goat)
-    spectral: Spectral = dataclasses.field(default_factory=Spectral)
 
 
 class Method(NamedTuple):
@@ -56,14 +49,9 @@ METHODS = {
     "algorithm1_printed": Method(algorithm1.run_as_printed),
     "algorithm1": Method(algorithm1.run),
     "bootstrap": Method(bootstrap.run),
-    "disjoint": Method(disjoint.run),
     "lstsq_truth": Method(baselines.lstsq_truth, reads_truth=True),
     "procrustes": Method(baselines.procrustes, needs_pairs=True),
     "iterated_procrustes": Method(baselines.iterated_procrustes, needs_pairs=True),
-    "mini_vec2vec": Method(unpaired.run_mini_vec2vec),
-    "rosetta": Method(unpaired.run_rosetta),
-    "goat": Method(unpaired.run_goat),
-    "spectral": Method(spectral.run, needs_pairs=True),
 }
 
 

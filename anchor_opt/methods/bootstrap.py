@@ -1,10 +1,9 @@
 """Self-learning (ours): the search of the tool, and anchors fitted to the pairs that it finds."""
 
-from anchor_opt.methods import self_learning
 from anchor_opt.methods.anchors import fit_anchors
-from anchor_opt.methods.search import Found, Settings, search
 from anchor_opt.problem import Problem, Result, Run
 from common import csls
+from isthmus.search import Found, Settings, search, self_learning
 
 
 def find(problem: Problem, run: Run) -> Found:

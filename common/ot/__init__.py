@@ -11,14 +11,7 @@ Three solvers of the entropic problem min_P <P, C> + epsilon KL(P | a b'), P 1 =
 from typing import Any
 
 from common.ot.assignment import assign
-from common.ot.batched import (
-    VALUES,
-    BatchSolution,
-    Potentials,
-    ground_cost,
-    safe_sqrt,
-    solve_batch,
-)
+from common.ot.batched import VALUES, BatchSolution, Potentials, ground_cost, safe_sqrt, solve_batch
 from common.ot.streamed import Matching, barycentric, match
 
 

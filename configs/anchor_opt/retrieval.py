@@ -13,7 +13,8 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from anchor_opt.methods import initialization, search
+from isthmus import search
+from isthmus.search import initialization
 
 # Values below of one pair of spaces of words, which experiments on pairs of any kind do not have.
 OF_ONE_PAIR = (
@@ -33,7 +34,7 @@ OF_ONE_PAIR = (
 def get_config() -> ConfigDict:
     """Values with their source.
 
-    T3 is the Table 3 of the paper; "measured" is in docs/results/anchor_opt/constants.md.
+    T3 is the Table 3 of the paper; "measured" is in docs/results/frontier/constants.md.
     """
     config = ConfigDict()
     config.experiment = "retrieval"  # a file of anchor_opt/experiments

@@ -3,6 +3,7 @@ import json
 
 import numpy as np
 import pytest
+from configs.anchor_opt.bridge import get_config
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,6 @@ from common.errors import UserError
 from common.run.settings import apply_quick
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from configs.anchor_opt.bridge import get_config
 from tests.samples import rotated_words
 
 

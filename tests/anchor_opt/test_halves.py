@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from configs.anchor_opt.halves import get_config
 from scipy.linalg import orthogonal_procrustes
 
 from anchor_opt import methods
@@ -15,7 +16,6 @@ from common.errors import UserError
 from common.linear import Maps, unit
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
-from configs.anchor_opt.halves import get_config
 
 RNG = np.random.default_rng(0)
 

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from anchor_opt.methods.self_learning import Data
 
 from anchor_opt.methods import bootstrap, goat, initialization
-from anchor_opt.methods.self_learning import Data
 from common.errors import UserError
 from common.linear import preprocess, unit
 from tests.samples import shuffled_copy

@@ -1,14 +1,14 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from common.strategies import Searched
+from configs.anchor_opt.joined import get_config
 
 from anchor_opt.experiments import joined
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import unit
 from common.run.tasks import Case, Task
-from common.strategies import Searched
-from configs.anchor_opt.joined import get_config
 
 NUM = 120  # documents, of which two are relevant to each of half as many queries
 

@@ -1,13 +1,13 @@
 import json
 
 import pytest
+from configs.anchor_opt.new_model import get_config
 
 from anchor_opt.experiments import new_model
 from common import remapping
 from common.data.packages import cache_dir
 from common.run.settings import apply_quick
 from common.run.workdir import Workdir
-from configs.anchor_opt.new_model import get_config
 
 pytestmark = pytest.mark.network
 

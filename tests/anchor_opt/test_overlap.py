@@ -3,6 +3,7 @@ import json
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from configs.anchor_opt.overlap import get_config
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +19,6 @@ from common.run.results import Row, select
 from common.run.settings import apply_quick
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from configs.anchor_opt.overlap import get_config
 from tests.samples import rotated_words
 
 RNG = np.random.default_rng(0)

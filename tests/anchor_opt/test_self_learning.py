@@ -2,10 +2,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-from anchor_opt.methods import refinement, self_learning
 from anchor_opt.methods.agreement import chance_agreement
 from anchor_opt.methods.self_learning import Data, GroupedSettings, Settings
+
+from anchor_opt.methods import refinement, self_learning
 from common import csls, multi_step
 from common.errors import UserError
 from tests.samples import csls_scores, shuffled_copy

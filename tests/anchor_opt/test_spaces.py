@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from configs.anchor_opt.spaces import get_config
 
 from anchor_opt.experiments import spaces
 from anchor_opt.reports import spaces as report
@@ -14,7 +15,6 @@ from common.run.records import Record
 from common.run.results import Row, select
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from configs.anchor_opt.spaces import get_config
 
 
 def measured(source, target, random_seed) -> list[Row]:

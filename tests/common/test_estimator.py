@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from common.estimator import AlignerTransformer
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -8,7 +9,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from common import alignment
-from common.estimator import AlignerTransformer
 
 
 # The checks of scikit-learn use a Y of one column that contains zeros, which 'unit' refuses.

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from common.remapping import LENGTHS, Advice, Estimate, Estimates
 from sklearn.metrics import ndcg_score
 
 from common import metrics, remapping
 from common.errors import UserError
 from common.linear import unit
-from common.remapping import LENGTHS, Advice, Estimate, Estimates
 from common.retrieval import in_order
 
 

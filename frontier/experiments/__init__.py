@@ -1,0 +1,1 @@
+"""The experiments, one file each; a config names one."""

@@ -1,0 +1,276 @@
+"""The search: from few known pairs of rows, or none, to maps of two spaces that match their rows.
+
+Self-learning on the most frequent rows, from one initialization after the other until one succeeds
+(self_learning.py, initialization.py), then refinement and a fit on all rows (refinement.py).
+
+Whether it has succeeded is decided without labels. Right maps find most matches again that they
+were not fitted to. But the fewer dimensions there are, the better maps fit wrong matches, too. The
+agreement is therefore compared with its chance baseline, that of self-learning from wrong pairs:
+
+    gain = (agreement - chance agreement) / (1 - chance agreement)
+
+The result is the best of several initializations, and so the baseline is the best of as many
+searches from wrong pairs.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from absl import logging
+from jaxtyping import ArrayLike, Bool, Float, Int
+from scipy.special import expit
+
+from common.arrays import AnyArray
+from common.linear import Maps
+from common.run.train import Stages
+from isthmus.search import initialization, refinement, self_learning
+from isthmus.search.goat import Settings as Goat
+from isthmus.search.self_learning import Data, State
+
+# Of rows without ranks the partner of each may be anywhere, and so many are taken at first.
+UNRANKED_ROWS = 20_000
+UNRANKED_INITIALIZATION_ROWS = 5_000  # the similarities [n, n] of so many rows fit into memory
+MIN_WRONG_PAIRS = 15  # of the chance baseline
+# Of the logistic regression of success on the gain, on 45 development problems, see
+# docs/results/frontier/constants.md.
+STEEPNESS = 27.0
+
+Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source and of target
+Ranks = tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Steps(refinement.Settings, initialization.GroupSettings):
+    """Values of self-learning and its refinement; "measured" ones: on development pairs."""
+
+    # Self-learning, on the most frequent rows; all rows if they have no ranks
+    search_rows: int = 4_000
+    search_steps: int = 100  # at most, from each initialization
+    sure_gain: float = 0.5  # from which no further initialization is tried; measured
+    min_gain: float = 0.3  # smallest of a success, see `search`; measured
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Values of the search."""
+
+    steps: Steps = dataclasses.field(default_factory=Steps)
+    start: initialization.Settings = dataclasses.field(default_factory=initialization.Settings)
+    goat: Goat = dataclasses.field(default_factory=Goat)
+
+
+class Report(NamedTuple):
+    """What the search says about its own result; it does not read the true pairing for it.
+
+    Attributes:
+      agreement: fraction of matches that maps fitted to other matches find again.
+      chance_agreement: the highest of self-learning from wrong pairs.
+      corrected_agreement: the gain, see above.
+      probability: that the map finds at least half of the items that a map fitted to all true pairs
+        would find.
+      failed: whether that is less than one half.
+      initialization: name of the best one.
+    """
+
+    agreement: float
+    chance_agreement: float
+    corrected_agreement: float
+    probability: float
+    failed: bool
+    initialization: str
+
+
+class Found(NamedTuple):
+    """The result of the search.
+
+    Attributes:
+      maps: of the rows of both spaces into common coordinates, up to the length of rows.
+      to_target: the target row that is matched with each source row.
+      is_pair: whether they are one of the pairs to which the maps are fitted.
+      report: whether the maps are right.
+    """
+
+    maps: Maps
+    to_target: Int[ArrayLike, " n"]
+    is_pair: Bool[ArrayLike, " n"]
+    report: Report
+
+
+class Learned(NamedTuple):
+    """Where self-learning from one initialization ended, and the agreement there."""
+
+    name: str
+    state: State
+    agreement: float
+
+
+def search(
+    source: Float[AnyArray, "n d_source"],
+    target: Float[AnyArray, "m d_target"],
+    pairs: Pairs,
+    ranks: Ranks | None,
+    settings: Settings,
+    train: Stages,
+    random_seed: int,
+) -> Found:
+    """Finds maps that match the rows of two spaces, and whether they are right.
+
+    Self-learning whose gain reaches `sure_gain` has succeeded. Any other is judged once more after
+    the refinement and the fit, which may find many items that it has not: by the cross-validation
+    of the last fit, beside those of self-learning from wrong pairs, refined and fitted alike. It
+    has failed if this gain is below `min_gain`.
+
+    Args:
+      source: centred unit rows, in an order that tells nothing of their partners.
+      target: those of the other space.
+      pairs: rows of the known pairs, maybe none; no row is in two.
+      ranks: of the rows of each space by its own frequencies, the smallest for the most frequent
+        row; None if there are none.
+      settings: of the search.
+      train: the training loop.
+      random_seed: of clusters and groups of rows.
+    """
+    steps, key = settings.steps, jax.random.key(random_seed)
+    everything = Data(source, target, *pairs, key)
+    count = UNRANKED_ROWS if ranks is None else steps.search_rows
+    rows = most_frequent(everything, ranks, count)
+    found, wrong = [], []  # from the initializations, and from as many sets of wrong pairs
+
+    def learn(name: str, state: State, data: Data, num_steps: int, stage: str) -> Learned:
+        options = {"stage": stage, "num_steps": num_steps, "chunk": 4}
+        state = self_learning.learn(train, state, data, steps, **options)
+        return Learned(name, state, float(self_learning.agreement(state, data, steps)))
+
+    def from_wrong_pairs(number: int) -> Learned:
+        """Made once; as many steps as the initialization of the same number took."""
+        if number == len(wrong):
+            name, data = f"chance-baseline-{number}", _wrong_pairs(rows, number)
+            start, taken = self_learning.state_of_pairs(data), int(found[number].state.steps)
+            wrong.append(learn(name, start, data, taken, name))
+        return wrong[number]
+
+    def last_fit(learned: Learned, stage: str) -> refinement.Fit:
+        return refinement.fit(everything, _refined(everything, learned, steps, train, stage), steps)
+
+    for name, start in _initializations(everything, rows, ranks, settings, train):
+        found.append(learn(name, start, rows, steps.search_steps, f"self-learning-{name}"))
+        best = max(found, key=lambda learned: learned.agreement)
+        agreement = best.agreement
+        wrong_agreements = (from_wrong_pairs(i).agreement for i in range(len(found)))
+        chance = chance_agreement(agreement, wrong_agreements, steps.sure_gain)
+        if gain(agreement, chance) >= steps.sure_gain:
+            break
+    fit = last_fit(best, "refine")
+    if gain(agreement, chance) < steps.sure_gain:
+        agreement = fit.agreement
+        searches = (from_wrong_pairs(i) for i in range(len(found)))
+        fits = (last_fit(learned, f"refine-{learned.name}").agreement for learned in searches)
+        chance = chance_agreement(agreement, fits, steps.min_gain)
+    corrected = gain(agreement, chance)
+    failed = corrected < steps.min_gain
+    if failed:
+        advice = "more known pairs or more similar spaces" if len(pairs[0]) else "known pairs"
+        logging.warning(
+            f"{train.part} has failed: maps fitted to some of its matches find {agreement:.0%} of "
+            f"the others, where self-learning from wrong pairs has {chance:.0%}; use {advice}."
+        )
+    probability = float(success_probability(corrected, steps.min_gain))
+    report = Report(agreement, chance, corrected, probability, failed, best.name)
+    return Found(fit.maps, fit.to_target, fit.is_pair, report)
+
+
+def gain(agreement: float, chance_agreement: float) -> float:
+    """The agreement, scaled so that the chance baseline is 0 and full agreement 1."""
+    return (agreement - chance_agreement) / max(1 - chance_agreement, 1e-6)
+
+
+def chance_agreement(agreement: float, searches: Iterator[float], threshold: float) -> float:
+    """The highest agreement of searches from wrong pairs.
+
+    They are made one by one, and only while the gain of the agreement is at the threshold or above:
+    a higher baseline could not turn a failure into a success.
+    """
+    highest = 0.0
+    for chance in searches:
+        highest = max(highest, chance)
+        if gain(agreement, highest) < threshold:
+            break
+    return highest
+
+
+def success_probability(
+    gain: Float[ArrayLike, "..."], threshold: float
+) -> Float[np.ndarray, "..."] | np.floating:
+    """Probability that a search of this gain has succeeded; one half at the threshold.
+
+    Success: its map finds at least half of the items that the map fitted to all true pairs finds.
+    """
+    return expit(STEEPNESS * (np.asarray(gain) - threshold))
+
+
+def _initializations(
+    everything: Data, rows: Data, ranks: Ranks | None, settings: Settings, train: Callable
+) -> Iterator[tuple[str, State]]:
+    """Yields (name, state): the known pairs as they are, then those of the geometry."""
+    if len(rows.source_pairs):
+        yield "pairs", self_learning.state_of_pairs(rows)
+    if ranks is None:
+        rows = most_frequent(everything, None, UNRANKED_INITIALIZATION_ROWS)
+    candidates = initialization.candidates(rows, settings.start, settings.goat)
+    yield from initialization.through_groups(candidates, rows, settings.steps, train)
+
+
+def _wrong_pairs(data: Data, number: int) -> Data:
+    """The rows with wrong pairs, other ones for each number."""
+    # Target rows are in random order, so that pairing each with one of the next is wrong.
+    some = np.arange(max(len(data.source_pairs), MIN_WRONG_PAIRS))
+    partners = (some + 1 + number) % len(data.target)
+    return data._replace(source_pairs=some, target_pairs=partners)
+
+
+def _refined(data: Data, learned: Learned, steps: Steps, train: Callable, stage: str) -> Maps:
+    """Maps by self-learning on all rows, partly whitened."""
+    whitened = refinement.whiten(data, learned.state.maps, steps.refine_whiten)
+    state = self_learning.learn(
+        train,
+        self_learning.initial_state(whitened.maps),
+        whitened.data,
+        dataclasses.replace(
+            steps,
+            pair_weight=0.0,  # so that pairs which contradict the other matches are rejected
+            patience=1,
+            tolerance=steps.refine_tolerance,
+        ),
+        stage=stage,
+        num_steps=steps.refine_steps,
+        chunk=2,
+    )
+    return refinement.compose(whitened.whitenings, state.maps)
+
+
+def most_frequent(data: Data, ranks: Ranks | None, count: int) -> Data:
+    """The known pairs and then the most frequent other rows of each space.
+
+    Each space is ranked by its own frequencies, so that the two selections may differ in some
+    items. Without ranks the first rows are taken.
+
+    Args:
+      data: both spaces.
+      ranks: of their rows.
+      count: rows of each space, cut to the rows there are; all known pairs are kept even if there
+        are more of them.
+    """
+
+    def rows(pairs, rank):
+        others = np.setdiff1d(np.argsort(rank, kind="stable"), pairs, assume_unique=True)
+        return np.concatenate([pairs, np.sort(others[: max(count - len(pairs), 0)])])
+
+    rank, target_rank = ranks or (np.arange(len(data.source)), np.arange(len(data.target)))
+    first = np.arange(len(data.source_pairs))
+    source = jnp.take(data.source, rows(data.source_pairs, rank), axis=0)
+    target = jnp.take(data.target, rows(data.target_pairs, target_rank), axis=0)
+    return Data(source, target, first, first, data.key)
