@@ -4,8 +4,6 @@ The anchors of a source space are given, those of a target space are sought, and
 parallel anchors are known.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,8 +15,6 @@ from anchor_opt.relative import unit_relative
 from common.arrays import AnyArray
 from common.errors import UserError
 from common.linear import apply_map, apply_maps
-from common.metrics import mrr
-from common.retrieval import top_k
 from common.run import train
 from common.run.workdir import Workdir
 
@@ -81,26 +77,6 @@ class Problem(NamedTuple):
         rows = self.anchors[: len(anchors)]
         return _both_relative(self.source, self.target, rows, anchors, self.truth)
 
-    def mrr_curve(
-        self, anchors_of: Callable[[Any], Float[Array, "k d_target"]], k: int
-    ) -> Callable[[Any], dict] | None:
-        """For `Run.train`: the MRR of source items among the target's relative rows over the steps.
-
-        No method reads this value.
-
-        Args:
-          anchors_of: state of a method -> anchors.
-          k: length of the lists.
-
-        Returns:
-          `state -> {"mrr": value}`, or None if the truth is unknown.
-        """
-
-        def evaluate(state):
-            return {"mrr": _mrr(*self.relative(anchors_of(state)), k)}
-
-        return None if self.truth is None else evaluate
-
 
 class Run(NamedTuple):
     """What a method is run with.
@@ -152,11 +128,6 @@ class Result(NamedTuple):
     ) -> tuple[Float[Array, "n r"], Float[Array, "m r"]]:
         """Unit rows of both spaces in the method's common coordinates."""
         return self.placed or apply_maps((source, target), self.maps)
-
-
-@partial(jax.jit, static_argnames="k")
-def _mrr(source: Array, target: Array, k: int) -> Float[Array, ""]:
-    return mrr(top_k(source, target, k).index, jnp.arange(len(source)))
 
 
 @jax.jit

@@ -94,9 +94,10 @@ def run(
     work: Workdir,
     *,
     title: str = "anchor optimisation",
-    hide_truth: bool = False,
 ) -> Measured:
     """Every method of the grid on every case and random seed.
+
+    The true pairing is given to those methods alone that read it.
 
     Args:
       cases: whose problems are of type `Problem`.
@@ -104,15 +105,13 @@ def run(
       evaluate: of the result of a method; it may read the truth.
       work: the run's folder.
       title: of the progress bar.
-      hide_truth: gives the true pairing to no method but those that `reads_truth`; then no MRR is
-        logged while a method runs. No other method reads it otherwise either.
     """
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
         problem = task.case.problem(task.random_seed)
         method, part = grid.methods[task.method], Run(grid.settings, work, task.name, task.seed)
-        hidden = hide_truth and not method.reads_truth
-        result = method.run(problem._replace(truth=None) if hidden else problem, part)
+        given = problem if method.reads_truth else problem._replace(truth=None)
+        result = method.run(given, part)
         return evaluate(task, problem, result), dict(result.notes)
 
     todo = tasks.grid(cases, grid.methods, grid.random_seeds)

@@ -128,7 +128,7 @@ def drawn(pair: Pair, grid: Grid, prefix: str = "") -> Drawn:
         method: [Task(case, method, random_seed).name for random_seed in grid.random_seeds]
         for method in grid.methods
     }
-    return Drawn(pair.names, pair.name(sought), pair.source, pair.target, tasks, grid.settings.k)
+    return Drawn(pair.names, pair.name(sought), pair.source, pair.target, tasks)
 
 
 def evaluate(

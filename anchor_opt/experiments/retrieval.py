@@ -24,7 +24,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     measured = two_spaces.retrieve(pair, grid, report.WORDS, work, fields)
     rows = results.averaged(measured.rows)
     groups = report.word_groups(config.figure_words, data.names, data.source)
-    figures = report.figures(two_spaces.drawn(pair, grid), groups, rows, work)
+    figures = report.figures(two_spaces.drawn(pair, grid), groups, work)
     across = report.tables(rows, num_anchors=grid.num_anchors, failed=measured.failed)
     everything = results.joined(across | report.tables_within(rows))
     records.finish(work, rows, f"{everything}\n\n{report.NOTES}", figures)

@@ -32,7 +32,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         groups = {}
         if images.labels is not None:
             groups = report.class_groups(images.labels, images.pair.source)
-        drawn = report.figures(two_spaces.drawn(pair, grid, prefix), groups, of_pair, work)
+        drawn = report.figures(two_spaces.drawn(pair, grid, prefix), groups, work)
         figures |= {f"{prefix}{name}": figure for name, figure in drawn.items()}
         rows += of_pair
         failed += measured.failed

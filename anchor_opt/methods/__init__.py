@@ -21,7 +21,7 @@ from isthmus.search.initialization import Settings as Initialization
 class Settings:
     """Values of every method; None for methods that are not run."""
 
-    k: int = 10  # list length of the MRR that is logged over the steps
+    k: int = 10  # neighbours in the lists of the metrics
     bootstrap: Bootstrap = dataclasses.field(default_factory=Bootstrap)
     start: Initialization = dataclasses.field(default_factory=Initialization)
     algorithm1: Algorithm1 | None = None

@@ -263,6 +263,5 @@ def _run(problem: Problem, run: Run, settings: Settings) -> Result:
         printed(settings),  # static; what differs from them is in the data
         num_steps=settings.steps,
         chunk=25,
-        evaluate=problem.mrr_curve(lambda state: state.anchors, run.settings.k),
     )
     return Result(state.anchors)

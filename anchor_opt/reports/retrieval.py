@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from anchor_opt.reports.searches import METHOD_TITLES, PUBLISHED_METHOD, failures, rates
 from common.files import read_arrays
 from common.linear import unit
-from common.run.figures import curves, scatter_grid
+from common.run.figures import scatter_grid
 from common.run.results import Row, pivot, select
 from common.run.workdir import Workdir
 
@@ -172,7 +172,6 @@ class Drawn(NamedTuple):
       source: preprocessed rows.
       target: preprocessed rows; row i of both is the same item.
       tasks: method -> names of its tasks, one for each random seed.
-      k: length of the lists of the MRR.
     """
 
     names: tuple[str, str]
@@ -180,13 +179,10 @@ class Drawn(NamedTuple):
     source: Float[Array, "n d_source"]
     target: Float[Array, "n d_target"]
     tasks: Mapping[str, Sequence[str]]
-    k: int
 
 
-def figures(
-    drawn: Drawn, groups: Mapping[str, list[int]], rows: Sequence[Row], work: Workdir
-) -> dict[str, Figure]:
-    """relative_spaces (as in the paper's Table 1), whose `groups` of rows are coloured, and mrr."""
+def figures(drawn: Drawn, groups: Mapping[str, list[int]], work: Workdir) -> dict[str, Figure]:
+    """relative_spaces, as in the paper's Table 1; the `groups` of rows are coloured."""
     figures = {}
     source, target = drawn.names
     items = f"{len(drawn.source):,} items"
@@ -195,24 +191,6 @@ def figures(
     if panels and groups:
         heading = f"Relative spaces by PCA: {title}"
         figures["relative_spaces"] = scatter_grid(panels, drawn.names, groups, heading)
-    if lines := _mrr_lines(drawn, work):
-        given = source if drawn.sought == target else target
-        levels = {
-            METHOD_TITLES[row.method]: row.mean
-            for row in select(
-                rows,
-                metric="mrr",
-                representation="relative",
-                optimised=drawn.sought,
-                source=given,
-                target=drawn.sought,
-            )
-            if row.method in ("gt", "seed", "lstsq_truth") and row.anchors != "discrete"
-        }
-        seeds = max(map(len, lines.values()))
-        heading = f"By step: {title}, {seeds} random seed{'s' if seeds > 1 else ''}"
-        known = METHOD_TITLES.values()
-        figures["mrr"] = curves(lines, levels, "step", f"MRR (K = {drawn.k})", heading, known)
     return figures
 
 
@@ -232,24 +210,6 @@ def _relative_panels(
                 anchors = vectors, target[rows]
             panels[METHOD_TITLES[method]] = unit(source @ anchors[0].T), unit(target @ anchors[1].T)
     return panels
-
-
-def _mrr_lines(drawn: Drawn, work: Workdir) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-    """Steps and MRR of each random seed; the stages of the bootstrap are put end to end."""
-    records = [record for record in work.records() if "mrr" in record]
-    lines: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
-    for method in PUBLISHED_METHOD:
-        for task in drawn.tasks.get(method, ()):
-            logged = [record for record in records if record["part"].split("/")[0] == task]
-            steps, offset = [], 0
-            for record in logged:
-                if record["step"] == 0 and steps:
-                    offset = steps[-1]
-                steps.append(offset + record["step"])
-            if steps:
-                curve = np.array(steps), np.array([record["mrr"] for record in logged])
-                lines.setdefault(METHOD_TITLES[method], []).append(curve)
-    return lines
 
 
 def word_groups(

@@ -30,7 +30,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """MRR and P@1 over the shared fraction, the known pairs and the noise, and false reports."""
     cases, grid = list(cases_of(config, cache)), runner.grid(config, METHODS, Settings)
     measure = partial(evaluate, k=grid.settings.k)
-    measured = runner.run(cases, grid, measure, work, hide_truth=True)
+    measured = runner.run(cases, grid, measure, work)
     rows = results.averaged(measured.rows)
     figures = report.figures(rows, measured.failed, config.k, config.bootstrap.min_gain)
     text = results.joined(report.tables(rows, measured.failed))

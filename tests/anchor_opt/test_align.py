@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from anchor_opt.align import files as align_files
+from anchor_opt.align import report
 from anchor_opt.align.space import name_spaces
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anchor_opt import align, methods
-from anchor_opt.align import files as align_files
-from anchor_opt.align import report
 from anchor_opt.methods import bootstrap, initialization
 from common import alignment, likeness
 from common.data import packages

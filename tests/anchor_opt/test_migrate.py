@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from anchor_opt.migrate import Queries, report
 from anchor_opt.migrate.result import Search
 from common.remapping import Estimate, Estimates
 
 import isthmus
 from anchor_opt import migrate
-from anchor_opt.migrate import Queries, report
 from common import alignment, remapping
 from common.data.packages import cache_dir
 from common.errors import UserError
