@@ -7,9 +7,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from anchor_opt.methods import algorithm1, baselines, bootstrap
-from anchor_opt.methods.algorithm1 import Settings as Algorithm1
+from anchor_opt.methods import algorithm1, baselines, bootstrap, readings
 from anchor_opt.methods.baselines import IteratedProcrustes
+from anchor_opt.methods.readings import Settings as Algorithm1
 from anchor_opt.problem import Problem, Result, Run
 from common.errors import check_choice
 from isthmus.search import Steps as Bootstrap
@@ -47,7 +47,7 @@ METHODS = {
     "gt": Method(baselines.gt, reads_truth=True),
     "seed": Method(baselines.seed, needs_pairs=True),
     "algorithm1_printed": Method(algorithm1.run_as_printed),
-    "algorithm1": Method(algorithm1.run),
+    "algorithm1": Method(readings.run),
     "bootstrap": Method(bootstrap.run),
     "lstsq_truth": Method(baselines.lstsq_truth, reads_truth=True),
     "procrustes": Method(baselines.procrustes, needs_pairs=True),

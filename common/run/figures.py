@@ -157,47 +157,6 @@ def scatter_grid(
     return figure
 
 
-def curves(
-    lines: dict[str, list[tuple[np.ndarray, np.ndarray]]],
-    levels: dict[str, float],
-    xlabel: str,
-    ylabel: str,
-    title: str,
-    known: Iterable[str] = (),
-) -> Figure:
-    """What was measured at some steps, points for each random run, and horizontal lines.
-
-    Points are not connected: between the first steps, which are far apart on the logarithmic axis,
-    a line would show what nobody has measured.
-
-    Args:
-      lines: label -> (x, y) of each random run.
-      levels: label -> height of a horizontal line.
-      xlabel: label of the x axis.
-      ylabel: label of the y axis.
-      title: title of the figure.
-      known: of `styles`.
-    """
-    figure, (axis,) = _panels([ylabel], 6.4, title)
-    looks = styles([*lines, *levels], known)
-    for label, runs in lines.items():
-        for i, (x, y) in enumerate(runs):
-            marks = {
-                "color": looks[label].colour,
-                "marker": looks[label].marker,
-                "ls": "",
-                "clip_on": False,
-            }
-            axis.plot(x, y, **marks, ms=5, alpha=0.8, label=None if i else label)
-    for label, height in levels.items():
-        axis.axhline(height, color=looks[label].colour, ls=looks[label].dashes, lw=1, label=label)
-    axis.set(xlabel=xlabel, xscale="symlog")  # most of the change is in the first steps
-    axis.xaxis.set_major_formatter("{x:.0f}")
-    axis.set_xlim(left=-0.1)
-    figure.legend(ncols=3, **BELOW)
-    return figure
-
-
 Points = Sequence[tuple[float | str, float, float]]  # (value or name, mean, std)
 
 

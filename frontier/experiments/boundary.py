@@ -58,7 +58,7 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[tuple[Case, Grid, algo
             pair = pair._replace(target=changed(pair.target, given.dimensions))
             start = grid.settings.algorithm1
             if "algorithm1" not in grid.methods:
-                start = algorithm1.printed(start)
+                start = algorithm1.as_printed(start)
             grid = dataclasses.replace(grid, methods=chosen(("gt",), 0) | grid.methods)
             labels = {"init_norm": start.init_norm, "check": text in config.check_pairs}
             yield _case(config, pair, point, grid, labels), grid, start
@@ -117,12 +117,10 @@ def measure(task: Task, start: algorithm1.Settings) -> tuple[list[Row], dict[str
     """The ratios, and the fraction of target rows whose first match is right."""
     problem = task.case.problem(task.random_seed)
     key, anchors = jax.random.key(task.seed), problem.source_anchors
-    begun = algorithm1.init(key, problem.target, problem.target_pairs, len(anchors), start)
-    num_pairs = len(problem.target_pairs)
-    data = algorithm1.prepare(problem.source, anchors, problem.target, num_pairs, start)
-    matches = algorithm1.sinkhorn_matching(
-        data, begun.anchors, start.sinkhorn_epsilon, iterations=start.sinkhorn_iterations
-    )
+    pairs, norm = problem.target_pairs, start.init_norm
+    begun = algorithm1.init(key, problem.target, pairs, len(anchors), norm)
+    data = algorithm1.prepare(problem.source, anchors, problem.target)
+    matches = algorithm1.sinkhorn_matching(data, begun.anchors, start)
     right = jnp.asarray(problem.known_truth)[matches.to_x] == jnp.arange(len(problem.target))
     known = first_match.expected(problem, start.init_norm)
     values = {

@@ -91,7 +91,9 @@ def first_matches(task: Task, settings: algorithm1.Settings) -> tuple[list[Row],
     truth = jnp.take(problem.target, problem.truth, axis=0)
     scores = {
         "truth": {"linear_cka": float(linear_cka(problem.source, truth))},
-        "algorithm1_printed": first_match(problem, algorithm1.printed(settings), task.random_seed),
+        "algorithm1_printed": first_match(
+            problem, algorithm1.as_printed(settings), task.random_seed
+        ),
         "algorithm1": first_match(problem, settings, task.random_seed),
     }
     return [
@@ -132,7 +134,8 @@ def first_match(
     p, dimensions = len(problem.target_pairs), problem.target.shape[1]
     start_key, noise_key = jax.random.key(random_seed), jax.random.key(random_seed + 1)
     k = len(problem.anchors)
-    anchors = algorithm1.init(start_key, problem.target, problem.target_pairs, k, settings).anchors
+    start = algorithm1.init(start_key, problem.target, problem.target_pairs, k, settings.init_norm)
+    anchors = start.anchors
     x = relative(problem.source, problem.source_anchors)
     y = relative(problem.target, anchors)
     scale = settings.init_norm / np.sqrt(dimensions)
