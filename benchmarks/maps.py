@@ -37,13 +37,10 @@ from common.progress import progress_bar
 from common.retrieval import top_k
 from common.run import cli
 from common.run.results import markdown
-from common.run.workdir import write_atomically, write_json
 from common.spaces import paired_spaces
 
 SPACES = flags.DEFINE_list(
-    "spaces",
-    ["minilm_sentences:mpnet_sentences"],
-    "SOURCE:TARGET, spaces of the same items.",
+    "spaces", ["minilm_sentences:mpnet_sentences"], "SOURCE:TARGET, spaces of the same items."
 )
 NUM_ROWS = flags.DEFINE_integer("num_rows", 30_000, "Rows of the store.")
 KNOWN_PAIRS = flags.DEFINE_list("known_pairs", ["300", "1000", "10000"], "Numbers of known pairs.")
@@ -102,12 +99,8 @@ def regions(
 
     @jax.jit
     def apply(z):
-        parts = jax.lax.scan(
-            lambda total, part: (total + part[1][:, None] * (z @ part[0]), None),
-            jnp.zeros((len(z), y.shape[1])),
-            (matrices, weights(z).T),
-        )
-        return whole(z) + parts[0]
+        parts = zip(weights(z).T, matrices, strict=True)
+        return whole(z) + sum(weight[:, None] * (z @ matrix) for weight, matrix in parts)
 
     return apply
 
@@ -161,12 +154,8 @@ MAPS: dict[str, tuple[Callable[..., Map], list[dict]]] = {
 def held_out_share(fit: Callable[..., Map], x: Array, y: Array, own: Array, setting: dict) -> float:
     """The share of the nearest rows of the last fifth of the pairs that a map of the others keeps.
 
-    Args:
-      fit: of `MAPS`.
-      x: normalised source rows of the pairs.
-      y: normalised target rows.
-      own: unit target rows, between which rows are truly nearest.
-      setting: of the map.
+    `x` and `y` are the normalised rows of the pairs; the unit target rows `own` tell which rows are
+    truly nearest.
     """
     cut = len(x) * 4 // 5
     mapped = unit(fit(x[:cut], y[:cut], **setting)(x[cut:]))
@@ -216,12 +205,11 @@ def measured(spaces: str, draw: int) -> Iterator[dict]:
 def table(rows: list[dict]) -> str:
     """Means and standard deviations over the draws."""
     frame = pd.DataFrame(rows)
-    names = ["recall_10", "within_100"]
     groups = frame.groupby(["spaces", "num_pairs", "map"], sort=False)
-    means, deviations = groups[names].mean(), groups[names].std()
+    values = groups[["recall_10", "within_100"]].agg(["mean", "std"])
     lines = [
-        (*map(str, key), *(f"{mean:.3f} ± {std:.3f}" for mean, std in zip(*both, strict=True)))
-        for key, *both in zip(means.index, means.to_numpy(), deviations.to_numpy(), strict=True)
+        (*map(str, key), f"{recall:.3f} ± {std:.3f}", f"{within:.3f} ± {within_std:.3f}")
+        for key, recall, std, within, within_std in values.itertuples(name=None)
     ]
     return markdown(["Store -> queries", "Pairs", "Map", "Recall@10", "Of ten in 100"], lines)
 
@@ -234,17 +222,16 @@ def main(argv: list[str]) -> None:
     cases = list(product(SPACES.value, range(DRAWS.value)))
     bar = progress_bar(cases, desc="maps", unit="draw")
     rows = [row for case in bar for row in measured(*case)]
-    text = (
-        f"# Maps of a store of {NUM_ROWS.value:,} sentences\n\n{NUM_QUERIES:,} queries; mean and "
-        f"standard deviation over {DRAWS.value} draws of pairs and queries. Settings and centring "
-        "are those that keep most of the nearest rows of a held-out fifth of the pairs.\n\n"
-        f"{table(rows)}\n\n{harness.chip()}. "
-        + ", ".join(f"{name} {version}" for name, version in harness.versions().items())
-        + ".\n"
+    text = harness.write(
+        Path(OUT.value) / RESULTS.value,
+        {"versions": harness.versions(), "rows": rows},
+        f"# Maps of a store of {NUM_ROWS.value:,} sentences",
+        f"{NUM_QUERIES:,} queries; mean and standard deviation over {DRAWS.value} draws of pairs "
+        "and queries. Settings and centring are those that keep most of the nearest rows of a "
+        "held-out fifth of the pairs.",
+        table(rows),
+        f"{harness.chip()}. {harness.versions_line()}",
     )
-    path = Path(OUT.value) / RESULTS.value
-    write_json(path.with_suffix(".json"), {"versions": harness.versions(), "rows": rows})
-    write_atomically(path.with_suffix(".md"), text.encode())
     print(text)
 
 
