@@ -51,7 +51,7 @@ CASES = (
     Case("cosine-50000", 50_000, (False, 50_000), rounds=1),
     Case("cosine-200000", 200_000, (False, 200_000), rounds=1),
 )
-QUICK = Case("cosine-5000", 5_000, (False, 5_000))
+QUICK = Case("cosine-2000", 2_000, (False, 2_000))
 IMPLEMENTATIONS = {
     "isthmus": EXACT,
     "faiss HNSW": Implementation(_search, requires=("faiss",)),

@@ -65,7 +65,7 @@ CASES = (
     Case("glove-5000", 5_000, ("glove", 5_000), "glove", memory=True),
     Case("minilm-5000", 5_000, ("minilm", 5_000), "minilm"),
 )
-QUICK = Case("glove-500", 500, ("glove", 500))
+QUICK = Case("glove-300", 300, ("glove", 300))
 IMPLEMENTATIONS = {
     "isthmus": Implementation(lambda data: partial(ot.assign, *data)),
     "scipy": Implementation(_scipy),

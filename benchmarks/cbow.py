@@ -120,7 +120,7 @@ CASES = (
     Case("6000", 6_000, (6_000,)),
     Case("24902", 24_902, (24_902,), rounds=3, memory=True),
 )
-QUICK = Case("1000", 1_000, (1_000,))
+QUICK = Case("300", 300, (300,))
 IMPLEMENTATIONS = {
     "isthmus": Implementation(_ours),
     "gensim": Implementation(_gensim, requires=("gensim",)),

@@ -52,7 +52,7 @@ CASES = (
     Case("glove100-word2vec-500", 500, (*FAR, 500, NUM_PAIRS), rounds=3),
     Case("glove100-word2vec-1000", 1_000, (*FAR, 1_000, NUM_PAIRS), rounds=3),
 )
-QUICK = Case("glove100-word2vec-300", 300, (*FAR, 300, NUM_PAIRS))
+QUICK = Case("glove100-word2vec-200", 200, (*FAR, 200, NUM_PAIRS))
 IMPLEMENTATIONS = {
     "isthmus": Implementation(_ours),
     "graspologic": Implementation(_graspologic, requires=("graspologic.match",), warm_up=False),

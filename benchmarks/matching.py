@@ -122,7 +122,7 @@ CASES = (
     Case("glove-5000", 5_000, ("glove", 5_000), "glove", rounds=2),
     Case("glove-16000", 16_000, ("glove", 16_000), "glove", rounds=3, memory=True),
 )
-QUICK = Case("minilm-1000", 1_000, ("minilm", 1_000))
+QUICK = Case("minilm-500", 500, ("minilm", 500))
 IMPLEMENTATIONS = {
     "isthmus": Implementation(_ours),
     "torch, blocks": Implementation(_torch, requires=("torch",)),

@@ -78,7 +78,7 @@ CASES = tuple(
     for kind in ("cosine", "CSLS")
     for n, rounds in ((50_000, 3), (100_000, 3), (200_000, 5), (1_000_000, 1))
 )
-QUICK = Case("CSLS-5000", 5_000, (True, 5_000))
+QUICK = Case("CSLS-2000", 2_000, (True, 2_000))
 IMPLEMENTATIONS = {
     "isthmus": Implementation(_ours),
     "faiss IndexFlatIP": Implementation(_faiss, requires=("faiss",)),

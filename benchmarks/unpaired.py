@@ -122,7 +122,7 @@ CASES = (
     Case("glove100-word2vec-1000", 1_000, (*FAR, 1_000), "glove100 to word2vec", rounds=1),
     Case("glove-glove100-1000", 1_000, (*NEAR, 1_000), "glove to glove100", rounds=1),
 )
-QUICK = Case("glove-glove100-300", 300, (*NEAR, 300))
+QUICK = Case("glove-glove100-200", 200, (*NEAR, 200))
 IMPLEMENTATIONS = {
     "isthmus, search": Implementation(_search),
     "POT, Gromov-Wasserstein": Implementation(_pot, requires=("ot",), warm_up=False),

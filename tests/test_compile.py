@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[1]
 SMALL = {
     "algorithm1": partial(programs.algorithm1_step, 400),
     "top_k": partial(programs.neighbours, retrieval.top_k, 100, 500),
-    "sinkhorn": partial(programs.sinkhorn, 16, 4, implicit=False),
 }
 ALL_PAIRS = {  # numbers of rows that are compared with each other
     "lle_200000": 20_000 * 200_000,
