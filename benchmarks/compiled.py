@@ -4,6 +4,7 @@ import os
 import re
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,12 +110,12 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, timed: bool
     compile_seconds, compiled = harness.seconds(lowered.compile)
     memory, cost = compiled.memory_analysis(), hlo.cost(compiled.as_text(), program.trips)
     at_full_rate = hlo.product_flops(traced.jaxpr, program.trips, high=HIGH_PASSES / FULL_PASSES)
-    calls = []
+    calls, call = [], partial(compiled, *arguments)
     if timed:
-        first = harness.seconds(lambda: compiled(*arguments))[0]
+        first = harness.seconds(call)[0]
         calls = [first] if first >= LONG_CALL else []
         while not calls or (sum(calls) < SECONDS and len(calls) < MAX_CALLS):
-            calls.append(harness.seconds(lambda: compiled(*arguments))[0])
+            calls.append(harness.seconds(call)[0])
     return {
         "program": name,
         "sizes": program.sizes,
@@ -134,7 +135,7 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, timed: bool
 
 def bound(row: dict) -> str:
     """Which of the floors is the highest; the latency of many small steps if all are far below."""
-    floors = {"products": row["seconds_products"], "bytes": row["seconds_bytes"] or 0.0}
+    floors = {"products": row["seconds_products"], "bytes": row["seconds_bytes"]}
     name = max(floors, key=floors.get)
     whole = row["seconds"] or row["seconds_estimate"] or 0.0
     return "latency" if floors[name] < whole / 10 else name
@@ -158,7 +159,7 @@ def cells(row: dict) -> tuple[str, ...]:
         f"{row['arguments'] / 2**20:,.3g}",
         f"{row['temporary'] / 2**20:,.3g}",
         f"{row['flops'] / 1e9:,.3g}",
-        "" if row["bytes"] is None else f"{row['bytes'] / 1e9:,.3g}",
+        f"{row['bytes'] / 1e9:,.3g}",
         milliseconds(row["seconds_products"]),
         milliseconds(row["seconds_bytes"]),
         milliseconds(row["seconds_estimate"]),

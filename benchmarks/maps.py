@@ -32,7 +32,7 @@ from benchmarks import harness
 from common import alignment, remapping
 from common.data.packages import cache_dir
 from common.errors import check_choice
-from common.linear import procrustes, ridge, unit, whitened_procrustes
+from common.linear import ridge, unit
 from common.progress import progress_bar
 from common.retrieval import top_k
 from common.run import cli
@@ -54,36 +54,27 @@ HIDDEN, BATCH, LEARNING_RATE = 512, 256, 1e-3  # of the residual network
 Map = Callable[[Float[Array, "n d"]], Float[Array, "n e"]]
 
 
-def orthogonal(x: Float[Array, "n d"], y: Float[Array, "n e"]) -> Map:
-    """The nearest orthogonal matrix."""
-    matrix = procrustes(x, y)
-    return lambda z: z @ matrix
-
-
-def whitened(x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float) -> Map:
-    """Orthogonal between whitened rows; penalties are in units of the mean eigenvalue."""
-    matrix = whitened_procrustes(x, y, penalty * len(x) / x.shape[1])
-    return lambda z: z @ matrix
-
-
-def affine(x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float) -> Map:
-    """Ridge."""
-    matrix = ridge(x, y, penalty * len(x) / x.shape[1])
+def of_tool(
+    method: str, x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float | None = None
+) -> Map:
+    """A map of the tool; penalties are in units of the mean eigenvalue."""
+    given = () if penalty is None else (penalty * len(x) / x.shape[1],)
+    matrix = alignment.METHODS[method](x, y, *given)
     return lambda z: z @ matrix
 
 
 def low_rank(x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float, rank: int) -> Map:
     """Ridge onto the directions of the target in which its predictions vary most."""
-    matrix = ridge(x, y, penalty * len(x) / x.shape[1])
-    directions = jnp.linalg.svd(x @ matrix, full_matrices=False)[2][:rank]
-    return lambda z: z @ matrix @ directions.T @ directions
+    whole = of_tool("ridge", x, y, penalty)
+    directions = jnp.linalg.svd(whole(x), full_matrices=False)[2][:rank]
+    return lambda z: whole(z) @ directions.T @ directions
 
 
 def regions(
     x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float, count: int, temperature: float
 ) -> Map:
     """Ridge, and ridge of what it leaves in each region, added with the weights of the regions."""
-    whole = affine(x, y, penalty)
+    whole = of_tool("ridge", x, y, penalty)
     centres = KMeans(count, n_init=1, random_state=0).fit(np.asarray(x)).cluster_centers_
     centres = unit(jnp.asarray(centres, jnp.float32))
     rest = y - whole(x)
@@ -109,7 +100,7 @@ def residual_network(
     x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float, steps: int
 ) -> Map:
     """Ridge plus a network of two layers that starts at zero, trained by Adam on cosines."""
-    whole, key = affine(x, y, penalty), jax.random.key(0)
+    whole, key = of_tool("ridge", x, y, penalty), jax.random.key(0)
     first = jax.random.normal(key, (x.shape[1], HIDDEN)) / np.sqrt(x.shape[1])
     start = {"first": first, "second": jnp.zeros((HIDDEN, y.shape[1]))}
     optimiser = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, steps))
@@ -141,9 +132,9 @@ def each(**values: Iterable) -> list[dict]:
 
 PENALTIES = remapping.Settings().penalties
 MAPS: dict[str, tuple[Callable[..., Map], list[dict]]] = {
-    "orthogonal": (orthogonal, [{}]),
-    "ridge": (affine, each(penalty=PENALTIES)),
-    "whitened": (whitened, each(penalty=(0.0, *PENALTIES))),
+    "orthogonal": (partial(of_tool, "procrustes"), [{}]),
+    "ridge": (partial(of_tool, "ridge"), each(penalty=PENALTIES)),
+    "whitened": (partial(of_tool, "whitened_procrustes"), each(penalty=(0.0, *PENALTIES))),
     "low rank": (low_rank, each(penalty=PENALTIES[1:4], rank=(64, 128, 256))),
     "8 regions": (regions, each(penalty=(0.3, 1.0), count=(8,), temperature=(0.05, 0.2))),
     "32 regions": (regions, each(penalty=(0.3, 1.0), count=(32,), temperature=(0.05, 0.2))),

@@ -316,8 +316,7 @@ def vit_step() -> Program:
         data = vit.Data(images(), integers((NUM_IMAGES,), 10), random_key())
         return vit.init(chosen, 0), 0, data
 
-    sizes = f"{chosen.training.batch} images"
-    return Program(partial(vit.step, settings=chosen), arguments, sizes)
+    return Program(partial(vit.step, settings=chosen), arguments, f"{chosen.training.batch} images")
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {

@@ -18,8 +18,7 @@ from benchmarks import harness
 from common.run.results import markdown
 from common.run.workdir import write_json
 
-CONFIG = flags.DEFINE_string("run_config", "configs/anchor_opt/retrieval.py", "Config of the run.")
-PROGRAM = flags.DEFINE_string("program", "anchor_opt.main", "Module that runs it.")
+CONFIG = "configs/anchor_opt/retrieval.py"
 OUT = flags.DEFINE_string("out", "benchmarks/results/start.json", "File of the results.")
 COMPILED = "Finished XLA compilation"  # in the log of jax, once for each program
 
@@ -32,7 +31,7 @@ def measure(programs: str, *arguments: str) -> dict:
     """
     seconds, done = harness.seconds(
         lambda: subprocess.run(
-            [sys.executable, "-m", PROGRAM.value, *arguments],
+            [sys.executable, "-m", "anchor_opt.main", *arguments],
             env=os.environ | {"JAX_COMPILATION_CACHE_DIR": programs, "JAX_LOG_COMPILES": "1"},
             capture_output=True,
             text=True,
@@ -48,7 +47,7 @@ def main(argv: list[str]) -> None:
     del argv
     with tempfile.TemporaryDirectory() as folder:
         programs = f"{folder}/programs"
-        run = f"--config={CONFIG.value}", "--config.quick"
+        run = f"--config={CONFIG}", "--config.quick"
         measure(f"{folder}/others", *run, f"--workdir={folder}/data")
         results = {
             "empty cache of programs": measure(programs, *run, f"--workdir={folder}/empty"),
@@ -56,9 +55,9 @@ def main(argv: list[str]) -> None:
             "--help": measure(programs, "--help"),
         }
     rows = [(name, f"{x['seconds']:.1f}", str(x["programs"])) for name, x in results.items()]
-    print(markdown((f"{CONFIG.value}, quick", "Seconds", "Programs"), rows))
+    print(markdown((f"{CONFIG}, quick", "Seconds", "Programs"), rows))
     machine = {"chip": harness.chip(), "cores": harness.cores()}
-    write_json(Path(OUT.value), {"config": CONFIG.value, "machine": machine, "runs": results})
+    write_json(Path(OUT.value), {"config": CONFIG, "machine": machine, "runs": results})
 
 
 if __name__ == "__main__":
