@@ -259,7 +259,7 @@ NOTE = (
     "store times the map."
 )
 CASES = tuple(Case(f"minilm-mpnet-{n}", n, (*SENTENCES, n), rounds=3) for n in (500, 2_000, 8_000))
-QUICK = Case("glove-glove100-200", 200, ("glove", "glove100", 2_000, 200, 200))
+QUICK = Case("glove-glove100-500", 500, ("glove", "glove100", 2_000, 500, 500))
 IMPLEMENTATIONS = {
     "isthmus": Implementation(_ours, warm_up=False),
     "isotrieve": Implementation(_isotrieve, requires=("isotrieve",), warm_up=False),
