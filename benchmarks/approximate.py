@@ -1,19 +1,15 @@
 """Exact and approximate nearest neighbours by cosine: seconds beside the part that is found."""
 
-import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.harness import Benchmark, Case, Implementation, cores
-from benchmarks.neighbours import DIM, K, load, work
-from common.retrieval import top_k
+from benchmarks import neighbours
+from benchmarks.harness import Case, Implementation, cores
+from benchmarks.neighbours import DIM, K
 
+load, work = neighbours.load, neighbours.work
 LINKS = 32  # of a vector in the graph (M)
 EFFORT = 64  # candidates that a search keeps (efSearch)
-
-
-def _exact(data):
-    queries, keys = map(jnp.asarray, data)
-    return lambda: top_k(queries, keys, K)[1]
+EXACT = neighbours.IMPLEMENTATIONS["isthmus"]
 
 
 def _graph(keys):
@@ -27,46 +23,39 @@ def _graph(keys):
 
 
 def _search(data):
-    queries, keys = data
+    _, queries, keys = data
     index = _graph(keys)
     return lambda: index.search(queries, K)[1]
 
 
 def _build_and_search(data):
-    queries, keys = data
+    _, queries, keys = data
     return lambda: _graph(keys).search(queries, K)[1]
 
 
 def score(data, nearest) -> dict[str, float]:
     """The fraction of the ten nearest keys that are found."""
-    exact = np.asarray(_exact(data)())
-    return {
-        "found": float(np.mean([np.isin(a, b).mean() for a, b in zip(exact, nearest, strict=True)]))
-    }
+    exact = np.asarray(EXACT.prepare(data)())
+    shares = [np.isin(a, b).mean() for a, b in zip(exact, nearest, strict=True)]
+    return {"found": float(np.mean(shares))}
 
 
-def case(n: int, **options) -> Case:
-    """A case of n keys."""
-    return Case(f"cosine-{n}", n, lambda: load(n), lambda data: work(n, 1), **options)
-
-
-BENCHMARK = Benchmark(
-    title="Ten nearest neighbours of 2,000 queries, 300 dimensions, exact and approximate",
-    goal="none: where an index pays",
-    note=(
-        f"HNSW of faiss with {LINKS} links and a search among {EFFORT}, in float32. Exact search "
-        "needs no index. An index pays once it is searched for more queries than exact search "
-        "answers while it is built."
-    ),
-    cases=(case(50_000, rounds=1), case(200_000, rounds=1)),
-    quick=case(5_000),
-    implementations={
-        "isthmus": Implementation(_exact),
-        "faiss HNSW": Implementation(_search, requires=("faiss",)),
-        "faiss HNSW, index built": Implementation(
-            _build_and_search, requires=("faiss",), warm_up=False
-        ),
-    },
-    score=score,
-    axis="keys",
+TITLE = "Ten nearest neighbours of 2,000 queries, 300 dimensions, exact and approximate"
+GOAL = "none: where an index pays"
+NOTE = (
+    f"HNSW of faiss with {LINKS} links and a search among {EFFORT}, in float32. Exact search "
+    "needs no index. An index pays once it is searched for more queries than exact search "
+    "answers while it is built."
 )
+CASES = (
+    Case("cosine-50000", 50_000, (False, 50_000), rounds=1),
+    Case("cosine-200000", 200_000, (False, 200_000), rounds=1),
+)
+QUICK = Case("cosine-2000", 2_000, (False, 2_000))
+IMPLEMENTATIONS = {
+    "isthmus": EXACT,
+    "faiss HNSW": Implementation(_search, requires=("faiss",)),
+    "faiss HNSW, index built": Implementation(
+        _build_and_search, requires=("faiss",), warm_up=False
+    ),
+}

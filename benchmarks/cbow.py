@@ -6,15 +6,13 @@ and the fraction of the ten nearest neighbours that are the same.
 """
 
 import dataclasses
-from functools import partial
-from typing import NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float
 from scipy.stats import spearmanr
 
-from benchmarks.harness import Benchmark, Case, Implementation, Work, cores
+from benchmarks.harness import Case, Implementation, Work, cores
 from common import cbow
 from common.data.packages import cache_dir
 from common.data.sets import corpus
@@ -30,44 +28,37 @@ NUM_PAIRS = 200_000
 NEIGHBOURS = 10
 
 
-class Task(NamedTuple):
-    """A text and the hyper-parameters."""
-
-    text: embeddings.Text
-    settings: cbow.Settings
-
-
-def load(num_texts: int, epochs: int) -> Task:
-    """The first reviews of IMDB."""
+def load(num_texts: int) -> tuple[embeddings.Text, cbow.Settings]:
+    """The first reviews of IMDB, for one epoch."""
     config = get_config()
     models = embeddings.models(settings(embeddings.Values, config))
     text = embeddings.read(config.dataset, num_texts, config.num_words, models, cache_dir())
-    return Task(text, dataclasses.replace(models["C1"].settings, epochs=epochs))
+    return text, dataclasses.replace(models["C1"].settings, epochs=1)
 
 
-def work(task: Task) -> Work:
+def work(task) -> Work:
     """The work of one position, times the number of words before subsampling.
 
     The mean of w + 1 vectors and its gradient take 2 (w + 1) d operations; products with the word
     and its negative samples and two updates by each take 6 (1 + negatives) d. Bytes: all of these
     rows once.
     """
-    dim, window, negatives = task.settings.dim, task.settings.window, task.settings.negatives
-    count = float(np.sum(task.text.corpus.tokens >= 0)) * task.settings.epochs
-    flops = count * dim * (2 * (window + 1) + 6 * (1 + negatives))
-    return Work(flops, 8 * count * (window + negatives + 2) * dim, count)
+    text, values = task
+    count = float(np.sum(text.corpus.tokens >= 0))
+    flops = count * values.dim * (2 * (values.window + 1) + 6 * (1 + values.negatives))
+    return Work(flops, 8 * count * (values.window + values.negatives + 2) * values.dim)
 
 
 def _ours(task):
-    settings = task.settings
+    text, values = task
     data_key, init_key = jax.random.split(jax.random.key(RANDOM_SEED))
-    data = cbow.data(task.text.corpus, settings, data_key)
+    data = cbow.data(text.corpus, values, data_key)
     step = jax.jit(cbow.step, static_argnames="settings", donate_argnames="state")
 
     def call():
-        state = cbow.init(settings, len(task.text.corpus.words), init_key)
-        for index in range(settings.epochs * settings.shards):
-            state, _ = step(state, index, data, settings)
+        state = cbow.init(values, len(text.corpus.words), init_key)
+        for index in range(values.shards):
+            state, _ = step(state, index, data, values)
         return state.inputs
 
     return call
@@ -76,37 +67,38 @@ def _ours(task):
 def _gensim(task):
     from gensim.models import Word2Vec
 
-    text_index, word = corpus.text_and_word_ids(task.text.corpus.tokens, task.text.gap)
+    text, values = task
+    words = text.corpus.words
+    text_index, word = corpus.text_and_word_ids(text.corpus.tokens, text.gap)
     ends = np.flatnonzero(np.diff(text_index)) + 1
-    texts = [[task.text.corpus.words[i] for i in part] for part in np.split(word, ends)]
+    texts = [[words[i] for i in part] for part in np.split(word, ends)]
 
     def call():
         model = Word2Vec(
-            vector_size=task.settings.dim,
-            window=task.settings.window,
-            negative=task.settings.negatives,
-            sample=task.settings.subsample,
-            epochs=task.settings.epochs,
+            vector_size=values.dim,
+            window=values.window,
+            negative=values.negatives,
+            sample=values.subsample,
+            epochs=1,
             workers=cores(),
             seed=RANDOM_SEED,
             min_count=1,
             sg=0,
         )
         model.build_vocab(texts)
-        model.train(texts, total_examples=len(texts), epochs=task.settings.epochs)
-        return np.stack([model.wv[word] for word in task.text.corpus.words])
+        model.train(texts, total_examples=len(texts), epochs=1)
+        return np.stack([model.wv[word] for word in words])
 
     return call
 
 
 def score(task, vectors: Float[np.ndarray, "V d"]) -> dict[str, float]:
     """Agreement with pretrained GloVe."""
-    vocabulary, vectors = task.text.corpus.words, np.asarray(vectors)
+    vocabulary, vectors = task[0].corpus.words, np.asarray(vectors)
     space = paired_spaces.load_space("glove", cache_dir())
     row_of = {word: row for row, word in enumerate(space.words)}
     known = [i for i, word in enumerate(vocabulary) if word in row_of]
-    pretrained = space.vectors[[row_of[vocabulary[i]] for i in known]]
-    x, y = unit(vectors[known]), unit(pretrained)
+    x, y = unit(vectors[known]), unit(space.vectors[[row_of[vocabulary[i]] for i in known]])
     first, second = np.random.default_rng(0).integers(len(known), size=(2, NUM_PAIRS))
     first, second = first[first != second], second[first != second]
     cosines = [np.sum(z[first] * z[second], axis=1) for z in (x, y)]
@@ -115,27 +107,21 @@ def score(task, vectors: Float[np.ndarray, "V d"]) -> dict[str, float]:
     return {"correlation": float(spearmanr(*cosines)[0]), "neighbours": float(np.mean(same))}
 
 
-def case(num_texts: int, **options) -> Case:
-    """One epoch on the given number of reviews."""
-    return Case(str(num_texts), num_texts, partial(load, num_texts, 1), work, **options)
-
-
-BENCHMARK = Benchmark(
-    title="CBOW on IMDB, 5,000 words of 100 dimensions, window 5",
-    goal=">= 1, else the reason",
-    note=(
-        "gensim uses as many workers as there are cores, ours the CPU devices named beside the "
-        "machine, one or two; building gensim's vocabulary is timed, as is our subsampling. FLOPs: "
-        "2 (w + 1) d + 6 (1 + negatives) d for each word, before subsampling. Score: agreement "
-        "with pretrained GloVe after one epoch."
-    ),
-    cases=(case(1_000), case(6_000), case(24_902, rounds=3, memory=True)),
-    quick=case(1_000, memory=True),
-    implementations={
-        "isthmus": Implementation(_ours),
-        "gensim": Implementation(_gensim, requires=("gensim",)),
-    },
-    score=score,
-    axis="reviews",
-    unit="words/s",
+TITLE = "CBOW on IMDB, 5,000 words of 100 dimensions, window 5"
+GOAL = ">= 1, else the reason"
+NOTE = (
+    "gensim uses as many workers as there are cores, ours the CPU devices named beside the "
+    "machine, one or two; building gensim's vocabulary is timed, as is our subsampling. FLOPs: "
+    "2 (w + 1) d + 6 (1 + negatives) d for each word, before subsampling. Score: agreement "
+    "with pretrained GloVe after one epoch."
 )
+CASES = (
+    Case("1000", 1_000, (1_000,)),
+    Case("6000", 6_000, (6_000,)),
+    Case("24902", 24_902, (24_902,), rounds=3, memory=True),
+)
+QUICK = Case("300", 300, (300,))
+IMPLEMENTATIONS = {
+    "isthmus": Implementation(_ours),
+    "gensim": Implementation(_gensim, requires=("gensim",)),
+}

@@ -11,14 +11,13 @@ and .md into --out, for `here` under the name of the device. docs/accelerators.m
 """
 
 import datetime
-import re
 from pathlib import Path
 
 import jax
 from absl import flags
 
 from benchmarks import compiled, harness
-from benchmarks.programs import PROGRAMS, QUICK
+from benchmarks.programs import PROGRAMS
 from common import parallel
 from common.errors import check_choice
 from common.run import cli
@@ -33,9 +32,8 @@ OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder of the results.")
 def main(argv: list[str]) -> None:
     """Compiles the programs one after the other; each result is written at once."""
     del argv
-    known = PROGRAMS | QUICK
     for name in NAMES.value:
-        check_choice("program", name, known)
+        check_choice("program", name, PROGRAMS)
     jax.config.update("jax_enable_compilation_cache", False)  # compiling is timed
     timed = TOPOLOGY.value == compiled.HERE
     if timed:
@@ -43,7 +41,6 @@ def main(argv: list[str]) -> None:
         chip, device = compiled.Chip(0, rates["flops"], rates["bytes"]), harness.chip()
     else:
         devices, chip = compiled.describe(TOPOLOGY.value)
-        compiled.use(devices, chip)
         device = devices[0].device_kind
     about = {
         "topology": TOPOLOGY.value,
@@ -54,22 +51,21 @@ def main(argv: list[str]) -> None:
         "date": datetime.date.today().isoformat(),
         "versions": harness.versions(),
     }
-    slug = re.sub(r"\W+", "-", (device if timed else TOPOLOGY.value).lower()).strip("-")
+    name_of_files = harness.file_name(device if timed else TOPOLOGY.value)
     rows = []
     for name in NAMES.value:
-        program = known[name]()
+        program = PROGRAMS[name]()
         try:
             if timed:
                 arguments = parallel.replicated(jax.jit(program.arguments)())
             else:
                 arguments = compiled.shapes(program.arguments, devices)
-            seconds = compiled.SECONDS if timed else None
-            rows.append(compiled.measure(name, program, arguments, chip, seconds))
+            rows.append(compiled.measure(name, program, arguments, chip, timed))
             del arguments
         except jax.errors.JaxRuntimeError as error:  # out of memory, for instance
             reason = str(error).splitlines()[0][:200]
             rows.append({"program": name, "sizes": program.sizes, "error": reason})
-        table = compiled.write(about, rows, slug, Path(OUT.value))
+        table = compiled.write(about, rows, name_of_files, Path(OUT.value))
         print(" | ".join(compiled.cells(rows[-1])), flush=True)
     print(table)
 

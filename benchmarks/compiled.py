@@ -3,8 +3,8 @@
 import os
 import re
 import statistics
-import time
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from benchmarks.programs import Program
 from common import parallel
 from common.errors import UserError
 from common.run.results import markdown
-from common.run.workdir import write_atomically, write_json
 
 HERE = "here"
 SECONDS = 1.0  # for which a program is timed, at least once
@@ -33,21 +32,13 @@ FULL_PASSES, HIGH_PASSES = 6, 3  # of bfloat16, in float32 products of these pre
 
 
 class Chip(NamedTuple):
-    """Rates of a device by its data sheet, and of its float32 products as `common` sets them.
+    """Rates of a device by its data sheet, and of its float32 products as `common` sets them."""
 
-    Attributes:
-      memory: bytes.
-      flops: operations a second of a float32 product. TPUs take FULL_PASSES of bfloat16.
-      bandwidth: bytes a second of the main memory.
-      clock: cycles a second, in which the compiler of a TPU estimates; 0: it does not.
-      accelerator_type: name for libtpu.
-    """
-
-    memory: int
-    flops: float
-    bandwidth: float
-    clock: float = 0.0
-    accelerator_type: str = ""
+    memory: int  # bytes
+    flops: float  # float32 operations a second; TPUs take FULL_PASSES of bfloat16
+    bandwidth: float  # bytes a second of the main memory
+    clock: float = 0.0  # cycles a second, in which the compiler of a TPU estimates; 0: it does not
+    accelerator_type: str = ""  # name for libtpu
 
 
 CHIPS = {
@@ -61,7 +52,7 @@ H100 = Path(__file__).with_name("h100.txtpb")
 
 
 def describe(topology: str) -> tuple[Sequence[Any], Chip]:
-    """The described devices of a topology, and their rates.
+    """The described devices of a topology, between which programs are split then, and their rates.
 
     Raises:
       UserError: the topology is unknown, or its compiler is not installed.
@@ -93,27 +84,18 @@ def describe(topology: str) -> tuple[Sequence[Any], Chip]:
             "TPU_ACCELERATOR_TYPE": chip.accelerator_type,
         }
         description = topologies.get_topology_desc(platform="tpu", topology_name=topology)
-    return description.devices, chip
-
-
-def use(devices: Sequence[Any], chip: Chip) -> None:
-    """Makes `common.parallel` split programs between described devices."""
-    parallel.devices = lambda: devices
+    parallel.devices = lambda: description.devices
     parallel.device_bytes = lambda: chip.memory
+    return description.devices, chip
 
 
 def shapes(arguments: Any, devices: Sequence[Any]) -> Any:
     """The shapes of arguments, with a copy on each device."""
     whole = NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec())
-    return jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(
-            x.shape, x.dtype, sharding=whole, weak_type=getattr(x, "weak_type", False)
-        ),
-        jax.eval_shape(arguments),
-    )
+    return jax.tree.map(lambda x: x.update(sharding=whole), jax.eval_shape(arguments))
 
 
-def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: float | None) -> dict:
+def measure(name: str, program: Program, arguments: Any, chip: Chip, timed: bool) -> dict:
     """Compiles a program; its row of the table.
 
     Args:
@@ -121,22 +103,25 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: fl
       program: what is compiled.
       arguments: arrays, or their shapes if nothing is run.
       chip: rates of a device.
-      seconds: for how long the program is timed, at least once; None: it is not run.
+      timed: whether the program is run: for SECONDS, or once if a call takes LONG_CALL.
     """
     traced = hlo.traced(program.function, *arguments)
     lowered = traced.lower()
-    start = time.perf_counter()
-    compiled = lowered.compile()
-    compile_seconds = time.perf_counter() - start
-    text, memory = compiled.as_text(), compiled.memory_analysis()
-    flops, cost = hlo.product_flops(traced.jaxpr, program.trips), hlo.cost(text, program.trips)
+    compile_seconds, compiled = harness.seconds(lowered.compile)
+    memory, cost = compiled.memory_analysis(), hlo.cost(compiled.as_text(), program.trips)
     at_full_rate = hlo.product_flops(traced.jaxpr, program.trips, high=HIGH_PASSES / FULL_PASSES)
-    row = {
+    calls, call = [], partial(compiled, *arguments)
+    if timed:
+        first = harness.seconds(call)[0]
+        calls = [first] if first >= LONG_CALL else []
+        while not calls or (sum(calls) < SECONDS and len(calls) < MAX_CALLS):
+            calls.append(harness.seconds(call)[0])
+    return {
         "program": name,
         "sizes": program.sizes,
         "arguments": memory.argument_size_in_bytes,
         "temporary": memory.temp_size_in_bytes,
-        "flops": flops,
+        "flops": hlo.product_flops(traced.jaxpr, program.trips),
         "bytes": cost.bytes,
         "seconds_products": at_full_rate / chip.flops,
         "seconds_bytes": cost.bytes / chip.bandwidth,
@@ -144,24 +129,13 @@ def measure(name: str, program: Program, arguments: Any, chip: Chip, seconds: fl
         "collectives": cost.collectives,
         "collective_counts": cost.counts,
         "compile_seconds": compile_seconds,
-        "float64": hlo.has_float64(text),
-        "callback": hlo.has_callback(traced.jaxpr),
-        "seconds": None,
-        "calls": [],
+        "seconds": statistics.median(calls) if calls else None,
     }
-    if seconds is not None:
-        calls = [harness.seconds(lambda: compiled(*arguments))[0]]
-        if calls[0] < LONG_CALL:  # else it is the measurement
-            calls = []
-            while len(calls) < MAX_CALLS and (not calls or sum(calls) < seconds):
-                calls.append(harness.seconds(lambda: compiled(*arguments))[0])
-        row |= {"seconds": statistics.median(calls), "calls": calls}
-    return row
 
 
 def bound(row: dict) -> str:
     """Which of the floors is the highest; the latency of many small steps if all are far below."""
-    floors = {"products": row["seconds_products"], "bytes": row["seconds_bytes"] or 0.0}
+    floors = {"products": row["seconds_products"], "bytes": row["seconds_bytes"]}
     name = max(floors, key=floors.get)
     whole = row["seconds"] or row["seconds_estimate"] or 0.0
     return "latency" if floors[name] < whole / 10 else name
@@ -185,7 +159,7 @@ def cells(row: dict) -> tuple[str, ...]:
         f"{row['arguments'] / 2**20:,.3g}",
         f"{row['temporary'] / 2**20:,.3g}",
         f"{row['flops'] / 1e9:,.3g}",
-        "" if row["bytes"] is None else f"{row['bytes'] / 1e9:,.3g}",
+        f"{row['bytes'] / 1e9:,.3g}",
         milliseconds(row["seconds_products"]),
         milliseconds(row["seconds_bytes"]),
         milliseconds(row["seconds_estimate"]),
@@ -200,15 +174,13 @@ def write(about: dict, rows: list[dict], name: str, out: Path) -> str:
     """Writes the results, and returns their table."""
     timed = about["topology"] == HERE
     kind = "measured in this process" if timed else "by the data sheet; nothing was run"
-    paragraphs = [
+    return harness.write(
+        out / f"compile_{name}",
+        about | {"rows": rows},
         f"# Programs on {about['devices']} x {about['device']}",
         f"{about['date']}. Rates of a device, {kind}: {about['flops'] / 1e12:.3g} TFLOP/s in a "
         f"float32 product, {about['bandwidth'] / 1e9:,.0f} GB/s. All numbers are those of one "
         "device; docs/accelerators.md explains the columns.",
         markdown(HEADER.split(","), map(cells, rows)),
-        ", ".join(f"{key} {value}" for key, value in about["versions"].items()) + ".",
-    ]
-    table = "\n\n".join(paragraphs) + "\n"
-    write_json(out / f"compile_{name}.json", about | {"rows": rows})
-    write_atomically(out / f"compile_{name}.md", table.encode())
-    return table
+        harness.versions_line(),
+    )

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.harness import Benchmark, Case, Implementation, Work, cores, torch_device
+from benchmarks.harness import Case, Implementation, Work, cores, torch_device
 from wasserstein_embed import cloud
 
 PAIRS, PLANE = 1_024, 2
@@ -22,14 +22,14 @@ def load(points: int) -> np.ndarray:
     return (corner + rng.uniform(0, 0.5, (2, PAIRS, points, PLANE))).astype(np.float32)
 
 
-def work(points: int) -> Work:
+def work(data: np.ndarray) -> Work:
     """Three problems per pair, and twice their work for the gradient.
 
     An iteration has 2 log-sum-exps, each with 5 operations per entry: difference, maximum,
     difference, exponential, sum. Bytes: points and gradient.
     """
-    entries = 3.0 * PAIRS * points**2
-    return Work(3 * entries * ITERATIONS * 2 * 5, 4.0 * PAIRS * points * PLANE * 3)
+    entries = 3.0 * PAIRS * data.shape[2] ** 2
+    return Work(3 * entries * ITERATIONS * 2 * 5, 4.0 * 3 * data[0].size)
 
 
 def ours(iterations: int, implicit_diff: bool):
@@ -76,12 +76,8 @@ def _ott(data):
     from ott.tools import sinkhorn_divergence
 
     x, y = map(jnp.asarray, data)
-    options = {
-        "min_iterations": ITERATIONS,
-        "max_iterations": ITERATIONS,
-        "inner_iterations": ITERATIONS,
-        "implicit_diff": None,
-    }
+    limits = dict.fromkeys(("min_iterations", "max_iterations", "inner_iterations"), ITERATIONS)
+    options = limits | {"implicit_diff": None}
 
     def value(x, y):
         cost = [jnp.sum((p[:, None] - q) ** 2, axis=-1) for p, q in ((x, y), (x, x), (y, y))]
@@ -92,51 +88,42 @@ def _ott(data):
     return partial(_with_gradient(jax.vmap(value)), x, y)
 
 
-def _geomloss(data):
-    """Epsilon decreases from the squared diameter, by a factor chosen for as many iterations."""
+def _torch(data, solver):
+    """The call of a solver in PyTorch, which takes the points and returns the values."""
     import torch
-    from geomloss import SamplesLoss
 
     torch.set_num_threads(cores())
     x, y = (torch.from_numpy(array).to(torch_device()) for array in data)
-    blur, diameter = (EPSILON / 2) ** 0.5, 2**0.5  # its cost is half the squared distance
-    loss = SamplesLoss(
-        "sinkhorn",
-        p=2,
-        blur=blur,
-        diameter=diameter,
-        scaling=(blur / diameter) ** (1 / (ITERATIONS - 1)),
-        backend="tensorized",
-    )
 
     def call():
         points = x.clone().requires_grad_()
-        values = 2 * loss(points, y)
+        values = solver(points, y)
         values.sum().backward()
         return values.detach().cpu().numpy(), points.grad.cpu().numpy()
 
     return call
 
 
+def _geomloss(data):
+    """Epsilon decreases from the squared diameter, by a factor chosen for as many iterations."""
+    from geomloss import SamplesLoss
+
+    blur, diameter = (EPSILON / 2) ** 0.5, 2**0.5  # its cost is half the squared distance
+    scaling = (blur / diameter) ** (1 / (ITERATIONS - 1))
+    options = {"blur": blur, "diameter": diameter, "scaling": scaling, "backend": "tensorized"}
+    loss = SamplesLoss("sinkhorn", p=2, **options)
+    return _torch(data, lambda x, y: 2 * loss(x, y))
+
+
 def _pot(data):
     """Three batched problems; gradients by the envelope theorem, which is its default."""
-    import torch
     from ot.batch import solve_sample_batch
-
-    torch.set_num_threads(cores())
-    x, y = (torch.from_numpy(array).to(torch_device()) for array in data)
 
     def solve(x, y):
         options = {"max_iter": ITERATIONS, "tol": 0.0, "reg_type": "kl", "method": "log_sinkhorn"}
         return solve_sample_batch(x, y, reg=EPSILON, **options).value
 
-    def call():
-        points = x.clone().requires_grad_()
-        values = solve(points, y) - (solve(points, points) + solve(y, y)) / 2
-        values.sum().backward()
-        return values.detach().cpu().numpy(), points.grad.cpu().numpy()
-
-    return call
+    return _torch(data, lambda x, y: solve(x, y) - (solve(x, x) + solve(y, y)) / 2)
 
 
 def score(data, solved) -> dict[str, float]:
@@ -151,32 +138,27 @@ def score(data, solved) -> dict[str, float]:
     }
 
 
-def case(points: int, **options) -> Case:
-    """A case of clouds with the given number of points."""
-    return Case(f"M={points}", points, partial(load, points), lambda data: work(points), **options)
-
-
 UNROLLED = "isthmus, through the iterations"
-BENCHMARK = Benchmark(
-    title="Sinkhorn divergence of 1,024 pairs, value and gradient",
-    goal=">= 3",
-    note=(
-        f"Squared distances in the plane, epsilon {EPSILON}, {ITERATIONS} iterations each; "
-        "geomloss decreases epsilon over as many iterations. The gradients of the first "
-        "implementation, geomloss and POT are those of the optimum; the others are propagated "
-        f"through the iterations. Errors: relative, of the first 64 pairs, with respect to "
-        f"{REFERENCE_ITERATIONS} iterations. FLOPs: three problems with 10 for each entry and "
-        "iteration, and twice that for the gradient."
-    ),
-    cases=(case(3, memory=True), case(16, memory=True), case(64, memory=True, rounds=3)),
-    quick=case(3, memory=True),
-    implementations={
-        "isthmus": Implementation(partial(_ours, implicit_diff=True)),
-        UNROLLED: Implementation(partial(_ours, implicit_diff=False), compared_with=(UNROLLED,)),
-        "geomloss": Implementation(_geomloss, requires=("torch", "geomloss")),
-        "POT, batched": Implementation(_pot, requires=("torch", "ot.batch")),
-        "ott, vmap": Implementation(_ott, requires=("ott",), compared_with=(UNROLLED,)),
-    },
-    score=score,
-    axis="points of a cloud",
+TITLE = "Sinkhorn divergence of 1,024 pairs, value and gradient"
+GOAL = ">= 3"
+NOTE = (
+    f"Squared distances in the plane, epsilon {EPSILON}, {ITERATIONS} iterations each; "
+    "geomloss decreases epsilon over as many iterations. The gradients of the first "
+    "implementation, geomloss and POT are those of the optimum; the others are propagated "
+    f"through the iterations. Errors: relative, of the first 64 pairs, with respect to "
+    f"{REFERENCE_ITERATIONS} iterations. FLOPs: three problems with 10 for each entry and "
+    "iteration, and twice that for the gradient."
 )
+CASES = (
+    Case("M=3", 3, (3,), memory=True),
+    Case("M=16", 16, (16,), memory=True),
+    Case("M=64", 64, (64,), memory=True, rounds=3),
+)
+QUICK = Case("M=3", 3, (3,))
+IMPLEMENTATIONS = {
+    "isthmus": Implementation(partial(_ours, implicit_diff=True)),
+    UNROLLED: Implementation(partial(_ours, implicit_diff=False), compared_with=(UNROLLED,)),
+    "geomloss": Implementation(_geomloss, requires=("torch", "geomloss")),
+    "POT, batched": Implementation(_pot, requires=("torch", "ot.batch")),
+    "ott, vmap": Implementation(_ott, requires=("ott",), compared_with=(UNROLLED,)),
+}

@@ -1,29 +1,43 @@
-"""Parts that the benchmarks share: timing in alternation, counted work, machine rates, peak memory.
+"""Parts that the benchmarks share: timing in alternation, counted work, machine rates, files.
 
-A benchmark is a module of this folder with a constant `BENCHMARK`. Its first implementation is
-ours. Implementations whose packages are not installed are left out and listed in the report.
+A benchmark is a module of this folder with
+
+  TITLE            of the table
+  GOAL             for the ratio of a peer's time to ours
+  NOTE             differences between the implementations, and how the work is counted
+  load             makes the data of a case, the same in every process
+  work             takes the data and returns a `Work`
+  score            takes the data and a result and returns measures of quality by name
+  CASES            in ascending order of size
+  QUICK            a case that takes seconds, to check that everything runs
+  IMPLEMENTATIONS  by name, ours first
+
+Implementations whose packages are not installed are left out and listed in the report.
 """
 
-import json
 import os
 import platform
 import re
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module, metadata
+from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from common.files import write_atomically, write_json
+
 BENCHMARKS = (  # modules of this folder, in the order in which they are run
     "matching",
-    "bootstrap",
     "neighbours",
     "approximate",
     "divergence",
@@ -35,40 +49,14 @@ BENCHMARKS = (  # modules of this folder, in the order in which they are run
     "few_pairs",
     "migrate",
 )
-PACKAGES = (
-    "jax",
-    "jaxlib",
-    "numpy",
-    "torch",
-    "POT",
-    "geomloss",
-    "pykeops",
-    "faiss-cpu",
-    "gensim",
-    "scikit-learn",
-    "scipy",
-    "ott-jax",
-    "graspologic",
-    "sentence-transformers",
-    "transformers",
-    "isotrieve",
-    "rebasis",
-    "embedflow",
-)
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 
 class Work(NamedTuple):
-    """The work that a task requires, however it is implemented.
+    """The work that a task requires, however it is implemented."""
 
-    Attributes:
-      flops: float32 operations of its products and sums; a transcendental function counts as one.
-      bytes: inputs and results, each read or written once.
-      items: number of items for which a rate is reported; 0: none.
-    """
-
-    flops: float
-    bytes: float
-    items: float = 0
+    flops: float  # float32 products and sums; a transcendental function counts as one
+    bytes: float  # inputs and results, each read or written once
 
 
 class Implementation(NamedTuple):
@@ -81,7 +69,6 @@ class Implementation(NamedTuple):
       requires: the modules that it imports.
       compared_with: our implementations that it is compared with; empty: the first one.
       warm_up: whether a first call, in which programs are compiled, is not timed.
-      short: like `prepare`, for a shorter call with the same peak memory; None: `prepare`.
     """
 
     prepare: Callable[[Any], Callable[[], Any]]
@@ -89,60 +76,17 @@ class Implementation(NamedTuple):
     requires: tuple[str, ...] = ()
     compared_with: tuple[str, ...] = ()
     warm_up: bool = True
-    short: Callable[[Any], Callable[[], Any]] | None = None
 
 
 class Case(NamedTuple):
-    """A size of the task.
-
-    Attributes:
-      name: in tables.
-      n: position on the axis of the figure.
-      load: makes the data, the same in every process.
-      work: takes the data and returns the required work.
-      family: cases of one family are joined by a line in the figure.
-      rounds: number of timed calls; 0: as given on the command line.
-      memory: whether peak memory is measured.
-    """
+    """A size of the task."""
 
     name: str
     n: int
-    load: Callable[[], Any]
-    work: Callable[[Any], Work]
-    family: str = ""
-    rounds: int = 0
-    memory: bool = False
-
-
-class Benchmark(NamedTuple):
-    """A comparison of implementations of one task.
-
-    Attributes:
-      title: of the table.
-      goal: for the ratio of a peer's time to ours.
-      note: differences between the implementations, and how the work is counted.
-      cases: in ascending order of size.
-      quick: a case that takes seconds, to check that everything runs.
-      implementations: by name, ours first.
-      score: takes the data and a result and returns measures of quality.
-      axis: label of n.
-      unit: of the rate.
-    """
-
-    title: str
-    goal: str
-    note: str
-    cases: tuple[Case, ...]
-    quick: Case
-    implementations: dict[str, Implementation]
-    score: Callable[[Any, Any], dict[str, float]] = lambda data, result: {}
-    axis: str = "n"
-    unit: str = ""
-
-
-def load(name: str) -> Benchmark:
-    """The benchmark of a module of this folder."""
-    return import_module(f"benchmarks.{name}").BENCHMARK
+    values: tuple  # arguments of `load`
+    family: str = ""  # of cases that differ in size alone
+    rounds: int = 0  # timed calls; 0: as given on the command line
+    memory: bool = False  # whether peak memory is measured
 
 
 def cores() -> int:
@@ -160,19 +104,17 @@ def chip() -> str:
     device = jax.devices()[0]
     if device.platform != "cpu":
         return device.device_kind
-    try:
-        match = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    except OSError:
-        match = None
+    match = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     number = "1 core" if cores() == 1 else f"{cores()} cores"
     name = f"{match[1].strip() if match else platform.processor()}, {number}"
     return name if jax.device_count() == 1 else f"{name}, {jax.device_count()} devices"
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that are installed."""
+    """Versions of Python, of JAX and of the peers that are installed."""
+    peers = re.findall(r"^[\w.-]+", REQUIREMENTS.read_text(), flags=re.M)
     releases = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in ("jax", "jaxlib", "numpy", "scipy", "ott-jax", *peers):
         try:
             releases[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -214,32 +156,31 @@ def rates() -> dict[str, float]:
     return {"flops": 2 * size**3 / best[0], "bytes": 12 * length * times / best[1]}
 
 
-def measure(benchmark: Benchmark, case: Case, rounds: int) -> list[dict]:
+def measure(benchmark: ModuleType, case: Case, rounds: int) -> list[dict]:
     """Times all implementations in alternation, `rounds` times after a warm-up call.
 
     Returns:
       A row for each implementation, whose `against` has the median, minimum and maximum of the
       ratios of its time to that of ours in the same round.
     """
-    data = case.load()
+    data = benchmark.load(*case.values)
     implementations = {
         name: implementation
-        for name, implementation in benchmark.implementations.items()
+        for name, implementation in benchmark.IMPLEMENTATIONS.items()
         if case.n <= implementation.max_n and installed(implementation)
     }
     calls = {name: x.prepare(data) for name, x in implementations.items()}
-    first_calls = {
-        name: seconds(call)[0] for name, call in calls.items() if implementations[name].warm_up
-    }
+    for name, call in calls.items():
+        if implementations[name].warm_up:
+            seconds(call)
     before = rates()
     times, results = {name: [] for name in calls}, {}
     for _ in range(case.rounds or rounds):
         for name, call in calls.items():
             duration, results[name] = seconds(call)
             times[name].append(duration)
-    after = rates()
-    rate = {name: max(before[name], after[name]) for name in before}
-    work = case.work(data)
+    rate = {name: max(before[name], value) for name, value in rates().items()}
+    work = benchmark.work(data)
     rows = []
     for name, implementation in implementations.items():
         median = statistics.median(times[name])
@@ -250,10 +191,7 @@ def measure(benchmark: Benchmark, case: Case, rounds: int) -> list[dict]:
             "side": name,
             "seconds": median,
             "all_seconds": times[name],
-            "first_seconds": first_calls.get(name),
-            "items": work.items,
-            "flops": work.flops,
-            "bytes": work.bytes,
+            **work._asdict(),
             "of_matmul": work.flops / median / rate["flops"],
             "of_bandwidth": work.bytes / median / rate["bytes"],
             "machine_flops": rate["flops"],
@@ -269,15 +207,51 @@ def measure(benchmark: Benchmark, case: Case, rounds: int) -> list[dict]:
     return rows
 
 
-def peak_memory(benchmark: str, case: str, implementation: str) -> dict[str, int] | None:
-    """Peak memory of one implementation, run in a new process, in bytes; None if that failed.
+def peak_memory(benchmark: str, case: Case, implementation: str) -> dict[str, int] | None:
+    """Peak memory of one implementation, run in a new process, in bytes; None if that was killed.
 
     `peak` is that of the whole process, `before` its size just before the first call, with data
     and libraries in memory.
     """
-    command = [sys.executable, "-m", "benchmarks.memory", benchmark, case, implementation]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        print(f"{benchmark}, {case}, {implementation}: {done.stderr[-500:]}", file=sys.stderr)
-        return None
-    return json.loads(done.stdout.splitlines()[-1])
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(_peak_memory, benchmark, case, implementation).result()
+        except BrokenProcessPool as error:
+            print(f"{benchmark}, {case.name}, {implementation}: {error}", file=sys.stderr)
+            return None
+
+
+def _peak_memory(benchmark, case, implementation):
+    module = import_module(benchmark)
+    call = module.IMPLEMENTATIONS[implementation].prepare(module.load(*case.values))
+    before = _process_status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak, which loading has raised
+    seconds(call)
+    return {"peak": _process_status("VmHWM"), "before": before}
+
+
+def _process_status(field):
+    """A field of the status of this process, in bytes.
+
+    `getrusage` is not used, since the peak it reports includes that of the parent process.
+    """
+    match = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(match[1]) << 10
+
+
+def file_name(text: str) -> str:
+    """The name of a device or topology as a part of file names."""
+    return re.sub(r"\W+", "-", text.lower()).strip("-")
+
+
+def versions_line() -> str:
+    """`versions` as the last paragraph of a table."""
+    return ", ".join(f"{name} {version}" for name, version in versions().items()) + "."
+
+
+def write(path: Path, results: Any, *paragraphs: str) -> str:
+    """Writes the results to PATH.json and the paragraphs to PATH.md, and returns the latter."""
+    text = "\n\n".join(filter(None, paragraphs)) + "\n"
+    write_json(path.with_suffix(".json"), results)
+    write_atomically(path.with_suffix(".md"), text.encode())
+    return text

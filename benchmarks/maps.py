@@ -29,21 +29,19 @@ from jaxtyping import Array, Float
 from sklearn.cluster import KMeans
 
 from benchmarks import harness
-from common import alignment, remapping
+from common import alignment
 from common.data.packages import cache_dir
 from common.errors import check_choice
-from common.linear import procrustes, ridge, unit, whitened_procrustes
+from common.linear import ridge, unit
 from common.progress import progress_bar
 from common.retrieval import top_k
 from common.run import cli
 from common.run.results import markdown
-from common.run.workdir import write_atomically, write_json
 from common.spaces import paired_spaces
+from isthmus.store import remapping
 
 SPACES = flags.DEFINE_list(
-    "spaces",
-    ["minilm_sentences:mpnet_sentences"],
-    "SOURCE:TARGET, spaces of the same items.",
+    "spaces", ["minilm_sentences:mpnet_sentences"], "SOURCE:TARGET, spaces of the same items."
 )
 NUM_ROWS = flags.DEFINE_integer("num_rows", 30_000, "Rows of the store.")
 KNOWN_PAIRS = flags.DEFINE_list("known_pairs", ["300", "1000", "10000"], "Numbers of known pairs.")
@@ -57,36 +55,27 @@ HIDDEN, BATCH, LEARNING_RATE = 512, 256, 1e-3  # of the residual network
 Map = Callable[[Float[Array, "n d"]], Float[Array, "n e"]]
 
 
-def orthogonal(x: Float[Array, "n d"], y: Float[Array, "n e"]) -> Map:
-    """The nearest orthogonal matrix."""
-    matrix = procrustes(x, y)
-    return lambda z: z @ matrix
-
-
-def whitened(x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float) -> Map:
-    """Orthogonal between whitened rows; penalties are in units of the mean eigenvalue."""
-    matrix = whitened_procrustes(x, y, penalty * len(x) / x.shape[1])
-    return lambda z: z @ matrix
-
-
-def affine(x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float) -> Map:
-    """Ridge."""
-    matrix = ridge(x, y, penalty * len(x) / x.shape[1])
+def of_tool(
+    method: str, x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float | None = None
+) -> Map:
+    """A map of the tool; penalties are in units of the mean eigenvalue."""
+    given = () if penalty is None else (penalty * len(x) / x.shape[1],)
+    matrix = alignment.METHODS[method](x, y, *given)
     return lambda z: z @ matrix
 
 
 def low_rank(x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float, rank: int) -> Map:
     """Ridge onto the directions of the target in which its predictions vary most."""
-    matrix = ridge(x, y, penalty * len(x) / x.shape[1])
-    directions = jnp.linalg.svd(x @ matrix, full_matrices=False)[2][:rank]
-    return lambda z: z @ matrix @ directions.T @ directions
+    whole = of_tool("ridge", x, y, penalty)
+    directions = jnp.linalg.svd(whole(x), full_matrices=False)[2][:rank]
+    return lambda z: whole(z) @ directions.T @ directions
 
 
 def regions(
     x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float, count: int, temperature: float
 ) -> Map:
     """Ridge, and ridge of what it leaves in each region, added with the weights of the regions."""
-    whole = affine(x, y, penalty)
+    whole = of_tool("ridge", x, y, penalty)
     centres = KMeans(count, n_init=1, random_state=0).fit(np.asarray(x)).cluster_centers_
     centres = unit(jnp.asarray(centres, jnp.float32))
     rest = y - whole(x)
@@ -102,12 +91,8 @@ def regions(
 
     @jax.jit
     def apply(z):
-        parts = jax.lax.scan(
-            lambda total, part: (total + part[1][:, None] * (z @ part[0]), None),
-            jnp.zeros((len(z), y.shape[1])),
-            (matrices, weights(z).T),
-        )
-        return whole(z) + parts[0]
+        parts = zip(weights(z).T, matrices, strict=True)
+        return whole(z) + sum(weight[:, None] * (z @ matrix) for weight, matrix in parts)
 
     return apply
 
@@ -116,7 +101,7 @@ def residual_network(
     x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float, steps: int
 ) -> Map:
     """Ridge plus a network of two layers that starts at zero, trained by Adam on cosines."""
-    whole, key = affine(x, y, penalty), jax.random.key(0)
+    whole, key = of_tool("ridge", x, y, penalty), jax.random.key(0)
     first = jax.random.normal(key, (x.shape[1], HIDDEN)) / np.sqrt(x.shape[1])
     start = {"first": first, "second": jnp.zeros((HIDDEN, y.shape[1]))}
     optimiser = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, steps))
@@ -148,9 +133,9 @@ def each(**values: Iterable) -> list[dict]:
 
 PENALTIES = remapping.Settings().penalties
 MAPS: dict[str, tuple[Callable[..., Map], list[dict]]] = {
-    "orthogonal": (orthogonal, [{}]),
-    "ridge": (affine, each(penalty=PENALTIES)),
-    "whitened": (whitened, each(penalty=(0.0, *PENALTIES))),
+    "orthogonal": (partial(of_tool, "procrustes"), [{}]),
+    "ridge": (partial(of_tool, "ridge"), each(penalty=PENALTIES)),
+    "whitened": (partial(of_tool, "whitened_procrustes"), each(penalty=(0.0, *PENALTIES))),
     "low rank": (low_rank, each(penalty=PENALTIES[1:4], rank=(64, 128, 256))),
     "8 regions": (regions, each(penalty=(0.3, 1.0), count=(8,), temperature=(0.05, 0.2))),
     "32 regions": (regions, each(penalty=(0.3, 1.0), count=(32,), temperature=(0.05, 0.2))),
@@ -161,12 +146,8 @@ MAPS: dict[str, tuple[Callable[..., Map], list[dict]]] = {
 def held_out_share(fit: Callable[..., Map], x: Array, y: Array, own: Array, setting: dict) -> float:
     """The share of the nearest rows of the last fifth of the pairs that a map of the others keeps.
 
-    Args:
-      fit: of `MAPS`.
-      x: normalised source rows of the pairs.
-      y: normalised target rows.
-      own: unit target rows, between which rows are truly nearest.
-      setting: of the map.
+    `x` and `y` are the normalised rows of the pairs; the unit target rows `own` tell which rows are
+    truly nearest.
     """
     cut = len(x) * 4 // 5
     mapped = unit(fit(x[:cut], y[:cut], **setting)(x[cut:]))
@@ -216,12 +197,11 @@ def measured(spaces: str, draw: int) -> Iterator[dict]:
 def table(rows: list[dict]) -> str:
     """Means and standard deviations over the draws."""
     frame = pd.DataFrame(rows)
-    names = ["recall_10", "within_100"]
     groups = frame.groupby(["spaces", "num_pairs", "map"], sort=False)
-    means, deviations = groups[names].mean(), groups[names].std()
+    values = groups[["recall_10", "within_100"]].agg(["mean", "std"])
     lines = [
-        (*map(str, key), *(f"{mean:.3f} ± {std:.3f}" for mean, std in zip(*both, strict=True)))
-        for key, *both in zip(means.index, means.to_numpy(), deviations.to_numpy(), strict=True)
+        (*map(str, key), f"{recall:.3f} ± {std:.3f}", f"{within:.3f} ± {within_std:.3f}")
+        for key, recall, std, within, within_std in values.itertuples(name=None)
     ]
     return markdown(["Store -> queries", "Pairs", "Map", "Recall@10", "Of ten in 100"], lines)
 
@@ -234,17 +214,16 @@ def main(argv: list[str]) -> None:
     cases = list(product(SPACES.value, range(DRAWS.value)))
     bar = progress_bar(cases, desc="maps", unit="draw")
     rows = [row for case in bar for row in measured(*case)]
-    text = (
-        f"# Maps of a store of {NUM_ROWS.value:,} sentences\n\n{NUM_QUERIES:,} queries; mean and "
-        f"standard deviation over {DRAWS.value} draws of pairs and queries. Settings and centring "
-        "are those that keep most of the nearest rows of a held-out fifth of the pairs.\n\n"
-        f"{table(rows)}\n\n{harness.chip()}. "
-        + ", ".join(f"{name} {version}" for name, version in harness.versions().items())
-        + ".\n"
+    text = harness.write(
+        Path(OUT.value) / RESULTS.value,
+        {"versions": harness.versions(), "rows": rows},
+        f"# Maps of a store of {NUM_ROWS.value:,} sentences",
+        f"{NUM_QUERIES:,} queries; mean and standard deviation over {DRAWS.value} draws of pairs "
+        "and queries. Settings and centring are those that keep most of the nearest rows of a "
+        "held-out fifth of the pairs.",
+        table(rows),
+        f"{harness.chip()}. {harness.versions_line()}",
     )
-    path = Path(OUT.value) / RESULTS.value
-    write_json(path.with_suffix(".json"), {"versions": harness.versions(), "rows": rows})
-    write_atomically(path.with_suffix(".md"), text.encode())
     print(text)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from anchor_opt.methods import algorithm1
 from anchor_opt.relative import relative
-from benchmarks.harness import Benchmark, Case, Implementation, Work, cores, torch_device
+from benchmarks.harness import Case, Implementation, Work, cores, torch_device
 from common.data.packages import cache_dir
 from common.linear import preprocess
 from common.run.settings import settings
@@ -20,7 +20,7 @@ from common.spaces import paired_spaces
 from configs.anchor_opt import retrieval
 
 EPSILON = 1e-4
-SETTINGS = settings(algorithm1.Settings, retrieval.get_config().algorithm1)
+SETTINGS = settings(algorithm1.Step, retrieval.get_config().algorithm1)
 ANCHORS = 300
 BLOCK = 2048  # rows that the torch implementation processes at once
 
@@ -33,12 +33,13 @@ def load(target: str, n: int) -> tuple[np.ndarray, ...]:
     return x, y, x[rows], y[rows]
 
 
-def work(n: int, dims: tuple[int, int]) -> Work:
+def work(data: tuple[np.ndarray, ...]) -> Work:
     """2 n^2 r for the products, r the smallest of both dimensions and the anchors; 8 for each pair.
 
     The eight are a square root, two exponentials, sums and maxima. Bytes: both spaces, the anchors,
     and the result.
     """
+    n, dims = len(data[0]), [part.shape[1] for part in data[:2]]
     r = min(*dims, ANCHORS)
     return Work(2.0 * n * n * r + 8.0 * n * n, 4.0 * sum(dims) * (n + ANCHORS) + 12.0 * n)
 
@@ -46,8 +47,8 @@ def work(n: int, dims: tuple[int, int]) -> Work:
 def _ours(data):
     x, y, anchors_x, anchors_y = map(jnp.asarray, data)
     # Prepared once per run, since the anchors of x do not change.
-    prepared = algorithm1.prepare(x, anchors_x, y, 0, SETTINGS)
-    step = jax.jit(lambda data, anchors: algorithm1.sinkhorn_matching(data, anchors, EPSILON).to_x)
+    prepared = algorithm1.prepare(x, anchors_x, y)
+    step = jax.jit(lambda data, anchors: algorithm1.sinkhorn_matching(data, anchors, SETTINGS).to_x)
     return partial(step, prepared, anchors_y)
 
 
@@ -84,34 +85,7 @@ def _torch(data):
     return step
 
 
-def _keops(data):
-    import torch
-    from pykeops.torch import LazyTensor
-
-    torch.set_num_threads(cores())
-    x, y, anchors_x, anchors_y = map(torch.from_numpy, data)
-    relative_x = (x @ anchors_x.T).contiguous()
-
-    def step():
-        relative_y = (y @ anchors_y.T).contiguous()
-        x_i, y_j = LazyTensor(relative_x[:, None]), LazyTensor(relative_y[None])
-        cost = ((x_i - y_j) ** 2).sum(-1).sqrt()
-        u = -EPSILON * (-cost / EPSILON).logsumexp(dim=1)
-        score = LazyTensor(u[:, None]) - cost
-        (score / EPSILON).logsumexp(dim=0)  # v
-        return score.argmax(dim=0).numpy()[:, 0]
-
-    return step
-
-
-def _ott(data, online):
-    """One iteration and its potentials; ott has no argmax of a plan that it does not store."""
-    # ott 0.6.0 uses `is_vmappable` at a place from which jax 0.9 has moved it; without it the
-    # online mode fails.
-    from jax._src.interpreters import batching as private
-    from jax.interpreters import batching
-
-    batching.is_vmappable = private.is_vmappable
+def _ott(data):
     from ott.geometry import costs, pointcloud
     from ott.solvers import linear
 
@@ -120,60 +94,37 @@ def _ott(data, online):
 
     @jax.jit
     def step(y, anchors):
-        geometry = pointcloud.PointCloud(
-            relative(y, anchors),  # first, since ott begins with the potential of its second cloud
-            relative_x,
-            cost_fn=costs.Euclidean(),
-            epsilon=EPSILON,
-            batch_size=1024 if online else None,
-        )
+        # The anchors of y first, since ott begins with the potential of its second cloud.
+        clouds = relative(y, anchors), relative_x
+        geometry = pointcloud.PointCloud(*clouds, cost_fn=costs.Euclidean(), epsilon=EPSILON)
         once = dict.fromkeys(("min_iterations", "max_iterations", "inner_iterations"), 1)
-        out = linear.solve(geometry, **once)
-        return (out.g, out.f) if online else out.matrix.argmax(1)
+        return linear.solve(geometry, **once).matrix.argmax(1)
 
     return partial(step, y, anchors_y)
 
 
 def score(data, result) -> dict[str, float]:
     """The fraction of words matched with themselves."""
-    if isinstance(result, tuple):
-        return {}
     return {"correct": float(np.mean(np.asarray(result) == np.arange(len(data[1]))))}
 
 
-def case(target: str, n: int, **options) -> Case:
-    """The n most frequent words of minilm_input that another space has as well."""
-    dims = (384, 50 if target == "glove" else 384)
-    return Case(
-        f"{target}-{n}", n, partial(load, target, n), lambda data: work(n, dims), target, **options
-    )
-
-
-BENCHMARK = Benchmark(
-    title="A matching step of Algorithm 1, 300 anchors",
-    goal=">= 3 and half the memory",
-    note=(
-        "FLOPs: 2 n^2 r + 8 n^2, r the smallest of both dimensions and 300: minilm has 384, glove "
-        "50. pykeops computes each of its three passes from 300 coordinates. It is timed, as is "
-        "ott online, at 2,500 words only: both grow with n^2. The online mode of ott needs a name "
-        "that jax has moved, which is restored here; it returns potentials, not an argmax."
-    ),
-    cases=(
-        case("minilm", 2_500, rounds=2),
-        case("minilm", 5_000, rounds=3),
-        case("minilm", 10_000, rounds=3),
-        case("minilm", 20_000, memory=True),
-        case("glove", 5_000, rounds=2),
-        case("glove", 16_000, rounds=3, memory=True),
-    ),
-    quick=case("minilm", 1_000, memory=True),
-    implementations={
-        "isthmus": Implementation(_ours),
-        "torch, blocks": Implementation(_torch, requires=("torch",)),
-        "pykeops": Implementation(_keops, requires=("torch", "pykeops"), max_n=2_500),
-        "ott, online": Implementation(partial(_ott, online=True), requires=("ott",), max_n=2_500),
-        "ott, dense": Implementation(partial(_ott, online=False), requires=("ott",), max_n=5_000),
-    },
-    score=score,
-    axis="words",
+TITLE = "A matching step of Algorithm 1, 300 anchors"
+GOAL = ">= 3 and half the memory"
+NOTE = (
+    "FLOPs: 2 n^2 r + 8 n^2, r the smallest of both dimensions and 300: minilm has 384, glove "
+    "50. ott holds all pairs of words."
 )
+CASES = (
+    Case("minilm-2500", 2_500, ("minilm", 2_500), "minilm", rounds=2),
+    Case("minilm-5000", 5_000, ("minilm", 5_000), "minilm", rounds=3),
+    Case("minilm-10000", 10_000, ("minilm", 10_000), "minilm", rounds=3),
+    Case("minilm-20000", 20_000, ("minilm", 20_000), "minilm", memory=True),
+    Case("glove-5000", 5_000, ("glove", 5_000), "glove", rounds=2),
+    Case("glove-16000", 16_000, ("glove", 16_000), "glove", rounds=3, memory=True),
+)
+QUICK = Case("minilm-500", 500, ("minilm", 500))
+IMPLEMENTATIONS = {
+    "isthmus": Implementation(_ours),
+    "torch, blocks": Implementation(_torch, requires=("torch",)),
+    "ott, dense": Implementation(_ott, requires=("ott",), max_n=5_000),
+}

@@ -5,19 +5,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from benchmarks.harness import Benchmark, Case, Implementation, Work
-from common import remapping
+from benchmarks.harness import Case, Implementation, Work
 from common.data.packages import cache_dir
 from common.linear import unit
 from common.retrieval import top_k
 from common.spaces import paired_spaces
+from isthmus.store import remapping
 
 NUM_QUERIES = 1_000
 PROBED = 500  # candidates of a query that embedflow's probe embeds, its default
@@ -42,26 +41,22 @@ class Change(NamedTuple):
     new: Float[np.ndarray, "n d"]
     queries: Float[np.ndarray, "q d"]
 
+    def read(self, *names: str) -> list[np.ndarray]:
+        """The vectors of some of the files."""
+        return [np.load(Path(self.folder.name, f"{name}.npy")) for name in names]
+
 
 class Outcome(NamedTuple):
-    """What a user has in the end.
+    """What a user has in the end."""
 
-    Attributes:
-      store: all rows that are searched.
-      queries: as they search them.
-      reported: what the tool says that is kept of the ten nearest.
-      verdict_after: seconds until it has said so.
-      commands: their number, or that of calls.
-    """
-
-    store: Float[np.ndarray, "n d"]
-    queries: Float[np.ndarray, "q d"]
-    reported: float
-    verdict_after: float
-    commands: int
+    store: Float[np.ndarray, "n d"]  # all rows that are searched
+    queries: Float[np.ndarray, "q d"]  # as they search them
+    reported: float  # what the tool says that is kept of the ten nearest
+    verdict_after: float  # seconds until it has said so
+    commands: int  # their number, or that of calls
 
 
-def load(source: str, target: str, num_rows: int, num_pairs: int, max_pairs: int) -> Change:
+def load(source: str, target: str, num_rows: int, max_pairs: int, num_pairs: int) -> Change:
     """Items of two spaces in random order: the store, of which the first are pairs, and queries.
 
     Rows after the first `max_pairs` are searched, the same ones for all numbers of pairs.
@@ -92,8 +87,7 @@ def load(source: str, target: str, num_rows: int, num_pairs: int, max_pairs: int
 
 def work(change: Change) -> Work:
     """The product of the store and a map."""
-    old = np.load(Path(change.folder.name) / "old.npy", mmap_mode="r")
-    (n, d), e = old.shape, change.new.shape[1]
+    (n, d), e = change.read("old")[0].shape, change.new.shape[1]
     return Work(2.0 * n * d * e, 4.0 * n * (d + e))
 
 
@@ -161,7 +155,7 @@ def _isotrieve(change):
             )
             reported = read_isotrieve_header(f"{out}/map")["validation"]["top10_retention"]
             store = np.load(f"{out}/mapped/vectors.npy").astype(np.float32)
-            return Outcome(store, np.load(f"{folder}/queries.npy"), reported, seconds, commands=2)
+            return Outcome(store, *change.read("queries"), reported, seconds, commands=2)
 
     return call
 
@@ -189,20 +183,17 @@ def _embedflow(change):
             pass
 
     path = Path(change.folder.name)
-    files = "old", "old_queries", "embedded", "queries"
-    old, old_queries, new, queries = (np.load(path / f"{name}.npy") for name in files)
+    old, old_queries, new, queries = change.read("old", "old_queries", "embedded", "queries")
     models = Embedded("old", old, old_queries), Embedded("new", new, queries)
     documents = path / "documents.jsonl"
     documents.write_text("".join(f'{{"id": "{i}", "text": "{i}"}}\n' for i in range(len(old))))
     index = FaissIndex.build(old, [str(i) for i in range(len(old))])
-    num_pairs = len(np.load(path / "new.npy", mmap_mode="r"))
-    probes = [(str(i), str(i)) for i in range(num_pairs // PROBED)]
+    probes = [(str(i), str(i)) for i in range(len(*change.read("new")) // PROBED)]
 
     def call():
         start = time.perf_counter()
-        with (
-            tempfile.TemporaryDirectory(dir=path) as out,
-            embedflow.migrate(
+        with tempfile.TemporaryDirectory(dir=path) as out:
+            session = embedflow.migrate(
                 index=index,
                 old_model=models[0],
                 new_model=models[1],
@@ -211,9 +202,9 @@ def _embedflow(change):
                 state_path=f"{out}/state.json",
                 probe_queries=probes,
                 kmax_probe=PROBED,
-            ) as session,
-        ):
-            reported = session.engine.probe["features"]["stability_50"]
+            )
+            with session:
+                reported = session.engine.probe["features"]["stability_50"]
         return Outcome(old, old_queries, reported, time.perf_counter() - start, commands=1)
 
     return call
@@ -227,9 +218,7 @@ def _rebasis(change):
     from rebasis.store import MemoryStore
     from rebasis.types import EncodingProfile
 
-    path = Path(change.folder.name)
-    names = "old", "paired", "new", "queries"
-    old, paired, new, queries = (np.load(path / f"{name}.npy") for name in names)
+    old, paired, new, queries = change.read("old", "paired", "new", "queries")
     texts = [str(i) for i in range(len(new))]
     profiles = EncodingProfile("old", old.shape[1]), EncodingProfile("new", new.shape[1])
 
@@ -239,66 +228,41 @@ def _rebasis(change):
         embedder = PrecomputedEmbedder(profiles[1], dict(zip(texts, new, strict=True)))
         result, _ = probe_store(store, embedder, size=len(new), heldout=len(new) // 5)
         seconds = time.perf_counter() - start
-        with tempfile.TemporaryDirectory(dir=path) as out:
-            save_adapter(
-                result.adapter,
-                Path(out, "map.rbs"),
-                direction="query_to_old",
-                old_profile=profiles[0],
-                new_profile=profiles[1],
-            )
-            mapped = Bridge.load(f"{out}/map.rbs").to_index_space(queries)
+        with tempfile.TemporaryDirectory() as out:
+            described = {"old_profile": profiles[0], "new_profile": profiles[1]}
+            file = Path(out, "map.rbs")
+            save_adapter(result.adapter, file, direction="query_to_old", **described)
+            mapped = Bridge.load(str(file)).to_index_space(queries)
         return Outcome(old, mapped, result.best.arr, seconds, commands=2)
 
     return call
 
 
-def case(num_pairs: int) -> Case:
-    """A case of the sentences that both encoders have in the cache after the experiments."""
-    names = "minilm_sentences", "mpnet_sentences"
-    data = partial(load, *names, num_rows=24_576, num_pairs=num_pairs, max_pairs=8_000)
-    return Case(f"minilm-mpnet-{num_pairs}", num_pairs, data, work, rounds=3)
-
-
-BENCHMARK = Benchmark(
-    title="A store of 23,576 sentences whose model changes, MiniLM to MPNet",
-    goal=">= 1 at equal or better recall",
-    note=(
-        "Seconds are those of all commands, each a new process: ours are migrate and apply, of the "
-        "store and of the queries, those of isotrieve calibrate and transform (its queries need no "
-        "command; its gate asks for further pairs and is left out). Both read .npy files; "
-        "isotrieve is given the paired old vectors in a file of their own, ours row numbers. "
-        "rebasis and embedflow have commands for models, not for vectors, so that they are called "
-        "from Python, without the start of a process. rebasis maps the queries into the old store: "
-        "of five kinds of maps (a sixth needs torch), fitted to four fifths of the pairs, the one "
-        "that does best on the rest. embedflow has no map: the old model's queries search the old "
-        "store. It needs no pairs, but its probe of a query embeds 500 candidates, here of so many "
-        "queries that these are as many as the others' pairs. recall@10: of the ten re-embedded "
-        "rows nearest to a query of the new model, the share among the ten nearest rows of the "
-        "store that is searched, the same measure for all: 1,000 queries, searched are 15,576 "
-        "rows, none of them paired. in 50, 100, 200: the share of these ten among so many "
-        "candidates, which is recall@10 after the new model has embedded these and put them in "
-        "order, as embedflow and the cascade of rebasis do. reported: ours the estimate of "
-        "recall@10 in the whole store; isotrieve's top-10 retention, how often a row's own partner "
-        "is among the ten nearest of a tenth of the pairs; rebasis's ARR, how often the nearest of "
-        "the other pairs is among ten; embedflow's stability, how many of the ten that the new "
-        "model puts first among 500 candidates it puts first among 50. verdict after: the first "
-        "command or call. FLOPs: the store times the map."
-    ),
-    cases=tuple(map(case, (500, 2_000, 8_000))),
-    quick=Case(
-        "glove-glove100-500",
-        500,
-        partial(load, "glove", "glove100", num_rows=4_000, num_pairs=500, max_pairs=500),
-        work,
-        rounds=1,
-    ),
-    implementations={
-        "isthmus": Implementation(_ours, warm_up=False),
-        "isotrieve": Implementation(_isotrieve, requires=("isotrieve",), warm_up=False),
-        "rebasis": Implementation(_rebasis, requires=("rebasis",), warm_up=False),
-        "embedflow": Implementation(_embedflow, requires=("embedflow", "faiss"), warm_up=False),
-    },
-    score=score,
-    axis="pairs",
+SENTENCES = "minilm_sentences", "mpnet_sentences", 24_576, 8_000  # arguments of `load`
+TITLE = "A store of 23,576 sentences whose model changes, MiniLM to MPNet"
+GOAL = ">= 1 at equal or better recall"
+NOTE = (
+    "Seconds are those of all commands, each a new process: ours are migrate and apply, of "
+    "the store and of the queries, those of isotrieve calibrate and transform (its queries "
+    "need no command). Both read .npy files. rebasis and embedflow have commands for models, "
+    "not for vectors, so that they are called from Python, without the start of a process. "
+    "rebasis maps the queries into the old store, by the best of five kinds of maps. "
+    "embedflow has no map: the old model's queries search the old store; its probe embeds as "
+    "many candidates as the others have pairs. recall@10: of the ten re-embedded rows "
+    "nearest to a query of the new model, the share among the ten nearest rows of the store "
+    "that is searched: 1,000 queries, 15,576 rows, none of them paired. in 50, 100, 200: the "
+    "share of these ten among so many candidates, which is recall@10 after the new model has "
+    "put these in order. reported: ours the estimate of recall@10 in the whole store; "
+    "isotrieve's top-10 retention and rebasis's ARR, which are measured among the pairs; "
+    "embedflow's stability, how many of the ten that the new model puts first among 500 "
+    "candidates it puts first among 50. verdict after: the first command or call. FLOPs: the "
+    "store times the map."
 )
+CASES = tuple(Case(f"minilm-mpnet-{n}", n, (*SENTENCES, n), rounds=3) for n in (500, 2_000, 8_000))
+QUICK = Case("glove-glove100-500", 500, ("glove", "glove100", 2_000, 500, 500))
+IMPLEMENTATIONS = {
+    "isthmus": Implementation(_ours, warm_up=False),
+    "isotrieve": Implementation(_isotrieve, requires=("isotrieve",), warm_up=False),
+    "rebasis": Implementation(_rebasis, requires=("rebasis",), warm_up=False),
+    "embedflow": Implementation(_embedflow, requires=("embedflow", "faiss"), warm_up=False),
+}

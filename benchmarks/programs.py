@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from anchor_opt.methods import algorithm1, anchors, self_learning
+from anchor_opt.methods import algorithm1, anchors
 from anchor_opt.models import head, vit
 from common import cbow, csls, ot, retrieval
 from common.linear import unit
@@ -30,41 +30,33 @@ from configs.wasserstein_embed import graphs as graphs_config
 from configs.wasserstein_embed import images as images_config
 from configs.wasserstein_embed import words as words_config
 from embed_match import glove, lstm
+from isthmus.search import self_learning
 from lpl import loss, methods, training
 from wasserstein_embed import cloud, metric_embed, siamese, word_embed
 
 SOURCE_DIM, TARGET_DIM = 300, 384  # of Word2Vec and MiniLM
 NUM_ANCHORS, NUM_PAIRS = 300, 15
-KEY = 0
+IMAGE = 28, 28, 1  # of MNIST, which has so many images:
+NUM_IMAGES = 60_000
 
 
 class Program(NamedTuple):
-    """A function under jit.
-
-    Attributes:
-      function: takes the arguments.
-      arguments: makes them; traced or run under jit.
-      sizes: of the problem, for the table.
-      trips: iterations of those loops whose number is only known when they run.
-      bound: of the temporary memory of a device, in bytes for the given number of devices; none of
-        the bounds has room for an array of all pairs of the rows.
-    """
+    """A function under jit."""
 
     function: Callable[..., Any]
-    arguments: Callable[[], tuple]
-    sizes: str
-    trips: float = 1.0
-    bound: Callable[[int], float] | None = None
+    arguments: Callable[[], tuple]  # makes them; traced or run under jit
+    sizes: str  # of the problem, for the table
+    trips: float = 1.0  # iterations of those loops whose number is only known when they run
 
 
-def rows(n: int, dim: int, seed: int = KEY) -> Float[Array, "n d"]:
-    """Random unit rows."""
-    return unit(jax.random.normal(jax.random.key(seed), (n, dim)))
+def random_key() -> Array:
+    """The key of all random data."""
+    return jax.random.key(0)
 
 
 def spaces(n: int, *dims: int) -> list[Float[Array, "n d"]]:
     """Unit rows that correspond: random maps of the same rows, with noise."""
-    hidden = jax.random.normal(jax.random.key(KEY), (n, 64))
+    hidden = jax.random.normal(random_key(), (n, 64))
     drawn = []
     for seed, dim in enumerate(dims):
         map_key, noise_key = jax.random.split(jax.random.key(seed + 1))
@@ -73,27 +65,28 @@ def spaces(n: int, *dims: int) -> list[Float[Array, "n d"]]:
     return drawn
 
 
-def integers(shape: tuple[int, ...], limit: int, seed: int = KEY) -> Array:
+def integers(shape: tuple[int, ...], limit: int, seed: int = 0) -> Array:
     """Random integers below a limit."""
     return jax.random.randint(jax.random.key(seed), shape, 0, limit)
 
 
+def images() -> Array:
+    """Random images of the size of MNIST."""
+    return integers((NUM_IMAGES, *IMAGE), 256).astype(jnp.uint8)
+
+
 def algorithm1_step(n: int) -> Program:
     """One step of Algorithm 1: a matching of all rows and an update of Adam."""
-    chosen = settings(algorithm1.Settings, retrieval_config.get_config().algorithm1)
+    chosen = settings(algorithm1.Step, retrieval_config.get_config().algorithm1)
 
     def arguments():
         source, target = spaces(n, SOURCE_DIM, TARGET_DIM)
-        data = algorithm1.prepare(source, source[:NUM_ANCHORS], target, NUM_PAIRS, chosen)
+        data = algorithm1.prepare(source, source[:NUM_ANCHORS], target)
         known = jnp.arange(NUM_PAIRS)
-        return algorithm1.init(jax.random.key(KEY), target, known, NUM_ANCHORS, chosen), 0, data
+        return algorithm1.init(random_key(), target, known, NUM_ANCHORS, 1.0), 0, data
 
-    return Program(
-        lambda state, index, data: algorithm1.step(state, index, data, chosen),
-        arguments,
-        f"{n:,} x {n:,} rows, {SOURCE_DIM} and {TARGET_DIM} dimensions",
-        bound=streamed_bytes(n, NUM_ANCHORS + SOURCE_DIM + TARGET_DIM),
-    )
+    sizes = f"{n:,} x {n:,} rows, {SOURCE_DIM} and {TARGET_DIM} dimensions"
+    return Program(partial(algorithm1.sphere_step, settings=chosen), arguments, sizes)
 
 
 def bootstrap_step(n: int) -> Program:
@@ -101,17 +94,11 @@ def bootstrap_step(n: int) -> Program:
 
     def arguments():
         pairs = jnp.arange(NUM_PAIRS)
-        data = self_learning.Data(
-            *spaces(n, SOURCE_DIM, TARGET_DIM), pairs, pairs, jax.random.key(KEY)
-        )
+        data = self_learning.Data(*spaces(n, SOURCE_DIM, TARGET_DIM), pairs, pairs, random_key())
         return self_learning.state_of_pairs(data), 0, data
 
-    return Program(
-        lambda state, index, data: self_learning.step(state, index, data, self_learning.Settings()),
-        arguments,
-        f"{n:,} x {n:,} rows",
-        bound=streamed_bytes(n, 4 * TARGET_DIM),
-    )
+    step = partial(self_learning.step, settings=self_learning.Settings())
+    return Program(step, arguments, f"{n:,} x {n:,} rows")
 
 
 def fit_anchors(n: int) -> Program:
@@ -121,54 +108,45 @@ def fit_anchors(n: int) -> Program:
         source, target = spaces(n, SOURCE_DIM, TARGET_DIM)
         return source, target, source[:NUM_ANCHORS], jnp.arange(n), jnp.ones(n)
 
-    return Program(
-        anchors.fit_anchors, arguments, f"{n:,} rows", bound=streamed_bytes(n, 4 * TARGET_DIM)
-    )
+    return Program(anchors.fit_anchors, arguments, f"{n:,} rows")
 
 
-def match(n: int, iterations: int) -> Program:
-    """A streamed entropic matching."""
-    return Program(
-        lambda x, y: ot.match(x, y, 1e-2, iterations=iterations, rows=True),
-        lambda: tuple(spaces(n, SOURCE_DIM, SOURCE_DIM)),
-        f"{n:,} x {n:,} rows, {iterations} iterations",
-        trips=max(1, iterations - 1),
-        bound=streamed_bytes(n, 3 * SOURCE_DIM),
-    )
+def match(n: int, m: int, iterations: int) -> Program:
+    """A streamed entropic matching of n rows with m."""
+
+    def arguments():
+        source, target = spaces(max(n, m), SOURCE_DIM, SOURCE_DIM)
+        return source[:n], target[:m]
+
+    solve = partial(ot.match, epsilon=1e-2, iterations=iterations, rows=True)
+    sizes = f"{n:,} x {m:,} rows, {iterations} iterations"
+    return Program(solve, arguments, sizes, trips=max(1, iterations - 1))
 
 
-def neighbours(name: str, queries: int, keys: int) -> Program:
-    """The ten nearest keys, by `retrieval` or by `csls`."""
-    search = {"retrieval": retrieval.top_k, "csls": csls.top_k}[name]
+def neighbours(search: Callable[..., Any], queries: int, keys: int) -> Program:
+    """The ten nearest keys, by `retrieval.top_k` or by `csls.top_k`."""
 
     def arguments():
         source, target = spaces(max(queries, keys), TARGET_DIM, TARGET_DIM)
         return source[:queries], target[:keys]
 
-    return Program(
-        lambda queries, keys: search(queries, keys, 10),
-        arguments,
-        f"{queries:,} queries, {keys:,} keys, {TARGET_DIM} dimensions",
-        bound=streamed_bytes(max(queries, keys), 2 * TARGET_DIM),
-    )
+    sizes = f"{queries:,} queries, {keys:,} keys, {TARGET_DIM} dimensions"
+    return Program(partial(search, k=10), arguments, sizes)
 
 
 def dictionary(n: int) -> Program:
     """Best partners by CSLS with their confidence."""
-    return Program(
-        csls.dictionary,
-        lambda: tuple(spaces(n, SOURCE_DIM, SOURCE_DIM)),
-        f"{n:,} x {n:,} rows",
-        bound=streamed_bytes(n, 3 * SOURCE_DIM),
-    )
+    arguments = partial(spaces, n, SOURCE_DIM, SOURCE_DIM)
+    return Program(csls.dictionary, arguments, f"{n:,} x {n:,} rows")
 
 
-def streamed_bytes(n: int, columns: int) -> Callable[[int], float]:
-    """A bound of O(n d + block n): copies of the rows, and three blocks of 1,024 similarities.
+def lle(n: int, count: int) -> Program:
+    """The weights of locally linear embedding of some rows from their neighbours among all."""
 
-    `columns` are those of the rows that a device may hold beside its arguments.
-    """
-    return lambda devices: 4 * (n * columns + 3 * 1_024 * n) + (64 << 20)
+    def arguments():
+        return spaces(n, SOURCE_DIM)[0], jnp.arange(count), integers((count, 10), n)
+
+    return Program(loss.lle_weights, arguments, f"{count:,} of {n:,} rows, ten neighbours")
 
 
 def sinkhorn(pairs: int, points: int, implicit: bool) -> Program:
@@ -184,48 +162,31 @@ def sinkhorn(pairs: int, points: int, implicit: bool) -> Program:
 
     def total(points):
         first = jnp.arange(pairs)
-        clouds = cloud.Clouds(points)
-        return cloud.pair_distances(clouds, first, first + pairs, distance).sum()
+        return cloud.pair_distances(cloud.Clouds(points), first, first + pairs, distance).sum()
 
-    return Program(
-        jax.value_and_grad(total),
-        lambda: (jax.random.normal(jax.random.key(KEY), (2 * pairs, points, 2)),),
-        f"{pairs:,} pairs of {points} points",
-    )
+    def arguments():
+        return (jax.random.normal(random_key(), (2 * pairs, points, 2)),)
+
+    return Program(jax.value_and_grad(total), arguments, f"{pairs:,} pairs of {points} points")
 
 
 def mnist() -> Program:
     """A step of the siamese network of MNIST."""
-    config, count = images_config.get_config(), 60_000
-    network = siamese.Network(
-        image_shape=(28, 28, 1),
-        num_points=config.num_points,
-        dimensions=config.dimensions,
-        weights=config.weights,
-        unit_norm=False,
-        pixel_mean=config.pixel_mean,
-        pixel_std=config.pixel_std,
-    )
-    distance = cloud.Distance(**config.distance.to_dict())
-    chosen = settings(
-        siamese.Training, config, network=network, distance=distance, temperature=None
-    )
+    config = images_config.get_config()
+    network = settings(siamese.Network, config, image_shape=IMAGE, unit_norm=False)
+    chosen = settings(siamese.Training, config, network=network, temperature=None)
 
     def arguments():
-        images = integers((count, 28, 28, 1), 256).astype(jnp.uint8)
-        classes = siamese.group_by_class(np.arange(count) % 10)
-        key = jax.random.key(KEY)
-        return siamese.init(chosen, key), 0, siamese.Data(images, classes, key)
+        classes = siamese.group_by_class(np.arange(NUM_IMAGES) % 10)
+        data = siamese.Data(images(), classes, random_key())
+        return siamese.init(chosen, random_key()), 0, data
 
-    return Program(
-        lambda state, index, data: siamese.step(state, index, data, chosen),
-        arguments,
-        f"{chosen.batch_size} pairs of images",
-    )
+    sizes = f"{chosen.batch_size} pairs of images"
+    return Program(partial(siamese.step, settings=chosen), arguments, sizes)
 
 
-def graphs() -> Program:
-    """Ten updates of the clouds of ten graphs."""
+def graphs(count: int, nodes: int) -> Program:
+    """Ten updates of the clouds of some graphs."""
     config = graphs_config.get_config()
     chosen = settings(
         metric_embed.Settings,
@@ -234,20 +195,16 @@ def graphs() -> Program:
         shape=(5, 2),
         steps=config.steps.clouds,
     )
-    count, nodes = config.num_graphs, config.num_nodes
     first, second = (nodes * np.arange(count)[:, None] + x for x in np.triu_indices(nodes, 1))
 
     def arguments():
         lengths = 1.0 + integers((first.size,), 5)
         pairs = metric_embed.Data(jnp.asarray(first.ravel()), jnp.asarray(second.ravel()), lengths)
-        keys = jax.random.split(jax.random.key(KEY), count)
+        keys = jax.random.split(random_key(), count)
         return metric_embed.init(chosen, nodes, keys), 0, pairs
 
-    return Program(
-        lambda state, index, data: metric_embed.step(state, index, data, chosen),
-        arguments,
-        f"{first.size:,} pairs of nodes, {metric_embed.UPDATES_PER_STEP} updates",
-    )
+    sizes = f"{first.size:,} pairs of nodes, {metric_embed.UPDATES_PER_STEP} updates"
+    return Program(partial(metric_embed.step, settings=chosen), arguments, sizes)
 
 
 def words() -> Program:
@@ -257,17 +214,12 @@ def words() -> Program:
     count = config.num_words
 
     def arguments():
-        tokens = integers((6_500_000,), count)
-        key = jax.random.key(KEY)
-        cumulative = jnp.arange(1, count + 1) / count
-        data = word_embed.Data(tokens, cumulative, key)
-        return word_embed.init(chosen, count, key), 0, data
+        frequencies = jnp.arange(1, count + 1) / count
+        data = word_embed.Data(integers((6_500_000,), count), frequencies, random_key())
+        return word_embed.init(chosen, count, random_key()), 0, data
 
-    return Program(
-        lambda state, index, data: word_embed.step(state, index, data, chosen),
-        arguments,
-        f"{chosen.updates_per_step} updates of {chosen.batch_size:,} pairs",
-    )
+    sizes = f"{chosen.updates_per_step} updates of {chosen.batch_size:,} pairs"
+    return Program(partial(word_embed.step, settings=chosen), arguments, sizes)
 
 
 def cbow_step() -> Program:
@@ -278,23 +230,14 @@ def cbow_step() -> Program:
     length = 5_700_000 // chosen.shards // copies * copies
 
     def arguments():
-        key = jax.random.key(KEY)
-        data = cbow.Data(
-            tokens=integers((chosen.shards, length), count),
-            keep_prob=jnp.ones(count),
-            noise_cdf=jnp.arange(1, count + 1) / count,
-            key=key,
-        )
-        return cbow.init(chosen, count, key), 0, data
+        tokens, noise = integers((chosen.shards, length), count), jnp.arange(1, count + 1) / count
+        data = cbow.Data(tokens, keep_prob=jnp.ones(count), noise_cdf=noise, key=random_key())
+        return cbow.init(chosen, count, random_key()), 0, data
 
+    # The loop over exchanges contains one over the batches of an exchange.
     batches = length / copies / chosen.segments / chosen.segment_length
-    return Program(
-        lambda state, index, data: cbow.step(state, index, data, chosen),
-        arguments,
-        f"{length:,} words, {copies} copies of the tables",
-        # The loop over exchanges contains one over the batches of an exchange.
-        trips=batches**0.5,
-    )
+    sizes = f"{length:,} words, {copies} copies of the tables"
+    return Program(partial(cbow.step, settings=chosen), arguments, sizes, trips=batches**0.5)
 
 
 def glove_step() -> Program:
@@ -305,22 +248,18 @@ def glove_step() -> Program:
 
     def arguments():
         parts = num_parts(count)
-        size = round(0.22 * count**2 / chosen.blocks / parts)
-        shape = parts, chosen.blocks, size
+        shape = parts, chosen.blocks, round(0.22 * count**2 / chosen.blocks / parts)
         data = glove.Data(
             word=integers(shape, -(-count // chosen.blocks)),
             context=integers(shape, count // parts, 1),
-            log_count=jax.random.normal(jax.random.key(KEY), shape),
-            weight=jax.random.uniform(jax.random.key(KEY), shape),
-            key=jax.random.key(KEY),
+            log_count=jax.random.normal(random_key(), shape),
+            weight=jax.random.uniform(random_key(), shape),
+            key=random_key(),
         )
-        return glove.init(chosen, count, jax.random.key(KEY)), 0, data
+        return glove.init(chosen, count, random_key()), 0, data
 
-    return Program(
-        lambda state, index, data: glove.step(state, index, data, chosen),
-        arguments,
-        f"{count:,} words, {chosen.epochs_per_step * chosen.blocks} updates",
-    )
+    sizes = f"{count:,} words, {chosen.epochs_per_step * chosen.blocks} updates"
+    return Program(partial(glove.step, settings=chosen), arguments, sizes)
 
 
 def lstm_step() -> Program:
@@ -329,97 +268,56 @@ def lstm_step() -> Program:
     chosen = settings(lstm.Settings, config.lstm)
 
     def arguments():
-        key = jax.random.key(KEY)
-        data = lstm.Data(
-            integers((config.num_texts, chosen.max_length), config.num_words),
-            integers((config.num_texts,), 2),
-            key,
-        )
-        return lstm.init(chosen, rows(config.num_words, config.cbow.dim), key), 0, data
+        texts = integers((config.num_texts, chosen.max_length), config.num_words)
+        data = lstm.Data(texts, integers((config.num_texts,), 2), random_key())
+        table = spaces(config.num_words, config.cbow.dim)[0]
+        return lstm.init(chosen, table, random_key()), 0, data
 
-    return Program(
-        lambda state, index, data: lstm.step(state, index, data, chosen),
-        arguments,
-        f"{chosen.updates_per_step} updates of {chosen.batch_size} texts",
-    )
+    sizes = f"{chosen.updates_per_step} updates of {chosen.batch_size} texts"
+    return Program(partial(lstm.step, settings=chosen), arguments, sizes)
 
 
 def lpl_step() -> Program:
     """Updates of a linear map by the locality preserving loss."""
-    chosen = settings(
-        methods.GradientDescent, lpl_config.get_config().lpa_mse, apply=training.linear
-    )
-    count = 3_000
+    config, count = lpl_config.get_config(), 3_000
+    chosen = settings(methods.GradientDescent, config.lpa_mse, apply=training.linear)
 
     def arguments():
         source, target = spaces(count, SOURCE_DIM, SOURCE_DIM)
-        near, weights, key = source[:, None], jnp.ones((count, 1)), jax.random.key(KEY)
-        data = methods.Data(source, target, near, weights, jnp.asarray(count), key)
-        matrix = jax.nn.initializers.orthogonal()(key, (SOURCE_DIM, SOURCE_DIM))
+        near, weights = source[:, None], jnp.ones((count, 1))
+        data = methods.Data(source, target, near, weights, jnp.asarray(count), random_key())
+        matrix = jax.nn.initializers.orthogonal()(random_key(), (SOURCE_DIM, SOURCE_DIM))
         return training.init_state(matrix, chosen), 0, data
 
-    return Program(
-        lambda state, index, data: training.step(state, index, data, chosen),
-        arguments,
-        f"{chosen.updates // training.STEPS} updates of {chosen.batch} pairs",
-    )
+    sizes = f"{chosen.updates // training.STEPS} updates of {chosen.batch} pairs"
+    return Program(partial(training.step, settings=chosen), arguments, sizes)
 
 
 def stitching_head() -> Program:
     """An epoch of the classifier on relative vectors."""
-    config, count = stitching_config.get_config(), 4_000
-    chosen = head.Settings(
-        form="published",
-        width=NUM_ANCHORS,
-        num_classes=2,
-        training=settings(head.Training, config.head),
-    )
+    count, trained = 4_000, settings(head.Training, stitching_config.get_config().head)
+    chosen = head.Settings(form="published", width=NUM_ANCHORS, num_classes=2, training=trained)
 
     def arguments():
-        data = head.Data(rows(count, NUM_ANCHORS), integers((count,), 2), jax.random.key(KEY))
+        data = head.Data(spaces(count, NUM_ANCHORS)[0], integers((count,), 2), random_key())
         return head.init(chosen, 0), 0, data
 
-    return Program(
-        lambda state, index, data: head.epoch(state, index, data, chosen),
-        arguments,
-        f"{count:,} texts in batches of {chosen.training.batch_size}",
-    )
+    sizes = f"{count:,} texts in batches of {trained.batch_size}"
+    return Program(partial(head.epoch, settings=chosen), arguments, sizes)
 
 
 def vit_step() -> Program:
     """A step of the vision transformer `vit_wide`."""
-    config, count = vision_config.get_config(), 60_000
+    config = vision_config.get_config()
     encoder = config.encoders.vit_wide
-    shape = vit.Shape(
-        image=(28, 28, 1),
-        patch=config.patch,
-        width=encoder.width,
-        depth=encoder.depth,
-        heads=encoder.heads,
-        classes=10,
-    )
-    chosen = vit.Settings(shape=shape, training=settings(vit.Training, config.training))
+    shape = settings(vit.Shape, encoder, image=IMAGE, patch=config.patch, classes=10)
+    chosen = settings(vit.Settings, config, shape=shape)
 
     def arguments():
-        images = integers((count, 28, 28, 1), 256).astype(jnp.uint8)
-        data = vit.Data(images, integers((count,), 10), jax.random.key(KEY))
+        data = vit.Data(images(), integers((NUM_IMAGES,), 10), random_key())
         return vit.init(chosen, 0), 0, data
 
-    return Program(
-        lambda state, index, data: vit.step(state, index, data, chosen),
-        arguments,
-        f"{chosen.training.batch} images",
-    )
-
-
-def lle(n: int, count: int) -> Program:
-    """The weights of locally linear embedding of some rows from their neighbours among all."""
-    return Program(
-        loss.lle_weights,
-        lambda: (rows(n, SOURCE_DIM), jnp.arange(count), integers((count, 10), n)),
-        f"{count:,} of {n:,} rows, ten neighbours",
-        bound=streamed_bytes(n, SOURCE_DIM),
-    )
+    return Program(partial(vit.step, settings=chosen), arguments, f"{chosen.training.batch} images")
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
@@ -428,17 +326,17 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "bootstrap_20000": partial(bootstrap_step, 20_000),
     "bootstrap_200000": partial(bootstrap_step, 200_000),
     "fit_anchors_20000": partial(fit_anchors, 20_000),
-    "match_20000": partial(match, 20_000, 1),
-    "match_200000": partial(match, 200_000, 20),
-    "top_k_1000000": partial(neighbours, "retrieval", 16_384, 1_000_000),
-    "csls_200000": partial(neighbours, "csls", 200_000, 200_000),
-    "csls_1000000": partial(neighbours, "csls", 1_000_000, 1_000_000),
+    "match_20000": partial(match, 20_000, 20_000, 1),
+    "match_200000": partial(match, 200_000, 200_000, 20),
+    "top_k_1000000": partial(neighbours, retrieval.top_k, 16_384, 1_000_000),
+    "csls_200000": partial(neighbours, csls.top_k, 200_000, 200_000),
+    "csls_1000000": partial(neighbours, csls.top_k, 1_000_000, 1_000_000),
     "csls_dictionary_200000": partial(dictionary, 200_000),
     "lle_200000": partial(lle, 200_000, 20_000),
     "sinkhorn": partial(sinkhorn, 1_024, 16, False),
     "sinkhorn_implicit": partial(sinkhorn, 1_024, 16, True),
     "mnist": mnist,
-    "graphs": graphs,
+    "graphs": partial(graphs, 10, 64),
     "words": words,
     "cbow": cbow_step,
     "glove": glove_step,
@@ -446,10 +344,4 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "lpl": lpl_step,
     "stitching_head": stitching_head,
     "vit": vit_step,
-}
-QUICK: dict[str, Callable[[], Program]] = {  # small enough for a test on a CPU
-    "algorithm1_quick": partial(algorithm1_step, 1_000),
-    "bootstrap_quick": partial(bootstrap_step, 1_000),
-    "top_k_quick": partial(neighbours, "retrieval", 500, 2_000),
-    "sinkhorn_quick": partial(sinkhorn, 16, 4, False),
 }

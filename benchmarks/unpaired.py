@@ -1,30 +1,28 @@
 """Two word spaces in unknown order without a known pair: our search, and published methods."""
 
 import tempfile
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from anchor_opt import methods
-from anchor_opt.methods import bootstrap, unpaired
-from anchor_opt.problem import Problem, Run, partly_shared
-from benchmarks import mini_vec2vec
-from benchmarks.harness import Benchmark, Case, Implementation, Work
+from anchor_opt.problem import Problem, partly_shared
+from benchmarks.harness import Case, Implementation, Work
 from common import csls
 from common.data.packages import cache_dir
 from common.linear import apply_maps, polar, preprocess
+from common.run.train import Stages
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces
+from isthmus.search import Settings, search
 
+FAR, NEAR = ("glove100", "word2vec"), ("glove", "glove100")
 RANDOM_SEED = 0
 NEIGHBOURS = 10  # of CSLS, by which the maps are judged
 EPSILON = 5e-4  # of Gromov-Wasserstein, in units of the mean cost; chosen on these spaces
 GW_STEPS = 100  # at most; fewer if the plan no longer changes
 SINKHORN_STEPS = 1_000  # at most, of each of them; the default of POT
-SETTINGS = unpaired.MiniVec2Vec()
 
 
 def load(source: str, target: str, n: int, num_pairs: int = 0) -> Problem:
@@ -57,24 +55,14 @@ def score(problem: Problem, maps: tuple[Array, Array]) -> dict[str, float]:
 
 
 def _search(problem):
+    spaces = problem.source, problem.target
+
     def call():
         with tempfile.TemporaryDirectory() as folder:
-            work = Workdir(folder, {})
-            run = Run(methods.Settings(), work, "bench", RANDOM_SEED, progress=False)
-            return bootstrap.converge(problem._replace(truth=None), run).maps
+            train = Stages(Workdir(folder, {}), "bench", progress=False)
+            return search(*spaces, problem.pairs, None, Settings(), train, RANDOM_SEED).maps
 
     return call
-
-
-def _mini_vec2vec(problem):
-    pairs = problem.source_pairs, problem.target_pairs
-    given = problem.source, problem.target, pairs, SETTINGS, RANDOM_SEED
-    return lambda: orthogonal(unpaired.mini_vec2vec(*given))
-
-
-def _torch(problem):
-    spaces = np.array(problem.source), np.array(problem.target)
-    return lambda: orthogonal(mini_vec2vec.align(*spaces, SETTINGS, RANDOM_SEED))
 
 
 def _costs(spaces, xp):
@@ -119,43 +107,25 @@ def _ott(problem):
     return lambda: _map_of_plan(plan(*spaces), *spaces)
 
 
-def case(source: str, target: str, n: int) -> Case:
-    """A case of the n most frequent common words."""
-    data, family = partial(load, source, target, n), f"{source} to {target}"
-    return Case(f"{source}-{target}-{n}", n, data, work, family, rounds=1)
-
-
-SEARCH, MINI = "isthmus, search", "isthmus, mini-vec2vec"
-BENCHMARK = Benchmark(
-    title="Two word spaces without a known pair",
-    goal=">= 1 at equal or better P@1",
-    note=(
-        "The words are the same in both spaces, their order is unknown. P@1: by CSLS in the "
-        "coordinates of each method's map; for Gromov-Wasserstein that is the orthogonal map "
-        "fitted to the plan. mini-vec2vec is compared with mini-vec2vec, Gromov-Wasserstein with "
-        f"our search. mini-vec2vec on both sides: {SETTINGS.num_draws} draws of "
-        f"{SETTINGS.num_clusters} clusters, {SETTINGS.num_restarts} restarts of each assignment, "
-        f"{SETTINGS.steps} refinements. Gromov-Wasserstein: squared loss of 1 - cos, epsilon "
-        f"{EPSILON} of its mean, the best of five values between 5e-4 and 5e-2 by the true pairs "
-        "of glove100 to word2vec; POT computes in float64. Our search also searches from wrong "
-        "pairs and reports whether it has failed, which the others do not; its checkpoints and "
-        "logs are timed. FLOPs: a single matching of all words, 4 n^2 d."
-    ),
-    cases=(
-        case("glove100", "word2vec", 500),
-        case("glove100", "word2vec", 1_000),
-        case("glove", "glove100", 1_000),
-    ),
-    quick=case("glove", "glove100", 300),
-    implementations={
-        SEARCH: Implementation(_search),
-        MINI: Implementation(_mini_vec2vec, compared_with=(MINI,)),
-        "torch, mini-vec2vec": Implementation(
-            _torch, requires=("torch", "sklearn"), compared_with=(MINI,), warm_up=False
-        ),
-        "POT, Gromov-Wasserstein": Implementation(_pot, requires=("ot",), warm_up=False),
-        "ott, Gromov-Wasserstein": Implementation(_ott, requires=("ott",)),
-    },
-    score=score,
-    axis="words",
+TITLE = "Two word spaces without a known pair"
+GOAL = ">= 1 at equal or better P@1"
+NOTE = (
+    "The words are the same in both spaces, their order is unknown. P@1: by CSLS in the "
+    "coordinates of each method's map; for Gromov-Wasserstein that is the orthogonal map "
+    f"fitted to the plan. Gromov-Wasserstein: squared loss of 1 - cos, epsilon {EPSILON} of "
+    "its mean, the best of five values between 5e-4 and 5e-2 by the true pairs of glove100 to "
+    "word2vec; POT computes in float64. Our search also searches from wrong pairs and reports "
+    "whether it has failed, which the others do not; its checkpoints and logs are timed. "
+    "FLOPs: a single matching of all words, 4 n^2 d."
 )
+CASES = (
+    Case("glove100-word2vec-500", 500, (*FAR, 500), "glove100 to word2vec", rounds=1),
+    Case("glove100-word2vec-1000", 1_000, (*FAR, 1_000), "glove100 to word2vec", rounds=1),
+    Case("glove-glove100-1000", 1_000, (*NEAR, 1_000), "glove to glove100", rounds=1),
+)
+QUICK = Case("glove-glove100-200", 200, (*NEAR, 200))
+IMPLEMENTATIONS = {
+    "isthmus, search": Implementation(_search),
+    "POT, Gromov-Wasserstein": Implementation(_pot, requires=("ot",), warm_up=False),
+    "ott, Gromov-Wasserstein": Implementation(_ott, requires=("ott",)),
+}

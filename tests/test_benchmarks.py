@@ -1,6 +1,7 @@
-"""Every benchmark measures our implementations in its quick case; peers are not installed here."""
+"""Every benchmark measures our implementations in its quick case; most peers are not installed."""
 
 import tempfile
+from importlib import import_module
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,23 +11,28 @@ from benchmarks import harness, maps, migrate
 from common.linear import unit
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
+SAME = "scipy", "scikit-learn", "POT, network simplex"  # exact, as ours
 
 
 @pytest.mark.parametrize("name", harness.BENCHMARKS)
 def test_ours_is_measured_and_scored(name, monkeypatch):
+    """Peers with the same result that the tests have installed find what ours finds."""
     monkeypatch.setattr(harness, "rates", lambda: {"flops": 1e12, "bytes": 1e10})
-    benchmark = harness.load(name)
-    ours = {
+    benchmark = import_module(f"benchmarks.{name}")
+    sides = {
         side: implementation._replace(warm_up=False)  # its time may include compiling
-        for side, implementation in benchmark.implementations.items()
-        if side.startswith("isthmus")
+        for side, implementation in benchmark.IMPLEMENTATIONS.items()
+        if side.startswith(("isthmus", *SAME))
     }
-    rows = harness.measure(benchmark._replace(implementations=ours), benchmark.quick, rounds=1)
-    assert [row["side"] for row in rows] == list(ours)
+    monkeypatch.setattr(benchmark, "IMPLEMENTATIONS", sides)
+    rows = harness.measure(benchmark, benchmark.QUICK, rounds=1)
+    assert [row["side"] for row in rows] == list(sides)
     for row in rows:
         assert row["seconds"] > 0 and row["flops"] > 0
         assert row["scores"] and all(np.isfinite(value) for value in row["scores"].values())
-        assert row["scores"].get("MRR", 1) > 0.9 and row["scores"].get("P@1", 1) > 0.1
+        assert row["scores"].get("P@1", 1) > 0.1
+        if row["side"] in SAME:
+            assert row["scores"] == pytest.approx(rows[0]["scores"], rel=1e-3)
 
 
 @pytest.mark.parametrize("noise, shares", [(0, [1, 1, 1, 1]), (1e3, [0.025, 0.125, 0.25, 0.5])])
