@@ -100,7 +100,3 @@ def _new(paper: str) -> None:
 def _refuse(sentence: str) -> NoReturn:
     print(sentence, file=sys.stderr)
     sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

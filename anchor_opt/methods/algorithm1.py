@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.relative import relative, unit_relative
 from common import manifold, ot
-from common.arrays import AnyArray
+from common.arrays import AnyArray, RealNumber
 from common.linear import procrustes, unit
 from common.retrieval import top_k
 
@@ -74,7 +74,7 @@ def init(
     target: Float[AnyArray, "m d_target"],
     target_pairs: Int[AnyArray, " p"],
     num_anchors: int,
-    init_norm: float,
+    init_norm: RealNumber,
 ) -> State:
     """Line 1: the target rows of the known pairs; for the rest N(0, I), scaled to `init_norm`."""
     noise = jax.random.normal(key, (num_anchors - len(target_pairs), target.shape[1]))
