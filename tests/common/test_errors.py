@@ -32,38 +32,35 @@ def test_a_map_in_the_home_folder(monkeypatch, tmp_path):
     assert (tmp_path / "map.npz").exists() and alignment.load("~/map.npz").source == "source"
 
 
-def test_a_choice_is_one_of_those_that_there_are():
-    check_choice("split", "test", {"test": 1, "validation": 2})
-    with pytest.raises(UserError, match="There is no split 'train': choose one of test, dev"):
-        check_choice("split", "train", ("test", "dev"))
+SHARED = "shared is {}: choose a number from 0 to 1."
 
 
 @pytest.mark.parametrize(
-    ("count", "most", "sentence"),
+    ("check", "sentence"),
     [
-        (3, 3, None),
-        (2, None, None),
-        (1, None, "num_test is 1: choose at least 2."),
-        (1, 3, "num_test is 1 of 3 texts: choose at least 2, at most 3."),
-        (4_000, 3, "num_test is 4,000 of 3 texts: choose at least 2, at most 3."),
+        (lambda: check_count("num_test", 3, 3, "texts", least=2), None),
+        (lambda: check_count("num_test", 2, least=2), None),
+        (lambda: check_count("num_test", 1, least=2), "num_test is 1: choose at least 2."),
+        (
+            lambda: check_count("num_test", 4_000, 3, "texts", least=2),
+            "num_test is 4,000 of 3 texts: choose at least 2, at most 3.",
+        ),
+        (lambda: check_fraction("shared", 0.0), None),
+        (lambda: check_fraction("shared", 1), None),
+        (lambda: check_fraction("shared", 1.5), SHARED.format(1.5)),
+        (lambda: check_fraction("shared", -0.1), SHARED.format(-0.1)),
+        (lambda: check_fraction("shared", float("nan")), SHARED.format("nan")),
+        (lambda: check_choice("split", "test", {"test": 1}), None),
+        (
+            lambda: check_choice("split", "train", ("test", "dev")),
+            "There is no split 'train': choose one of test, dev.",
+        ),
     ],
 )
-def test_a_number_of_things_is_no_more_than_there_are(count, most, sentence):
+def test_a_number_or_a_name_is_one_of_those_that_there_are(check, sentence):
     if sentence is None:
-        check_count("num_test", count, most, "texts", least=2)
+        check()
         return
     with pytest.raises(UserError) as error:
-        check_count("num_test", count, most, "texts", least=2)
+        check()
     assert str(error.value) == sentence
-
-
-@pytest.mark.parametrize("value", [0.0, 0.5, 1])
-def test_a_fraction_is_accepted(value):
-    check_fraction("shared", value)
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.5, float("nan")])
-def test_what_is_no_fraction_is_refused(value):
-    with pytest.raises(UserError) as error:
-        check_fraction("shared", value)
-    assert str(error.value) == f"shared is {value:g}: choose a number from 0 to 1."

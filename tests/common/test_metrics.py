@@ -60,7 +60,7 @@ def test_correspondence_agrees_with_its_definition(n, k):
     check(*(unit(x).astype(np.float32) for x in (source, target)), k)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.integers(0, 10**6))
 def test_correspondence_with_exact_ties_agrees_with_its_definition(seed):
     """Signed unit vectors with many duplicates: all products are exact and most are tied."""
@@ -70,13 +70,6 @@ def test_correspondence_with_exact_ties_agrees_with_its_definition(seed):
         for _ in range(2)
     )
     check(source.astype(np.float32), target.astype(np.float32), 6)
-
-
-def test_equal_spaces_have_the_value_one_in_each_metric():
-    x = unit(np.random.default_rng(0).normal(size=(50, 20)).astype(np.float32))
-    for values in metrics.correspondence({"a": x, "b": x}).values():
-        for value in values.values():
-            np.testing.assert_allclose(value, 1, atol=1e-6)
 
 
 def test_pairs_of_unequal_dimension_are_omitted():
@@ -142,15 +135,11 @@ def test_no_metric_of_a_degenerate_space_is_a_number_but_for_chance(degenerate, 
         assert all_metrics(*spaces) == pytest.approx(expected, nan_ok=True, abs=1e-6)
 
 
-def test_foscttm_counts_half_of_the_equally_close():
+def test_foscttm_counts_half_of_the_equally_close_and_of_one_row_nothing():
     twice = SPACE[[0, 0, 1, 1, 2, 2, 3, 3]]
     np.testing.assert_allclose(metrics.foscttm(twice, twice), 0.5 / 7, rtol=1e-6)
-
-
-def test_one_row_has_no_wrong_partner_and_no_alignment():
-    assert np.isnan(
-        [metrics.foscttm(SPACE[:1], SPACE[:1]), metrics.linear_cka(*[SPACE[:1]] * 2)]
-    ).all()
+    one = SPACE[:1]
+    assert np.isnan([metrics.foscttm(one, one), metrics.linear_cka(one, one)]).all()
 
 
 def test_the_rank_correlation_is_that_of_the_ranks_and_not_defined_of_equal_values():

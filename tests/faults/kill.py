@@ -26,6 +26,7 @@ from collections import Counter
 from pathlib import Path
 
 from common.data.packages import CACHE_VARIABLE
+from common.run.results import markdown
 from tests import (
     conftest,  # sets the compiler's flags  # noqa: F401
     own_cache,
@@ -129,19 +130,14 @@ def table(folder: Path) -> str:
     counts: dict[str, Counter] = {}
     for line in lines(folder):
         counts.setdefault(line["config"], Counter())[line["phase"]] += 1
-    rows = [("config", "kills", *PHASES, "runs that ended, all equal")]
-    rows.append(("---",) * len(rows[0]))
-    total: Counter = Counter()
-    for config, count in sorted(counts.items()):
-        total += count
-        rows.append(_row(f"`{config.removeprefix('configs/')}`", count))
-    rows.append(_row("all", total))
-    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
-
-
-def _row(name: str, count: Counter) -> tuple:
-    phases = [count[name] for name in PHASES]
-    return name, sum(phases), *phases, count["end"]
+    named = {f"`{config.removeprefix('configs/')}`": counts[config] for config in sorted(counts)}
+    named["all"] = sum(counts.values(), Counter())
+    rows = []
+    for config, count in named.items():
+        phases = [count[name] for name in PHASES]
+        rows.append([config, sum(phases), *phases, count["end"]])
+    header = ("config", "kills", *PHASES, "runs that ended, all equal")
+    return markdown(header, [list(map(str, row)) for row in rows])
 
 
 def main() -> None:

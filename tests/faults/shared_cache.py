@@ -15,13 +15,10 @@ import time
 from pathlib import Path
 from unittest import mock
 
-import numpy as np
-
-from common.data import array_cache, builders, packages
-from tests.faults.readers import TinyRows, packed
+from common.data import packages
+from tests.faults.readers import cached, data_set, packed
 
 ROUNDS = 6
-TEXTS = [f"text {i}" for i in range(7)]
 CONTENT = packed("x.whl", {"data.txt": b"some data" * 1000})
 PACKAGE = dataclasses.replace(packages.PACKAGES["bbc"], sha256=hashlib.sha256(CONTENT).hexdigest())
 
@@ -36,18 +33,7 @@ def fill(cache: Path) -> list:
     """What is read from the cache, after computing what it lacks."""
     with mock.patch.object(subprocess, "run", download):
         content = packages.read_member(PACKAGE, cache, "data.txt")
-    table = builders.read_table(TinyRows(cache=cache), cache)
-    array = array_cache.load_or_compute(cache / "a", "a", 1, lambda: {"x": np.arange(50_000)})["x"]
-    options = {"shard_size": 2, "progress": None, "unit": "text"}
-    vectors = array_cache.load_or_compute_shards(
-        cache / "a",
-        "b",
-        1,
-        TEXTS,
-        lambda shard, bar: np.array([[float(len(t))] for t in shard]),
-        **options,
-    )
-    return [content.decode(), table["text"], int(array.sum()), vectors.tolist()]
+    return [content.decode(), *data_set(cache), *cached(cache / "arrays")]
 
 
 def main(folder: str, number: str) -> None:

@@ -18,7 +18,15 @@ from common.errors import UserError
 from tests.faults.fuzz import check, damaged, prepared, without_network
 from tests.faults.readers import packed, write
 
-CASES = 15  # damaged versions of each reader's files
+CASES = 6  # random ones of each reader
+DEFECTS = (  # of the largest file of each reader
+    lambda content: b"",
+    lambda content: content[: len(content) // 2],
+    lambda content: content[len(content) // 2 :],
+    lambda content: b"\xff\xfe" + content,
+    lambda content: content + content,
+    lambda content: content.swapcase(),
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +36,14 @@ def all_readers():
 
 @pytest.mark.slow
 def test_damaged_files_are_read_or_refused_by_a_sentence(all_readers, tmp_path):
-    with without_network():
-        for name, reader in all_readers.items():
-            for case in range(CASES):
-                files = damaged(reader.files, random.Random(case))
+    for name, reader in all_readers.items():
+        valid = {file: packed(file, content) for file, content in reader.files.items()}
+        largest = max(valid, key=lambda file: len(valid[file]))
+        versions = [{file: content for file, content in valid.items() if file != largest}]
+        versions += [valid | {largest: change(valid[largest])} for change in DEFECTS]
+        versions += [damaged(reader.files, random.Random(case)) for case in range(CASES)]
+        for case, files in enumerate(versions):
+            with without_network():
                 try:
                     check(reader, files, tmp_path / f"{name}-{case}".replace("/", "-"))
                 except AssertionError as error:

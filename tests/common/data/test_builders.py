@@ -4,47 +4,42 @@ import numpy as np
 import pytest
 
 from common.data import builders
-from common.data.packages import cache_dir
-from common.data.sets import bbc, images, reviews, word_vectors
+from common.data.packages import PACKAGES
+from common.data.sets import word_vectors
 from common.errors import UserError
-
-SETS = {
-    "words": (word_vectors.WordVectors, lambda cache: word_vectors.load("glove", cache).words),
-    "reviews": (reviews.MovieReviews, lambda cache: reviews.load("rotten_tomatoes", cache).texts),
-    "articles": (bbc.BbcNews, lambda cache: bbc.load(cache).headlines),
-}
+from tests.faults.readers import TinyRows
 
 
-@pytest.mark.network
-@pytest.mark.slow
-@pytest.mark.parametrize(("builder", "load"), SETS.values(), ids=SETS)
-def test_an_interrupted_build_starts_again(builder, load, packages_only, monkeypatch, capfd):
-    generate = builder._generate_examples
+def read(cache):
+    return builders.read_table(TinyRows(cache=cache), cache)["text"]
+
+
+def test_an_interrupted_build_starts_again(tmp_path, monkeypatch, capfd):
+    generate = TinyRows._generate_examples
 
     def interrupted(self):
         yield next(generate(self))
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(builder, "_generate_examples", interrupted)
+        patch.setattr(TinyRows, "_generate_examples", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            load(packages_only)
-    assert load(packages_only) == load(cache_dir())
+            read(tmp_path)
+    assert len(read(tmp_path)) == 9
     printed = capfd.readouterr()
     assert printed.out == "" and "splits" not in printed.err  # TFDS prints nothing
 
 
-@pytest.mark.network
-def test_a_set_may_be_built_by_another_process_in_the_meantime(packages_only, monkeypatch):
-    read = images.read_member
+def test_a_set_may_be_built_by_another_process_in_the_meantime(tmp_path, monkeypatch):
+    table = TinyRows._table
 
-    def slow(*where):
-        monkeypatch.setattr(images, "read_member", read)
-        images.load("mnist_5k", "test", packages_only)  # the other process
-        return read(*where)
+    def slow(self):
+        monkeypatch.setattr(TinyRows, "_table", table)
+        read(tmp_path)  # the other process
+        return table(self)
 
-    monkeypatch.setattr(images, "read_member", slow)
-    assert len(images.load("mnist_5k", "train", packages_only).labels) == 2_500
+    monkeypatch.setattr(TinyRows, "_table", slow)
+    assert len(read(tmp_path)) == 9
 
 
 def test_all_blocks_of_a_set_are_read_in_order(tmp_path, monkeypatch):
@@ -53,7 +48,7 @@ def test_all_blocks_of_a_set_are_read_in_order(tmp_path, monkeypatch):
 
         def _source(self):
             columns = {"text": builders.TEXTS, "x": builders.array_column((2,), np.float32)}
-            return reviews.PACKAGES["reviews"], columns
+            return PACKAGES["reviews"], columns
 
         def _table(self):
             return {"text": texts, "x": x}
@@ -68,11 +63,10 @@ def test_all_blocks_of_a_set_are_read_in_order(tmp_path, monkeypatch):
     assert builders.read_table(Table(cache=tmp_path), tmp_path)["text"] == texts
 
 
-@pytest.mark.network
-def test_a_cache_that_cannot_be_written_is_a_user_error(packages_only):
-    (packages_only / "tfds").write_text("a file where the folder should be")
-    with pytest.raises(UserError, match=f"Cannot build .*glove.*{packages_only}.*ISTHMUS_CACHE"):
-        word_vectors.load("glove", packages_only)
+def test_a_cache_that_cannot_be_written_is_a_user_error(tmp_path):
+    (tmp_path / "tfds").write_text("a file where the folder should be")
+    with pytest.raises(UserError, match=f"Cannot build .*tiny_rows.*{tmp_path}.*ISTHMUS_CACHE"):
+        read(tmp_path)
 
 
 def test_a_failed_download_is_a_user_error(tmp_path, monkeypatch):

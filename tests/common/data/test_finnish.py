@@ -1,4 +1,3 @@
-import hashlib
 import json
 from pathlib import Path
 
@@ -8,47 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.data.packages import PACKAGES, cache_dir, fetch, read_member
+from common.data.packages import PACKAGES, cache_dir, read_member
 from common.data.sets import finnish
-from common.errors import UserError
-from common.spaces import paired_spaces
 
 REFERENCE = Path(__file__).parents[2] / "fixtures" / "floret_reference.npz"
-KNOWN = {  # items, first items, start of the SHA-256 of all items, sum of all vectors
-    "finnish": (74_785, ["että", "oli", "mutta"], "2d0ee2ffb5c47152", 1000933.22),
-    "finnish_by_english": (17_425, ["that", "but", "when"], "80a94f8952440771", 118785.49),
-}
-
-
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory):
-    """A cache with the packages of both spaces and nothing built from them."""
-    folder = tmp_path_factory.mktemp("cache")
-    for key in ("finnish", "freedict_finnish", "wordfreq"):
-        fetch(PACKAGES[key], cache_dir())
-    (folder / "packages").symlink_to((cache_dir() / "packages").resolve())
-    return folder
-
-
-@pytest.mark.network
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KNOWN)
-def test_a_space_is_built_from_a_bare_cache(name, bare):
-    count, first, checksum, total = KNOWN[name]
-    words, vectors = finnish.load(name, bare)
-    assert len(words) == len(set(words)) == count and words[: len(first)] == first
-    assert hashlib.sha256("\n".join(words).encode()).hexdigest()[:16] == checksum
-    assert vectors.shape == (count, 300) and vectors.dtype == np.float32
-    np.testing.assert_allclose(vectors.sum(dtype=np.float64), total, rtol=1e-6)
-    assert (np.linalg.norm(vectors, axis=1) > 1).all()
-
-
-@pytest.mark.network
-def test_the_neighbours_of_a_word_are_its_inflections_and_synonyms(bare):
-    words, vectors = finnish.load("finnish", bare)
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    nearest = np.argsort(-(unit @ unit[words.index("koira")]))[:11]
-    assert {"koira", "koiran", "koirat", "pentu"} <= {words[row] for row in nearest}
 
 
 @pytest.mark.network
@@ -106,19 +68,3 @@ def test_a_translation_belongs_to_the_most_frequent_english_word():
     assert finnish.one_to_one(pairs, english, words) == {"huone": "house", "koira": "dog"}
     assert finnish.one_to_one(pairs, english, ["talo", "huone"]) == {"huone": "house"}
     assert finnish.one_to_one(pairs, english, ["talo"]) == {"talo": "house"}
-
-
-@pytest.mark.network
-def test_translations_pair_with_english_spaces_by_name():
-    names = "word2vec", "finnish_by_english"
-    pair = paired_spaces.load(*names, num_words=8_411, cache=cache_dir())  # all words of both
-    assert pair.source.shape == pair.target.shape == (8_411, 300)
-    finnish_words = finnish.load("finnish", cache_dir())
-    row = finnish_words.words.index("koira")
-    target = pair.target[pair.names.index("dog")]
-    np.testing.assert_array_equal(target, finnish_words.vectors[row])
-
-
-def test_an_unknown_name_is_a_user_error(tmp_path):
-    with pytest.raises(UserError, match=r"nor one of .*, finnish, finnish_by_english"):
-        paired_spaces.load_space("suomi", tmp_path)

@@ -1,10 +1,8 @@
-import hashlib
 from collections import Counter
 
 import pytest
 
-from common.data.packages import cache_dir
-from common.data.sets import dictionary, freedict
+from common.data.sets import freedict
 
 DOG = """dog //dɒɡ// /[dɔɡ]/ <n>
 1. koira 2.
@@ -14,19 +12,6 @@ male canine
 2. konna, koira, ruma ämmä
 morally reprehensible person
 """
-
-
-@pytest.mark.network
-def test_the_dictionary():
-    pairs = dictionary.load("freedict", cache_dir())
-    assert len(pairs) == len(set(pairs)) == 90_538
-    words = [english for english, _ in pairs]
-    assert words == sorted(words) and len(set(words)) == 38_331
-    checksum = hashlib.sha256(repr(pairs).encode()).hexdigest()
-    assert checksum[:16] == "c4ff2b2dc91fbcac"
-    best = dict(reversed(pairs))
-    known = {"king": "kuningas", "house": "talo", "water": "vesi", "day": "päivä"}
-    assert {word: best[word] for word in known} == known
 
 
 def test_the_senses_of_each_translation_are_counted():

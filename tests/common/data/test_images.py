@@ -9,6 +9,7 @@ import tensorflow_datasets as tfds
 from common.data.packages import PACKAGES, cache_dir, read_member
 from common.data.sets import images
 from common.errors import UserError
+from tests.faults.readers import idx_files, packed, write
 
 
 class TinyPictures(tfds.core.GeneratorBasedBuilder):
@@ -47,13 +48,13 @@ def tiny(tmp_path_factory):
 
 
 @pytest.mark.network
-def test_mnist_5k_is_the_file_of_the_package(packages_only):
-    train, test = (images.load("mnist_5k", split, packages_only) for split in ("train", "test"))
+def test_mnist_5k_is_the_file_of_the_package(bare):
+    train, test = (images.load("mnist_5k", split, bare) for split in ("train", "test"))
     for part in (train, test):
         assert part.images.shape == (2_500, 28, 28, 1) and part.images.dtype == np.uint8
         np.testing.assert_array_equal(np.bincount(part.labels), [250] * 10)
         np.testing.assert_array_equal(part.labels[:12], [*range(10), 0, 1])
-    lines = gzip.decompress(read_member(PACKAGES["mnist_5k"], packages_only, images.MEMBER)).split()
+    lines = gzip.decompress(read_member(PACKAGES["mnist_5k"], bare, images.MEMBER)).split()
     for part, i, line in ((train, 0, 0), (train, 11, 501), (test, 2_499, 4_999)):
         *pixels, label = map(int, lines[line].split(b","))
         assert part.labels[i] == label
@@ -89,6 +90,17 @@ def test_a_damaged_prepared_set_is_a_user_error(tiny, tmp_path, damaged):
         path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(UserError, match=r"tiny_pictures.* can't be read .*delete"):
         images.load("tiny_pictures", "train", tmp_path)
+
+
+def test_both_splits_of_idx_files_are_read_compressed_or_not(tmp_path):
+    write({name: packed(name, content) for name, content in idx_files(5, 3).items()}, tmp_path)
+    for split, count in (("train", 5), ("test", 3)):
+        part = images.load(str(tmp_path), split, tmp_path)
+        expected = np.arange(12 * count).reshape(count, 4, 3, 1)
+        np.testing.assert_array_equal(part.images, expected)
+        np.testing.assert_array_equal(part.labels, np.arange(count))
+    with pytest.raises(UserError, match=r"no split 'train\[:5\]'"):
+        images.load(str(tmp_path), "train[:5]", tmp_path)
 
 
 @pytest.mark.network

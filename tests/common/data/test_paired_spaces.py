@@ -4,22 +4,19 @@ import pytest
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.spaces import paired_spaces
-
-
-def write(path, words, d, seed):
-    vectors = np.random.default_rng(seed).normal(size=(len(words), d)).astype(np.float32)
-    lines = [
-        f"{w} {' '.join(repr(float(x)) for x in v)}" for w, v in zip(words, vectors, strict=True)
-    ]
-    path.write_text("\n".join([f"{len(words)} {d}", *lines]) + "\n")
-    return vectors
+from tests.faults.readers import vector_text
 
 
 @pytest.fixture
 def files(tmp_path):
-    source = write(tmp_path / "a.vec", ["the", "cat", "of", "x1yz", "house", "tree"], 3, 0)
-    target = write(tmp_path / "b.txt", ["tree", "house", "the", "dog", "x1yz", "of"], 2, 1)
-    return tmp_path, source, target
+    spaces = {
+        "a.vec": ["the", "cat", "of", "x1yz", "house", "tree"],
+        "b.txt": ["tree", "house", "the", "dog", "x1yz", "of"],
+    }
+    tables = [np.random.default_rng(d).normal(size=(6, d)).astype(np.float32) for d in (3, 2)]
+    for (name, words), table in zip(spaces.items(), tables, strict=True):
+        (tmp_path / name).write_bytes(vector_text(words, table, header=True))
+    return tmp_path, *tables
 
 
 def load(folder, **options):

@@ -43,21 +43,20 @@ def test_kernel_updates_and_log_domain_updates_are_equal(weighted):
         np.testing.assert_allclose(by_kernel, by_logarithms, rtol=2e-5, atol=2e-6)
 
 
+@jax.jit
+def divergence(cross, own_x, own_y):
+    options = {"epsilon": 0.5, "iterations": 300, "value": "entropic_cost"}
+    x, y = (ot.solve_batch(cost, **options, symmetric=True).value for cost in (own_x, own_y))
+    return ot.solve_batch(cross, **options).value - (x + y) / 2
+
+
 @pytest.mark.slow
 def test_the_debiased_value_is_the_sinkhorn_divergence_of_ott():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 9, 5))
+    x, y = np.random.default_rng(0).normal(size=(2, 9, 5))
     costs = [ot.ground_cost(p, q, "euclidean", 2) for p, q in ((x, y), (x, x), (y, y))]
-    options = {"epsilon": 1.0, "iterations": 300, "value": "entropic_cost"}
-    value = ot.solve_batch(costs[0], **options).value
-    own = [ot.solve_batch(cost, **options, symmetric=True).value for cost in costs[1:]]
-    expected, _ = sinkhorn_divergence(
-        geometry.Geometry,
-        cost_matrix=tuple(costs),
-        epsilon=1.0,
-        solve_kwargs={"threshold": 1e-5, "max_iterations": 1000},
-    )
-    np.testing.assert_allclose(value - sum(own) / 2, expected, rtol=1e-3)
+    options = {"epsilon": 0.5, "solve_kwargs": {"threshold": 1e-5, "max_iterations": 1000}}
+    expected, _ = sinkhorn_divergence(geometry.Geometry, cost_matrix=tuple(costs), **options)
+    np.testing.assert_allclose(divergence(*costs), expected, rtol=1e-3)
 
 
 def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
@@ -67,16 +66,12 @@ def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
     np.testing.assert_allclose(solution.value, 0.5, rtol=1e-3)
 
 
-def test_an_unknown_ground_distance_is_refused():
+def test_unknown_names_are_user_errors():
+    cost = np.zeros((2, 3, 3))
     with pytest.raises(UserError, match="'cosine': choose one of euclidean, manhattan"):
-        ot.ground_cost(np.zeros((2, 3)), np.zeros((2, 3)), "cosine", 1.0)
-
-
-def test_an_unknown_value_is_refused():
-    with pytest.raises(
-        UserError, match="value of a transport 'cost': choose one of transport_cost,"
-    ):
-        ot.solve_batch(np.zeros((2, 3, 3)), epsilon=1.0, iterations=1, value="cost")
+        ot.ground_cost(cost[0], cost[0], "cosine", 1.0)
+    with pytest.raises(UserError, match="of a transport 'cost': choose one of transport_cost,"):
+        ot.solve_batch(cost, epsilon=1.0, iterations=1, value="cost")
 
 
 @pytest.mark.parametrize("ground", ["euclidean", "manhattan"])
@@ -95,16 +90,9 @@ def test_the_gradient_is_zero_between_equal_points_and_at_an_equal_coordinate(gr
         np.testing.assert_allclose(gradient, sign * expected, rtol=1e-6)
 
 
-@jax.jit
-def divergence(cross, own_x, own_y):
-    options = {"epsilon": 0.5, "iterations": 300, "value": "entropic_cost"}
-    x, y = (ot.solve_batch(cost, **options, symmetric=True).value for cost in (own_x, own_y))
-    return ot.solve_batch(cross, **options).value - (x + y) / 2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("ground", ["euclidean", "manhattan"])
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("p", [1.0, 2.0])
 def test_the_divergence_of_equal_clouds_is_zero_and_so_is_its_gradient(ground, p):
     points = jnp.asarray(np.random.default_rng(0).normal(size=(4, 2)), jnp.float32)
     cost = partial(ot.ground_cost, ground=ground, p=p)

@@ -50,22 +50,7 @@ def test_gradients_before_convergence_agree_with_finite_differences(p, field):
             np.testing.assert_allclose(gradient[i, j], slope, rtol=1e-5, atol=1e-7)
 
 
-def test_vmap_solves_each_problem_of_a_batch():
-    cost = np.stack([costs(4, 4, d=2, seed=seed, metric="sqeuclidean") for seed in range(6)])
-
-    @jax.value_and_grad
-    def loss(cost):
-        return ot.transport(cost, epsilon=0.5, iterations=20).primal_cost
-
-    values, gradients = jax.jit(jax.vmap(loss))(cost)
-    loss = jax.jit(loss)
-    for i in range(6):
-        value, gradient = loss(cost[i])
-        np.testing.assert_allclose(values[i], value, rtol=1e-5)
-        np.testing.assert_allclose(gradients[i], gradient, atol=1e-5)
-
-
-@pytest.mark.parametrize("n, m", [(1, 1), (7, 19), (30, 16)])
+@pytest.mark.parametrize("n, m", [(1, 1), (7, 19)])
 def test_kernel_updates_agree_with_pot(n, m):
     cost = costs(n, m)
     expected = pot.sinkhorn(

@@ -38,30 +38,32 @@ def textbook(x, y, epsilon, iterations, metric="euclidean"):
 
 
 @pytest.mark.parametrize("n, m", SHAPES)
-@pytest.mark.parametrize("iterations", [1, 2, 7])
-@pytest.mark.parametrize("epsilon", [0.05, 1.0])
-def test_match_is_textbook_sinkhorn(n, m, iterations, epsilon):
+@pytest.mark.parametrize(
+    ("iterations", "epsilon", "cost"),
+    [
+        (1, 1.0, "euclidean"),
+        (2, 0.05, "euclidean"),
+        (7, 0.05, "euclidean"),
+        (5, 1.0, "sqeuclidean"),
+    ],
+)
+def test_match_is_textbook_sinkhorn(n, m, iterations, epsilon, cost):
     x, y = clouds(n, m)
-    u, v, plan = textbook(x, y, epsilon, iterations)
-    matching = ot.match(x, y, epsilon, iterations=iterations, rows=True)
+    u, v, plan = textbook(x, y, epsilon, iterations, cost)
+    matching = ot.match(x, y, epsilon, iterations=iterations, rows=True, cost=cost)
     np.testing.assert_allclose(matching.u, u, atol=2e-5)
     np.testing.assert_allclose(matching.v, v, atol=2e-5)
     np.testing.assert_array_equal(matching.to_x, plan.argmax(0))
     np.testing.assert_array_equal(matching.to_y, plan.argmax(1))
-    before = textbook(x, y, epsilon, iterations - 1)[2]
+    before = textbook(x, y, epsilon, iterations - 1, cost)[2]
     error = np.abs(before.sum(1) - 1 / n).sum()
     np.testing.assert_allclose(matching.error, error, atol=1e-3)
+    assert ot.match(x, y, epsilon).to_y is None  # computed on request only
 
 
-def test_match_with_squared_distances_is_textbook_sinkhorn():
-    x, y = clouds(7, 19)
-    u, v, plan = textbook(x, y, 1.0, 5, "sqeuclidean")
-    matching = ot.match(x, y, 1.0, iterations=5, rows=True, cost="sqeuclidean")
-    np.testing.assert_allclose(matching.u, u, atol=2e-5)
-    np.testing.assert_allclose(matching.v, v, atol=2e-5)
-    np.testing.assert_array_equal(matching.to_y, plan.argmax(1))
+def test_an_unknown_cost_is_a_user_error():
     with pytest.raises(UserError, match="no cost 'cosine'"):
-        ot.match(x, y, 1.0, cost="cosine")
+        ot.match(*clouds(7, 19), 1.0, cost="cosine")
 
 
 def test_match_in_float64_has_its_precision():
@@ -71,10 +73,6 @@ def test_match_in_float64_has_its_precision():
         matching = ot.match(x, y, 1e-3, iterations=3, rows=True)
     np.testing.assert_allclose(matching.u, u, rtol=1e-10)
     np.testing.assert_allclose(matching.v, v, atol=1e-10)
-
-
-def test_the_argmax_of_rows_is_computed_on_request_only():
-    assert ot.match(*clouds(5, 6), 0.1).to_y is None
 
 
 @pytest.mark.parametrize("n, m", SHAPES)
@@ -96,15 +94,7 @@ def test_match_for_small_epsilon_is_nearest_neighbours_corrected_for_hubness(n, 
     np.testing.assert_array_equal(matching.to_y, score.argmin(1))
 
 
-def test_match_recovers_a_permutation():
-    x, _ = clouds(50, 1, d=8)
-    order = np.random.default_rng(0).permutation(50)
-    matching = ot.match(x, x[order], 1e-4, iterations=5, rows=True)
-    np.testing.assert_array_equal(matching.to_x, order)
-    np.testing.assert_array_equal(matching.to_y, np.argsort(order))
-
-
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.integers(0, 10**6), st.sampled_from([1e-4, 0.3]))
 def test_exact_ties_go_to_the_lower_index(seed, epsilon):
     """Integer vectors: duplicate rows have bitwise equal scores, within and across blocks."""
@@ -182,8 +172,7 @@ def test_barycentric_has_a_gradient_with_respect_to_its_values_only():
 
 
 @pytest.mark.parametrize("cost", ["euclidean", "sqeuclidean"])
-@pytest.mark.parametrize("epsilon", [0.0, 1e-38, 1e-20, 1e-10])
-@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(("epsilon", "size"), [(0.0, 1.0), (1e-38, 1e3), (1e-10, 1e-3)])
 def test_the_plan_is_hard_where_float32_does_not_resolve_epsilon(cost, epsilon, size):
     x = size * clouds(19, 19)[0]
     matching = ot.match(x, x[::-1], epsilon, iterations=3, rows=True, cost=cost)
@@ -193,8 +182,5 @@ def test_the_plan_is_hard_where_float32_does_not_resolve_epsilon(cost, epsilon, 
     means = ot.barycentric(x, x[::-1], matching.v, x, epsilon)
     if cost == "euclidean":
         np.testing.assert_allclose(means, x[::-1], rtol=1e-6)
-
-
-def test_equal_points_and_no_regularisation_are_no_division_by_zero():
-    zeros = np.zeros((3, 2), np.float32)
-    np.testing.assert_array_equal(ot.match(zeros, zeros, 0.0, rows=True).to_y, [0, 0, 0])
+    zeros = np.zeros((3, 2), np.float32)  # no division by zero
+    np.testing.assert_array_equal(ot.match(zeros, zeros, epsilon, rows=True).to_y, [0, 0, 0])
