@@ -18,7 +18,7 @@ def spaces(count, noise, stretch=1.0, random_seed=0):
     return x, y.astype(np.float32)
 
 
-def test_the_simplest_map_that_is_as_good_is_choose():
+def test_the_simplest_map_that_is_as_good_is_chosen():
     isometry, stretched = choose(*spaces(200, 0.3)), choose(*spaces(200, 0.1, stretch=6.0))
     assert isometry.aligner.method == isometry.best.method == "procrustes"
     assert stretched.aligner.method == "ridge"
@@ -37,7 +37,7 @@ def test_fewer_pairs_than_dimensions_are_mapped_by_ridge():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(64, 64)).astype(np.float32)
     y = x @ np.linalg.qr(rng.normal(size=(64, 64)))[0]
-    assert choose(x, y).best.method == "procrustes"  # without noise
+    assert choose(x, y).best.method != "ridge"
     assert choose(x[:63], y[:63]).best.method == "ridge"
 
 
