@@ -135,13 +135,6 @@ def test_a_device_that_is_not_there_is_one_sentence(tmp_path, platform):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_user_without_a_home_folder_is_told_to_name_a_cache(monkeypatch, ended):
-    monkeypatch.delenv(packages.CACHE_VARIABLE, raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as without a passwd entry
-    code, lines = ended(lambda: None)
-    assert code == 2 and "no cache folder, set ISTHMUS_CACHE: The home folder in" in lines[-1]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("programs", ["", "elsewhere"])
 def test_a_run_its_config_and_compiled_programs_may_be_in_the_home_folder(
@@ -200,12 +193,6 @@ def test_programs_for_gpus_are_compiled_at_once(tmp_path, monkeypatch, plugin, g
     monkeypatch.setattr(cli, "find_spec", plugins.__contains__)
     cli._compile_for_gpu_at_once()
     assert os.environ.get("XLA_FLAGS") == expected
-
-
-def test_help_shows_the_docstring_and_the_flags(call):
-    _, text, _ = call("--help")
-    for part in ("The experiment of this test.", "--config", "--workdir", "--[no]distributed"):
-        assert part in text
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from common.errors import UserError
 from tests.faults.fuzz import check, damaged, prepared, without_network
 from tests.faults.readers import packed, write
 
-CASES = 6  # random ones of each reader
+CASES = 10  # random ones of each reader
 DEFECTS = (  # of the largest file of each reader
     lambda content: b"",
     lambda content: content[: len(content) // 2],

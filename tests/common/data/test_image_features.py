@@ -8,7 +8,7 @@ from flax import nnx
 from common.data.packages import cache_dir
 from common.data.sets import images
 from common.errors import UserError
-from common.spaces import image_features, paired_spaces
+from common.spaces import image_features
 
 RNG = np.random.default_rng(0)
 PICTURES = RNG.integers(0, 256, (5, 6, 4, 3), dtype=np.uint8)
@@ -73,24 +73,6 @@ def test_vectors_are_computed_once_in_batches_of_one_size(loads, tmp_path):
 def test_images_of_two_channels_are_a_user_error(tmp_path):
     with pytest.raises(UserError, match="one or three channels, not of 2"):
         image_features.encode("augnet_resnet50", PICTURES[..., :2], tmp_path)
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_two_encoders_of_fashion_mnist_are_paired_by_the_images_names():
-    encoders = "efficientnet_lite0", "augnet_resnet50"
-    pair = paired_spaces.load(*encoders, num_words=20, cache=cache_dir())
-    assert pair.names == [f"fashion_mnist/{row}" for row in range(20)]
-    assert pair.source.shape == (20, 1280) and pair.target.shape == (20, 768)
-    assert (pair.source >= 0).all() and (np.abs(pair.target) <= 1).all()
-    again = paired_spaces.load_space(encoders[0], cache_dir(), max_rows=20)
-    np.testing.assert_array_equal(again.vectors, pair.source)
-    # Images of one class are more similar than those of two.
-    labels = images.load("fashion_mnist", "test[:20]", cache_dir()).labels
-    same = labels[:, None] == labels
-    for vectors in (pair.source, pair.target):
-        cosines = np.corrcoef(vectors - vectors.mean(0))
-        assert cosines[same & ~np.eye(20, dtype=bool)].mean() > cosines[~same].mean() + 0.1
 
 
 @pytest.mark.network
