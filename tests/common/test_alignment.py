@@ -82,17 +82,6 @@ def test_a_partial_isometry_between_unequal_dimensions_is_recovered(
     assert np.isfinite(aligner.apply(x)).all()
 
 
-def test_the_order_of_the_pairs_does_not_matter():
-    x, y, order = normal(0, 50, 6), normal(1, 50, 7), np.random.default_rng(2).permutation(50)
-    expected = fit(source=x, target=y)
-    for aligner in (
-        fit(source=x, target=y, pairs=np.stack([order, order], axis=1)),
-        fit(source=x[order], target=y, pairs=np.stack([range(50), order], 1)),
-    ):
-        np.testing.assert_allclose(aligner.matrix, expected.matrix, atol=5e-5)
-        np.testing.assert_allclose(aligner.source_means, expected.source_means, atol=1e-6)
-
-
 @pytest.mark.slow
 @every_aligner
 def test_results_under_jit_equal_those_without(method, options):

@@ -9,7 +9,6 @@ imgsim.Vectorizer().my_model: the output of pre.avgpool, and forward(x), side 22
 
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from flax import nnx
 
 from common.data.packages import cache_dir
 from common.encoders import images as image_encoders
-from common.encoders.images import DepthwiseConv
 from common.spaces import image_features
 
 REFERENCE = Path(__file__).parents[1] / "fixtures" / "image_encoders_reference.npz"
@@ -44,25 +42,6 @@ def test_outputs_agree_with_pytorch(name, side, calls):
             expected = reference[f"{name}{ending}"]
             assert values.shape == expected.shape and expected.std() > 0.3
             np.testing.assert_allclose(values, expected, atol=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("size", "stride", "side"), [(3, 1, (7, 8)), (5, 1, (2, 3)), (3, 2, (2, 3)), (5, 2, (7, 8))]
-)
-def test_a_depthwise_convolution_is_a_convolution_of_as_many_groups(size, stride, side):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(2, *side, 6)).astype(np.float32)
-    layer = DepthwiseConv(6, size, stride, nnx.Rngs(0))
-    expected = jax.lax.conv_general_dilated(
-        x,
-        layer.kernel[...],
-        (stride, stride),
-        "SAME",
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        feature_group_count=6,
-    )
-    np.testing.assert_allclose(layer(x), expected, atol=1e-5)
 
 
 def test_weights_that_are_absent_of_another_shape_or_not_finite_are_errors():

@@ -10,7 +10,6 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import normalize
 
 from common import linear
-from common.errors import UserError
 from tests.samples import isometry, normal
 
 
@@ -34,19 +33,6 @@ def test_preprocess_centres_unit_rows():
     np.testing.assert_allclose(
         linear.preprocess(test, train), normalize(normalize(test) - centre), atol=1e-5
     )
-
-
-def test_normalisation_steps_are_applied_in_the_given_order():
-    x = jnp.array([[3.0, 4.0], [0.0, 2.0]])
-    rows, means = linear.normalise(x, ("unit", "center"))
-    np.testing.assert_allclose(rows, [[0.3, -0.1], [-0.3, 0.1]], atol=1e-6)
-    np.testing.assert_allclose(means, [[0.3, 0.9]], atol=1e-6)
-    rows = linear.normalise(x, ("center", "unit")).rows
-    np.testing.assert_allclose(rows, np.array([[3, 2], [-3, -2]]) / 13**0.5, atol=1e-6)
-    again = linear.normalise(x[:1], ("unit", "center"), means).rows
-    np.testing.assert_allclose(again, [[0.3, -0.1]], atol=1e-6)
-    with pytest.raises(UserError, match="no normalisation 'norm': choose one of unit, center"):
-        linear.normalise(x, ("norm",))
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])

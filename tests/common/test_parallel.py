@@ -108,8 +108,7 @@ def test_no_square_buffer_at_20_000_rows(streamed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [3, 8])
-def test_sizes_around_devices_and_blocks_have_the_numbers_of_one_device(count):
-    """tests/sharded.py draws the sizes in a process with so many devices."""
-    command = [sys.executable, "-m", "tests.sharded", str(count)]
-    subprocess.run(command, env=commands.on_devices(count), check=True)
+def test_sizes_around_devices_and_blocks_have_the_numbers_of_one_device():
+    """tests/sharded.py draws the sizes in a process with three devices."""
+    command = [sys.executable, "-m", "tests.sharded", "3"]
+    subprocess.run(command, env=commands.on_devices(3), check=True)

@@ -68,17 +68,6 @@ def test_inverted_softmax_top_k_agrees_with_its_definition(n, m, k, beta):
     np.testing.assert_allclose(np.exp(values), best(softmax, k), rtol=1e-4)
 
 
-def test_csls_and_inverted_softmax_correct_for_hubness():
-    """A key near to all queries ranks below the key that is near to one query only."""
-    queries = np.eye(3, dtype=np.float32)
-    hub = np.full((1, 3), 0.9, np.float32)
-    keys = np.concatenate([hub, 0.8 * np.eye(3, dtype=np.float32)])
-    np.testing.assert_array_equal(retrieval.top_k(queries, keys, 1)[1][:, 0], [0, 0, 0])
-    np.testing.assert_array_equal(csls.top_k(queries, keys, 1, 3).index[:, 0], [1, 2, 3])
-    nearest = retrieval.inverted_softmax_top_k(queries, keys, 1).index[:, 0]
-    np.testing.assert_array_equal(nearest, [1, 2, 3])
-
-
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="tests XLA's CPU backend")
 @pytest.mark.parametrize("top_k", [retrieval.top_k, csls.top_k, retrieval.inverted_softmax_top_k])
 def test_compiled_programs_have_no_sort(top_k, monkeypatch):

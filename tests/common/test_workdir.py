@@ -57,14 +57,19 @@ def test_a_workdir_that_cannot_be_created_or_locked_is_refused(tmp_path, monkeyp
         Workdir(tmp_path, {})
 
 
-def test_forget_deletes_later_records_and_a_damaged_line_is_omitted(tmp_path):
+def test_forget_deletes_later_records_and_damaged_lines_are_left_out(tmp_path):
     work = Workdir(tmp_path, {})
-    for step in range(4):
+    for step in range(6):
         work.log("a", {step: {"loss": float(step)}})
     work.log("b", {9: {"loss": 0.0}})
-    with (tmp_path / "metrics.jsonl").open("a") as file:
-        file.write('{"part": "a", "st')
-    work.forget("a", after=1)
-    assert [(r["part"], r["step"]) for r in work.records()] == [("a", 0), ("a", 1), ("b", 9)]
+    path = tmp_path / "metrics.jsonl"
+    lines = path.read_bytes().splitlines()
+    lines[1] = lines[1].replace(b"part", b"qart")
+    lines[2] = lines[2].replace(b"loss", b"\xffoss")
+    path.write_bytes(b"\n".join([*lines, b"7", b'{"part": "a", "st']))
+    work.forget("a", after=3)
+    steps = [(r["part"], r["step"]) for r in work.records()]
+    assert steps == [("a", 0), ("a", 2), ("a", 3), ("b", 9)]
+    assert len(path.read_text().splitlines()) == 4
     work.close_log("a")
     assert list((tmp_path / "tensorboard/a").iterdir())

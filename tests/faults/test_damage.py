@@ -151,20 +151,6 @@ def test_a_damaged_part_is_computed_again(tmp_path, caplog, how):
     np.testing.assert_array_equal(read_arrays(tmp_path / "a.npz")["x"], np.arange(5))
 
 
-def test_damaged_lines_of_the_log_are_left_out(tmp_path):
-    work = Workdir(tmp_path, {})
-    for number in range(4):
-        work.log("a", {number: {"loss": 0.0}})
-    path = tmp_path / "metrics.jsonl"
-    lines = path.read_bytes().splitlines()
-    lines[1] = lines[1].replace(b"part", b"qart")
-    lines[2] = lines[2].replace(b"loss", b"\xffoss")
-    path.write_bytes(b"\n".join([*lines, b"7", b'{"part": "a", "st']))
-    assert [record["step"] for record in work.records()] == [0, 2, 3]
-    work.forget("a", after=9)
-    assert len(path.read_text().splitlines()) == 3
-
-
 def test_cached_arrays_survive_any_flipped_bit(tmp_path):
     arrays = {"a": np.arange(3.0), "b": np.array(["x", "yz"])}
     array_cache.load_or_compute(tmp_path, "name", 1, lambda: arrays)

@@ -1,13 +1,9 @@
-import functools
 import hashlib
 import importlib.util
 import io
-import os
 import shutil
 import subprocess
 import sys
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -98,31 +94,23 @@ def test_without_a_network_the_error_names_the_alternative(monkeypatch, tmp_path
         packages.fetch(PACKAGE, tmp_path)
 
 
-@pytest.fixture
-def index(tmp_path):
-    """The address of a package index on this machine that has the tiny package alone."""
-    folder = tmp_path / "index" / NAME.replace("_", "-")
-    folder.mkdir(parents=True)
-    (folder / PACKAGE.filename).write_bytes(CONTENT)
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=folder.parent)
-    with ThreadingHTTPServer(("localhost", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://localhost:{server.server_port}"
-        server.shutdown()
+def test_an_environment_without_pip_fetches_from_the_index_of_uv(monkeypatch, tmp_path):
+    commands = []
 
+    def run(command, cwd, **_):
+        commands.append(command)
+        if "download" in command:
+            (Path(cwd) / PACKAGE.filename).write_bytes(CONTENT)
+        return subprocess.CompletedProcess(command, 0, stderr="")
 
-@pytest.mark.slow
-def test_an_environment_without_pip_fetches_from_the_index_of_uv(monkeypatch, tmp_path, index):
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "pip" else find_spec(name)
-    )
-    monkeypatch.setenv("UV_DEFAULT_INDEX", index)
-    monkeypatch.setenv("PIP_INDEX_URL", "http://localhost:9/none")
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    cache = tmp_path / "cache"
-    assert packages.fetch(PACKAGE, cache).read_bytes() == CONTENT
-    assert [p.name for p in (cache / "packages").iterdir()] == [PACKAGE.filename]
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://localhost/index")
+    assert packages.fetch(PACKAGE, tmp_path).read_bytes() == CONTENT
+    (python, *_, folder), download = commands
+    assert python == sys.executable and download[0] == f"{folder}/bin/python"
+    assert download[1:4] == ["-m", "pip", "download"]
+    assert download[download.index("--index-url") + 1] == "http://localhost/index"
 
 
 @pytest.mark.parametrize("filename", RELEASES)

@@ -151,19 +151,6 @@ def test_an_mpnet_in_a_folder_agrees_with_the_published_implementation(tmp_path)
         bert.encode(encoder, texts, max_length=301)
 
 
-def test_padded_texts_do_not_exceed_the_positions(folder, tmp_path):
-    """The longest text has 17 word pieces, and is not padded to 20."""
-    reconfigure(folder, max_position_embeddings=17)
-    weights = safetensors.numpy.load((folder / "model.safetensors").read_bytes())
-    name = "embeddings.position_embeddings.weight"
-    safetensors.numpy.save_file(weights | {name: weights[name][:17]}, folder / "model.safetensors")
-    encoder = bert.load(text_encoders.read_files(str(folder), tmp_path), "it")
-    texts = ["land", "land sea " * 9, "sea"]
-    vectors = bert.encode(encoder, texts)
-    np.testing.assert_allclose(vectors[::2], bert.encode(encoder, texts[::2]), atol=1e-6)
-    np.testing.assert_allclose(vectors[1:2], bert.encode(encoder, texts[1:2]), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
