@@ -22,11 +22,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
+import pandas as pd
+
 from common.data.packages import CACHE_VARIABLE
-from common.run.results import markdown
 from tests import (
     conftest,  # sets the compiler's flags  # noqa: F401
     own_cache,
@@ -126,18 +126,9 @@ def lines(folder: Path) -> list[dict]:
 
 
 def table(folder: Path) -> str:
-    """The counts of each config, as a table in Markdown."""
-    counts: dict[str, Counter] = {}
-    for line in lines(folder):
-        counts.setdefault(line["config"], Counter())[line["phase"]] += 1
-    named = {f"`{config.removeprefix('configs/')}`": counts[config] for config in sorted(counts)}
-    named["all"] = sum(counts.values(), Counter())
-    rows = []
-    for config, count in named.items():
-        phases = [count[name] for name in PHASES]
-        rows.append([config, sum(phases), *phases, count["end"]])
-    header = ("config", "kills", *PHASES, "runs that ended, all equal")
-    return markdown(header, [list(map(str, row)) for row in rows])
+    """How often each config was killed in which phase, and ended."""
+    told = pd.DataFrame(lines(folder))
+    return pd.crosstab(told["config"], told["phase"], margins=True, margins_name="all").to_string()
 
 
 def main() -> None:

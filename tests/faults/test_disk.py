@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import json
 import logging
 import os
@@ -82,6 +83,7 @@ def failure(monkeypatch, capsys, all_checkpoints):
         handler = absl_logging.get_absl_handler().python_handler
         monkeypatch.setattr(handler, "stream", sys.stderr)
         monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)  # without pytest's
+        gc.collect()  # tasks of orbax that earlier tests have left
         with flagsaver.flagsaver(), pytest.raises(SystemExit) as left:
             cli.run(lambda argv: main())
         lines = capsys.readouterr().err.replace("\r", "\n").splitlines()

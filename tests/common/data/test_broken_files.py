@@ -106,7 +106,6 @@ VECTORS = [  # name of a file, its content, and what the sentence says
     ("a.vec", b"2 0\na\nb\n", "line 2 is not a word and its numbers"),
     ("a.txt", b"a\nb\n", "line 1 is not a word and its numbers"),
     ("a.txt", b"a 1 2 3\nb 1 2\n", "line 2 is not a word and 3 numbers"),
-    ("a.txt", b"a 1 2\nb 1 2 3\n", "line 2 is not a word and 2 numbers"),
     ("a.vec", b"1 3\na 1 2\n", "line 2 is not a word and 3 .* line 1"),
     ("a.txt", b"a 1 2\nb 1 oops\n", "line 2 is not a word and 2 numbers"),
     ("a.txt", b"a 1 2\nb 1  2\n", "line 2 is not a word .*one space"),
@@ -142,9 +141,7 @@ VECTORS = [  # name of a file, its content, and what the sentence says
     ("a.npy", npy_header((TERABYTE,), "<U0"), "is cut"),
     ("a.npy", npy_header((1,), "|O", bytes(8)), "is cut"),
     ("a.npy", b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 70_000, "is cut"),
-    ("a.npz", b"", "is cut"),
     ("a.npz", b"PK\x05\x06", "is cut"),
-    ("a.npz", b"PK\x03\x04 and no more", "is cut"),
     ("a.npz", packed("", {"x.npy": npy_header((9,), "<f8", bytes(72))})[:-30], "is cut"),
     ("a.npz", false_sizes(), "is cut"),
     ("a.npz", {"x.npy": b"no array"}, "is cut"),
@@ -163,12 +160,10 @@ VECTORS = [  # name of a file, its content, and what the sentence says
     ("a.npz", members(vectors=FOUR, words=np.array(["a"])), "1 words for 2 vectors"),
     ("a.npz", members(vectors=FOUR, words=np.array([b"a", b"b"])), "0 words .* 'words' of str"),
     ("a.npz", members(vectors=FOUR, words=np.array(["a", "\ud800"])), "0 words"),
-    ("a.safetensors", b"", "is no file of its format"),
     ("a.safetensors", b"\xff" * 40, "is no file of its format"),
     ("a.safetensors", {"a": FOUR, "b": FOUR}, r"'vectors' in .*\('a', 'b'\) is missing"),
     ("a.safetensors", {"a": np.ones((2, 2), int), "b": np.ones(3)}, r"\(none\) is missing: save"),
     ("a.safetensors", {"a": np.array([[1.0, NAN]])}, "vector of '0' in .* holds a number"),
-    ("a.parquet", b"", "is damaged or of another format"),
     ("a.parquet", b"PAR1" + b"\xff" * 40, "is damaged or of another format"),
     ("a.arrow", b"ARROW1\0\0" + b"\xff" * 40, "is damaged or of another format"),
     ("a.feather", b"a 1 2\n", "is damaged or of another format"),
@@ -176,11 +171,9 @@ VECTORS = [  # name of a file, its content, and what the sentence says
     ("a.parquet", parquet(z=["a", "b"]), r"several columns of words \('name', 'z'\): name one"),
     ("a.parquet", parquet(x=[1.0, 2.0]), r"no column of lists of numbers \(name, x\)"),
     ("a.parquet", parquet(x=lists(["1"], ["2"], kind=pa.string())), "no column of lists of num"),
-    ("a.parquet", parquet(x=pa.array([[[1.0]], [[2.0]]])), "no column of lists of numbers"),
     ("a.parquet", parquet(x=lists([1, 2], [3])), "row 2 of 'x' has not as many numbers"),
     ("a.parquet", parquet(x=lists([1, 2], None)), "row 2 of 'x' has not as many numbers"),
     ("a.feather", parquet(x=lists([1, 2], None)), "is damaged or of another format"),
-    ("a.parquet", parquet(x=lists(None, [1, 2])), "row 1 of 'x' has not"),
     ("a.parquet", parquet(x=lists([], [])), "row 1 of 'x' has not"),
     ("a.parquet", parquet(x=lists([1, 2], [3, None])), "vector of 'b' .* NaN"),
     (
@@ -211,7 +204,6 @@ PAIRS = [
     ("d.txt", b"a b c\n", "line 1 has 3 columns"),
     ("d.txt", b"a\t\n", "line 1 has 1 columns"),
     ("d.txt", b"a \xff\n", "line 1 is not UTF-8"),
-    ("d.csv", b"", "is empty"),
     ("d.csv", b"dog,cane\n", "does not name its columns: .* source,target, or source_row,"),
     ("d.csv", b"source,target\ndog\n", "line 2 has 1 columns"),
     ("d.csv", b"source,target\n,cane\n", "line 2 has 1 columns"),
@@ -231,8 +223,6 @@ PACKED = BESIDE["images"][TRAIN]
 IMAGES = [
     (TEST, GOOD[:-1], "no complete IDX file of 3 dimensions of bytes"),
     (TEST, GOOD + b"x", "no complete IDX file"),
-    (TEST, GOOD[:9], "no complete IDX file"),
-    (TEST, b"", "no complete IDX file"),
     (TEST, GOOD[:4] + b"\xff" * 12 + GOOD[16:], "no complete IDX file"),
     (TEST, GOOD[:4] + OVERFLOWING + bytes(1_680), "no complete IDX file"),
     (TEST, b"\x89PNG" + GOOD, "no complete IDX file"),
@@ -240,7 +230,6 @@ IMAGES = [
     (TEST, GOOD[:3] + b"\x01" + GOOD[4:], "no complete IDX file"),
     (LABELS, idx(np.zeros(4)), "3 images and 4 labels"),
     (TRAIN, PACKED[:-20], "Cannot read"),
-    (TRAIN, b"no gzip", "Cannot read"),
     (TRAIN, PACKED[:20] + bytes(20) + PACKED[40:], "Cannot read"),
 ]
 ALIGNER = {
@@ -294,22 +283,12 @@ def test_the_aligner_is_read_without_these_changes(tmp_path):
     assert alignment.load(tmp_path / "m.npz").method == "ridge"
 
 
-@pytest.mark.parametrize(
-    ("reader", "name"),
-    [
-        ("vectors", "a.txt"),
-        ("vectors", "a.vec.gz"),
-        ("vectors", "a.bin"),
-        ("vectors", "a.npy"),
-        ("vectors", "a.npz"),
-        ("vectors", "a.parquet"),
-        ("vectors", "a.arrow"),
-        ("vectors", "a.safetensors"),
-        ("pairs", "d.csv"),
-        ("texts", "t.txt"),
-        ("images", TEST),
-    ],
-)
+MISSING = [("pairs", "d.csv"), ("texts", "t.txt"), ("images", TEST)]
+MISSING += [("vectors", f"a{end}") for end in (".txt", ".vec.gz", ".bin", ".npy", ".npz")]
+MISSING += [("vectors", f"a{end}") for end in (".parquet", ".arrow", ".safetensors")]
+
+
+@pytest.mark.parametrize(("reader", "name"), MISSING)
 def test_a_missing_file_and_a_folder_are_user_errors(tmp_path, reader, name):
     path = tmp_path / "files" / name
     for file, content in BESIDE.get(reader, {}).items():
