@@ -91,12 +91,10 @@ def test_results_under_jit_equal_those_without(method, options):
         aligner = alignment.fit(method, x, y, **options)
         return aligner, aligner.apply(new), aligner.inverse().matrix
 
-    with jax.disable_jit():
-        expected = run(x, y, new)
-    for results in (run(x, y, new), jax.jit(run)(x, y, new)):
-        assert jax.tree.structure(results) == jax.tree.structure(expected)
-        for a, b in zip(jax.tree.leaves(results), jax.tree.leaves(expected), strict=True):
-            np.testing.assert_allclose(a, b, atol=2e-5)
+    results, expected = jax.jit(run)(x, y, new), run(x, y, new)
+    assert jax.tree.structure(results) == jax.tree.structure(expected)
+    for a, b in zip(jax.tree.leaves(results), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-5)
 
 
 @pytest.mark.parametrize("steps", [(), ("unit", "center", "unit")], ids=str)

@@ -41,7 +41,7 @@ def test_averages_are_weighted_means_of_words(bare, name):
 @pytest.mark.network
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["minilm_input", "glove", "word2vec", "wordllama"]
+    "name", ["minilm_input", "glove", "wordllama"]
 )  # for minilm see test_bert.py
 def test_averages_are_of_texts_cut_after_max_pieces(bare, name):
     short = "a film about the sea and the sun and the sand in the"  # 13 pieces, and 2 special ones
