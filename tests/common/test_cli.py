@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import jax
 import pytest
@@ -88,42 +89,44 @@ def ended(monkeypatch, capsys):
     return ended
 
 
-def test_a_config_without_quick_is_run_with_the_values_of_the_command_line(call, tmp_path):
-    code, out, _ = call("--config=config.py", "--workdir", "run", "--config.steps", "5")
-    assert not code and out == "5 steps\n"
-    command = "python -m paper.main --config=config.py --config.steps=5\n"
-    assert (tmp_path / "run/command.txt").read_text() == command
-    config = json.loads((tmp_path / "run/config.json").read_text())
-    expected = {"experiment": "one", "steps": 5, "rates": {"first": 0.5}, "pairs": ["a:b"]}
-    assert config == expected
+MINE = "--config=configs/paper/mine.py"
 
 
 @pytest.mark.parametrize(
-    ("pairs", "shown"),
+    ("arguments", "out", "kept"),
     [
-        ("('c:d',)", """"--config.pairs=('c:d',)\""""),
-        ("('$c',)", """'--config.pairs=('"'"'$c'"'"',)'"""),
-        ("c:d", "--config.pairs=c:d"),
+        (["--config", "mine"], "3 steps\n", MINE),
+        (
+            ["--config=config.py", "--config.steps", "5"],
+            "5 steps\n",
+            "--config=config.py --config.steps=5",
+        ),
+        (["--config=../config.py"], "3 steps\n", "--config=../config.py"),
+        (["--config=mine", "--config.pairs=c:d"], "3 steps\n", f"{MINE} --config.pairs=c:d"),
+        (
+            ["--config=mine", "--config.pairs=('c:d',)"],
+            "3 steps\n",
+            f"""{MINE} "--config.pairs=('c:d',)\"""",
+        ),
+        (
+            ["--config=mine", "--config.pairs=('$c',)"],
+            "3 steps\n",
+            f"""{MINE} '--config.pairs=('"'"'$c'"'"',)'""",
+        ),
     ],
 )
-def test_the_command_is_kept_as_a_shell_reads_it(call, tmp_path, pairs, shown):
-    assert not call("--config=config.py", "--workdir=run", f"--config.pairs={pairs}")[0]
-    command = (tmp_path / "run/command.txt").read_text()
-    assert command == f"python -m paper.main --config=config.py {shown}\n"
-    assert shlex.split(command)[-1] == f"--config.pairs={pairs}"
-
-
-@pytest.mark.parametrize("config", ["mine", "configs/paper/mine.py", "../configs/paper/mine.py"])
-def test_a_config_is_found_by_its_name_and_by_its_path_from_any_folder(
-    call, tmp_path, monkeypatch, config
+def test_a_run_from_any_folder_keeps_its_command_as_a_shell_reads_it(
+    call, tmp_path, monkeypatch, arguments, out, kept
 ):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    code, out, _ = call("--config", config, "--workdir=run")
-    assert not code and out == "3 steps\n"
-    command = (tmp_path / "elsewhere/run/command.txt").read_text()
-    file = config if config.startswith("..") else "configs/paper/mine.py"  # valid in any folder
-    assert command == f"python -m paper.main --config={file}\n"
+    code, shown, _ = call("--workdir=run", *arguments)
+    assert not code and shown == out
+    assert Path("run/command.txt").read_text() == f"python -m paper.main {kept}\n"
+    config = json.loads(Path("run/config.json").read_text())
+    assert config["steps"] == int(out[0]) and config["rates"] == {"first": 0.5}
+    given = [word for word in arguments if word.startswith("--config.pairs=")]
+    assert shlex.split(kept)[1:] == given or not given
 
 
 @pytest.mark.slow

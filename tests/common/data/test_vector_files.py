@@ -1,5 +1,7 @@
 """Files of vectors that are read; test_broken_files.py has those that are refused."""
 
+import struct
+
 import ml_dtypes
 import numpy as np
 import pyarrow as pa
@@ -10,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from common.data.readers import vector_files
+from common.data.readers import numpy_files, vector_files
 from common.errors import UserError
-from tests.faults.readers import FORMATS, columns, packed, vector_binary
+from tests.faults.readers import FORMATS, columns, npy_header, packed, vector_binary
 
 # The formats allow any character but space, tab and line end.
 WORD = st.text(
@@ -238,3 +240,32 @@ def test_row_numbers_are_the_words_of_an_array_without_words(tmp_path, more):
     words, vectors = vector_files.read(tmp_path / "a.npz", None, 2)
     assert words == ["0", "1"] and vectors.dtype == np.float32
     np.testing.assert_array_equal(vectors, np.eye(3)[:2])
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_complete_files_are_read(tmp_path, version):
+    arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(["é", "word"]), "c": np.int32(4)}
+    np.savez_compressed(tmp_path / "a.npz", **arrays)
+    read = numpy_files.npz(tmp_path / "a.npz")
+    assert read.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(read[name], array)
+    assert numpy_files.npz(tmp_path / "a.npz", ("b", "none")).keys() == {"b"}
+    content = npy_header((2,), "<f4", b"\0" * 8, version)
+    (tmp_path / "a.npy").write_bytes(content)
+    assert numpy_files.npy(tmp_path / "a.npy").tolist() == [0, 0]
+    (tmp_path / "b.npz").write_bytes(packed("", {"x.npy": content}))
+    assert numpy_files.npz(tmp_path / "b.npz")["x"].tolist() == [0, 0]
+
+
+def test_overlapping_members_are_refused(tmp_path):
+    """The directory of a zip can list the same bytes many times."""
+    content = packed("", {"x.npy": npy_header((1000,), "<f8", bytes(8000))})
+    start = content.index(b"PK\x01\x02")
+    end = content.index(b"PK\x05\x06")
+    entry = content[start:end]
+    entries = [entry.replace(b"x.npy", b"%c.npy" % letter) for letter in b"xyz"]
+    tail = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 3, 3, 3 * len(entry), start, 0)
+    (tmp_path / "a.npz").write_bytes(content[:start] + b"".join(entries) + tail)
+    with pytest.raises(ValueError, match="overlap"):
+        numpy_files.npz(tmp_path / "a.npz")
