@@ -13,8 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.data.readers import torch_file
 from common.errors import UserError
@@ -149,11 +147,6 @@ def test_wrong_tensors_are_user_errors(wrong, message):
     assert message in str(caught.value)
 
 
-def test_a_storage_of_another_length_is_a_user_error():
-    with pytest.raises(UserError, match="a has no storage of the size that it states"):
-        torch_file.read(checkpoint(text("a"), tensor(), data=bytes(15)), "x.pt")
-
-
 def test_a_pickle_cannot_change_how_the_next_file_is_read():
     rebuild = name("torch._utils", "_rebuild_tensor_v2")
     change = rebuild + b"(N}" + text("__defaults__") + b"NstbR"
@@ -165,6 +158,7 @@ def test_a_pickle_cannot_change_how_the_next_file_is_read():
 @pytest.mark.parametrize(
     "content",
     [
+        checkpoint(text("a"), tensor(), data=bytes(15)),  # a storage of another length
         b"PK",
         b"\x80\x02K\x01.",
         packed("", {"a/data.pkl": b"\x80\x02K\x01."}),
@@ -188,16 +182,3 @@ def test_a_truncated_file_is_a_user_error(layout):
     for length in range(0, len(content), 31):
         with pytest.raises(UserError, match="no complete PyTorch checkpoint"):
             torch_file.read(content[:length], "x.pt")
-
-
-@given(st.sampled_from(sorted(LAYOUTS)), st.data())
-def test_a_changed_file_is_read_or_a_user_error(layout, data):
-    content = bytearray(LAYOUTS[layout])
-    for _ in range(data.draw(st.integers(1, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        tensors = torch_file.read(bytes(content), "x.pt")
-    except UserError as error:
-        assert "\n" not in str(error)
-    else:
-        assert all(isinstance(array, np.ndarray) for array in tensors.values())
