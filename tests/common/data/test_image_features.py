@@ -60,7 +60,9 @@ def test_pixels_are_resized_repeated_and_normalised(name, mean, scale, channels,
 
 def test_vectors_are_computed_once_in_batches_of_one_size(loads, tmp_path):
     encode = partial(image_features.encode, "efficientnet_lite0", cache=tmp_path, side=8)
+    Centre.traced.clear()
     whole = encode(PICTURES)
+    assert Centre.traced == [(2, 8, 8, 3)]  # two batches of the first shard, one of the second
     np.testing.assert_array_equal(encode(PICTURES), whole)
     np.testing.assert_array_equal(encode(PICTURES[:3]), whole[:3])
     assert len(loads) == 1  # the second and the third time nothing was computed
