@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from common import ot, parallel, retrieval
 from tests import commands
 
 pytestmark = pytest.mark.slow
@@ -34,32 +32,13 @@ COMMANDS = {  # experiment -> module of its paper, and values that make it small
 }
 
 
-def main(runs, path):
-    """The runs of one of several processes, of which the first joins the others, and `numbers`."""
+def main(runs):
+    """The runs of one of several processes, of which the first joins the others."""
     for run in json.loads(runs):
         with pytest.MonkeyPatch.context() as patch:
             if code := commands.run(patch, *run, "--distributed"):
                 sys.exit(code)
         jax.distributed.initialize = lambda: None
-    np.savez(f"{path}-{jax.process_index()}.npz", **numbers())
-
-
-def numbers():
-    """Functions that are split between devices; 101 rows are not a multiple of two hosts."""
-    rng = np.random.default_rng(0)
-    x, y = (jnp.asarray(rng.normal(size=(n, 12)), jnp.float32) for n in (101, 87))
-    matching = ot.match(x, y, 0.05, iterations=3)
-    mean = jax.jit(lambda x: parallel.mean_over_devices(lambda x: (x**2).mean(0), x))
-
-    def collected(rows, scale):
-        x, y = rows
-        sums = parallel.sum_of_parts(x.sum(0)), parallel.mean_of_parts(x.mean(0))
-        return jnp.concatenate([*sums, parallel.all_parts(y).ravel()]), scale * x
-
-    equal, scaled = jax.jit(lambda *rows: parallel.on_parts(collected, rows, 2))(x[:100], y[:10])
-    nearest = retrieval.top_k(x, y[matching.to_x % 87], 5)[1]
-    means = {"mean": mean(x[:100]), "uneven": mean(x)}
-    return means | {"v": matching.v, "nearest": nearest, "equal": equal, "scaled": scaled}
 
 
 def command(name, workdir):
@@ -68,9 +47,9 @@ def command(name, workdir):
     return module, f"--config={name}", f"--workdir={workdir}", *values
 
 
-def codes_of_two(runs, path):
+def codes_of_two(runs):
     """The exit codes of two processes that do these runs together."""
-    line = [sys.executable, "-m", "tests.common.test_distributed", json.dumps(runs), path]
+    line = [sys.executable, "-m", "tests.common.test_distributed", json.dumps(runs)]
     hosts = commands.on_two_hosts()
     processes = [subprocess.Popen(line, cwd=ROOT, env=host) for host in hosts]
     return [process.wait(3600) for process in processes]
@@ -86,7 +65,7 @@ def rows(folder):
 @pytest.mark.network
 def test_two_processes_end_with_the_results_of_one(tmp_path, monkeypatch):
     runs = [command(name, str(tmp_path / name)) for name in COMMANDS]
-    assert codes_of_two(runs, tmp_path / "numbers") == [0, 0]
+    assert codes_of_two(runs) == [0, 0]
     for name in COMMANDS:  # afterwards, for its memory
         assert not commands.run(monkeypatch, *command(name, tmp_path / f"{name}-alone"))
         folders = (tmp_path / f"{name}{end}" for end in ("-alone", "", "-host1"))
@@ -96,10 +75,6 @@ def test_two_processes_end_with_the_results_of_one(tmp_path, monkeypatch):
             assert {**row, "mean": 0} == {**other, "mean": 0}
             error = f"{name}: {row['metric']}"
             np.testing.assert_allclose(row["mean"], other["mean"], atol=0.02, err_msg=error)
-    for host in range(2):
-        of_host = np.load(tmp_path / f"numbers-{host}.npz")
-        for name, array in numbers().items():
-            np.testing.assert_allclose(array, of_host[name], 2e-5, 2e-5, err_msg=name)
 
 
 def test_a_run_on_several_hosts_is_not_resumed(tmp_path, capfd):
@@ -107,7 +82,7 @@ def test_a_run_on_several_hosts_is_not_resumed(tmp_path, capfd):
     for folder in ("two", "two-host1"):
         (tmp_path / folder / "parts").mkdir(parents=True)
         (tmp_path / folder / "parts/first.json").touch()
-    assert codes_of_two([command("images", str(tmp_path / "two"))], "") == [2, 2]
+    assert codes_of_two([command("images", str(tmp_path / "two"))]) == [2, 2]
     assert capfd.readouterr().err.count("choose another --workdir.") == 2
 
 

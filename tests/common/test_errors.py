@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -12,55 +14,31 @@ def test_a_sentence_has_no_control_characters_and_a_limited_length():
     assert len(text) < 1_100 and text.isprintable()
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        alignment.fit("procrustes", np.eye(3), np.eye(3)[::-1]).save,
-        alignment.load,
-        lambda path: isthmus.encode(["a text"], path),
-    ],
-    ids=("save", "load", "encode"),
-)
-def test_a_remote_path_is_refused_in_python_too(call):
-    with pytest.raises(UserError, match="'gs://bucket/x' is the address of remote storage"):
-        call("gs://bucket/x")
-
-
-def test_a_map_in_the_home_folder(monkeypatch, tmp_path):
+def test_paths_in_python_are_those_of_this_machine_and_its_home_folder(monkeypatch, tmp_path):
+    aligner = alignment.fit("procrustes", np.eye(3), np.eye(3)[::-1])
+    for call in (aligner.save, alignment.load, lambda path: isthmus.encode(["a text"], path)):
+        with pytest.raises(UserError, match="'gs://bucket/x' is the address of remote storage"):
+            call("gs://bucket/x")
     monkeypatch.setenv("HOME", str(tmp_path))
-    alignment.fit("procrustes", np.eye(3), np.eye(3)[::-1]).save("~/map.npz")
+    aligner.save("~/map.npz")
     assert (tmp_path / "map.npz").exists() and alignment.load("~/map.npz").source == "source"
 
 
-SHARED = "shared is {}: choose a number from 0 to 1."
-
-
 @pytest.mark.parametrize(
-    ("check", "sentence"),
+    ("check", "arguments", "sentence"),
     [
-        (lambda: check_count("num_test", 3, 3, "texts", least=2), None),
-        (lambda: check_count("num_test", 2, least=2), None),
-        (lambda: check_count("num_test", 1, least=2), "num_test is 1: choose at least 2."),
-        (
-            lambda: check_count("num_test", 4_000, 3, "texts", least=2),
-            "num_test is 4,000 of 3 texts: choose at least 2, at most 3.",
-        ),
-        (lambda: check_fraction("shared", 0.0), None),
-        (lambda: check_fraction("shared", 1), None),
-        (lambda: check_fraction("shared", 1.5), SHARED.format(1.5)),
-        (lambda: check_fraction("shared", -0.1), SHARED.format(-0.1)),
-        (lambda: check_fraction("shared", float("nan")), SHARED.format("nan")),
-        (lambda: check_choice("split", "test", {"test": 1}), None),
-        (
-            lambda: check_choice("split", "train", ("test", "dev")),
-            "There is no split 'train': choose one of test, dev.",
-        ),
+        (partial(check_count, least=2), ("n", 1), "n is 1: choose at least 2."),
+        (check_count, ("n", 0, 3, "texts"), "n is 0 of 3 texts: choose at least 1, at most 3."),
+        (check_count, ("n", 4_000, 3, "x"), "n is 4,000 of 3 x: choose at least 1, at most 3."),
+        (check_fraction, ("share", 1.5), "share is 1.5: choose a number from 0 to 1."),
+        (check_fraction, ("share", float("nan")), "share is nan: choose a number from 0 to 1."),
+        (check_choice, ("x", "a", ("b", "c")), "There is no x 'a': choose one of b, c."),
     ],
 )
-def test_a_number_or_a_name_is_one_of_those_that_there_are(check, sentence):
-    if sentence is None:
-        check()
-        return
+def test_a_number_or_a_name_is_one_of_those_that_there_are(check, arguments, sentence):
+    check_count("n", 3, 3, "texts")
+    check_fraction("share", 0.0)
+    check_choice("x", "a", {"a": 1})
     with pytest.raises(UserError) as error:
-        check()
+        check(*arguments)
     assert str(error.value) == sentence

@@ -51,20 +51,14 @@ def test_words_are_filtered_by_rank_and_length(files):
     np.testing.assert_array_equal(pair.target, target[:1])
 
 
-@pytest.mark.network
-def test_an_array_with_a_word_list_against_a_space_by_name(tmp_path):
-    words = ["horse", "nosuchwordatall", "the", "king"]
-    np.save(tmp_path / "mine.npy", np.arange(12.0).reshape(4, 3) + 1)
-    (tmp_path / "mine.words").write_text("\n".join(words))
-    pair = paired_spaces.load(
-        str(tmp_path / "mine.npy"),
-        "glove",
-        num_words=3,
-        cache=cache_dir(),
-        source_words=str(tmp_path / "mine.words"),
-    )
-    assert pair.names == ["horse", "the", "king"]
-    assert pair.target.shape == (3, 50)
+def test_an_array_with_a_word_list_is_paired_with_a_file(files):
+    folder, *_, target = files
+    np.save(folder / "mine.npy", np.arange(12.0).reshape(4, 3) + 1)
+    (folder / "mine.words").write_text("dog\nnosuchword\nthe\ntree")
+    mine, words, other = (str(folder / name) for name in ("mine.npy", "mine.words", "b.txt"))
+    pair = paired_spaces.load(mine, other, num_words=3, cache=folder, source_words=words)
+    assert pair.names == ["dog", "the", "tree"]
+    np.testing.assert_array_equal(pair.target, target[[3, 2, 0]])
 
 
 def test_too_few_words_and_unknown_names_are_user_errors(files):
