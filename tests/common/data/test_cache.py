@@ -1,4 +1,4 @@
-"""Data sets built from packages: interrupted and concurrent builds. Damage: tests/faults."""
+"""Arrays and data sets that are computed once; tests/faults damages them."""
 
 import numpy as np
 import pytest
