@@ -5,6 +5,7 @@ import pytest
 
 from common.data.packages import cache_dir
 from common.encoders import bert, minilm, mpnet
+from common.encoders import texts as text_encoders
 
 pytestmark = pytest.mark.network
 
@@ -13,7 +14,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 @pytest.fixture(scope="module")
 def encoder():
-    return minilm.load_encoder(cache_dir())
+    return bert.load(text_encoders.read_files("minilm", cache_dir()), "minilm")
 
 
 def check_reference(encoder, name):
