@@ -1,13 +1,11 @@
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors.numpy
 
 from common.data.packages import cache_dir
 from common.encoders import bert, minilm, mpnet
-from common.errors import UserError
+from common.encoders import texts as text_encoders
 
 pytestmark = pytest.mark.network
 
@@ -16,7 +14,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 @pytest.fixture(scope="module")
 def encoder():
-    return minilm.load_encoder(cache_dir())
+    return bert.load(text_encoders.read_files("minilm", cache_dir()), "minilm")
 
 
 def check_reference(encoder, name):
@@ -55,11 +53,6 @@ def test_texts_of_all_lengths_have_few_shapes(encoder):
     np.testing.assert_allclose(vectors, alone, atol=1e-6)
 
 
-def test_long_texts_are_cut(encoder):
-    long, longer = bert.encode(encoder, ["word " * 6, "word " * 20], max_length=8)
-    np.testing.assert_allclose(long, longer, atol=1e-6)
-
-
 def test_an_empty_list_of_texts(encoder):
     assert bert.encode(encoder, []).shape == (0, 384)
 
@@ -69,31 +62,6 @@ def test_the_minilm_space_has_the_encoded_words(encoder):
     rows = [0, 7, 500, 1999]
     vectors = bert.encode(encoder, [space.words[row] for row in rows])
     np.testing.assert_allclose(vectors, space.vectors[rows], atol=1e-5)
-
-
-def test_the_minilm_input_space_has_mean_word_piece_vectors(encoder):
-    weights = safetensors.numpy.load(minilm.files(cache_dir())["model.safetensors"])
-    table = weights["embeddings.word_embeddings.weight"]
-    vocabulary = encoder.tokenizer.get_vocab()
-    space = minilm.load("minilm_input", cache_dir())
-    row = space.words.index("netanyahu")
-    pieces = [vocabulary["net"], vocabulary["##any"], vocabulary["##ahu"]]
-    np.testing.assert_allclose(space.vectors[row], table[pieces].mean(0), atol=1e-6)
-    np.testing.assert_array_equal(space.vectors[0], table[vocabulary["the"]])
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"num_hidden_layers": 7}, "model.safetensors has 6 layers"),
-        ({"vocab_size": 99}, r"word_embeddings\.weight is not a finite array of shape \(99, 384\)"),
-    ],
-)
-def test_a_checkpoint_with_another_config_is_a_user_error(change, message):
-    files = minilm.files(cache_dir())
-    config = json.dumps(json.loads(files["config.json"]) | change).encode()
-    with pytest.raises(UserError, match=message):
-        bert.load(files | {"config.json": config}, "minilm")
 
 
 def test_minilm_has_mean_pooling_and_256_word_pieces(encoder):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -29,19 +30,15 @@ COMMANDS = {  # experiment -> module of its paper, and values that make it small
     " --config.glove.epochs_per_step=1 --config.glove.steps=2 --config.lstm.hidden_size=8"
     " --config.lstm.max_length=10 --config.lstm.updates_per_step=5 --config.lstm.steps=2",
 }
-# The runs of one of several processes, one after the other, of which the first joins the others.
-RUNS = """
-import json, sys
-import jax, pytest
-from tests import commands
 
-for run in json.loads(sys.argv[1]):
-    with pytest.MonkeyPatch.context() as patch:
-        code = commands.run(patch, *run, "--distributed")
-    if code:
-        sys.exit(code)
-    jax.distributed.initialize = lambda: None
-"""
+
+def main(runs):
+    """The runs of one of several processes, of which the first joins the others."""
+    for run in json.loads(runs):
+        with pytest.MonkeyPatch.context() as patch:
+            if code := commands.run(patch, *run, "--distributed"):
+                sys.exit(code)
+        jax.distributed.initialize = lambda: None
 
 
 def command(name, workdir):
@@ -52,7 +49,7 @@ def command(name, workdir):
 
 def codes_of_two(runs):
     """The exit codes of two processes that do these runs together."""
-    line = [sys.executable, "-c", RUNS, json.dumps(runs)]
+    line = [sys.executable, "-m", "tests.common.test_distributed", json.dumps(runs)]
     hosts = commands.on_two_hosts()
     processes = [subprocess.Popen(line, cwd=ROOT, env=host) for host in hosts]
     return [process.wait(3600) for process in processes]
@@ -67,7 +64,8 @@ def rows(folder):
 
 @pytest.mark.network
 def test_two_processes_end_with_the_results_of_one(tmp_path, monkeypatch):
-    assert codes_of_two([command(name, str(tmp_path / name)) for name in COMMANDS]) == [0, 0]
+    runs = [command(name, str(tmp_path / name)) for name in COMMANDS]
+    assert codes_of_two(runs) == [0, 0]
     for name in COMMANDS:  # afterwards, for its memory
         assert not commands.run(monkeypatch, *command(name, tmp_path / f"{name}-alone"))
         folders = (tmp_path / f"{name}{end}" for end in ("-alone", "", "-host1"))
@@ -86,3 +84,7 @@ def test_a_run_on_several_hosts_is_not_resumed(tmp_path, capfd):
         (tmp_path / folder / "parts/first.json").touch()
     assert codes_of_two([command("images", str(tmp_path / "two"))]) == [2, 2]
     assert capfd.readouterr().err.count("choose another --workdir.") == 2
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

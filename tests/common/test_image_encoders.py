@@ -7,10 +7,8 @@ extract_features(x).mean((2, 3)) and forward(x), side 224 (Lite0) and 260 (Lite2
 imgsim.Vectorizer().my_model: the output of pre.avgpool, and forward(x), side 224.
 """
 
-from functools import partial
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,11 +16,9 @@ from flax import nnx
 
 from common.data.packages import cache_dir
 from common.encoders import images as image_encoders
-from common.encoders.images import DepthwiseConv, EfficientNetLite, ResNet50
 from common.spaces import image_features
 
 REFERENCE = Path(__file__).parents[1] / "fixtures" / "image_encoders_reference.npz"
-LITE0 = partial(EfficientNetLite, width=1.0, depth=1.0)
 
 
 @pytest.mark.network
@@ -46,41 +42,6 @@ def test_outputs_agree_with_pytorch(name, side, calls):
             expected = reference[f"{name}{ending}"]
             assert values.shape == expected.shape and expected.std() > 0.3
             np.testing.assert_allclose(values, expected, atol=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [3, 5])
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize("side", [(7, 8), (2, 3)])
-def test_a_depthwise_convolution_is_a_convolution_of_as_many_groups(size, stride, side):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(2, *side, 6)).astype(np.float32)
-    layer = DepthwiseConv(6, size, stride, nnx.Rngs(0))
-    expected = jax.lax.conv_general_dilated(
-        x,
-        layer.kernel[...],
-        (stride, stride),
-        "SAME",
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        feature_group_count=6,
-    )
-    np.testing.assert_allclose(layer(x), expected, atol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("build", "millions"),
-    [
-        # 4.7, 6.1 and 25.6 are published; the third has 1,000 outputs there.
-        (LITE0, 4.652),
-        (partial(EfficientNetLite, width=1.1, depth=1.2), 6.092),
-        (ResNet50, 25.557 - 232 * 2049 / 1e6),
-    ],
-)
-def test_numbers_of_parameters_are_those_of_the_papers(build, millions):
-    network = nnx.eval_shape(lambda: build(rngs=nnx.Rngs(0)))
-    sizes = [leaf.size for leaf in jax.tree.leaves(nnx.state(network, nnx.Param))]
-    assert sum(sizes) / 1e6 == pytest.approx(millions, abs=1e-3)
 
 
 def test_weights_that_are_absent_of_another_shape_or_not_finite_are_errors():

@@ -10,7 +10,6 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import normalize
 
 from common import linear
-from common.errors import UserError
 from tests.samples import isometry, normal
 
 
@@ -20,13 +19,9 @@ def test_unit_agrees_with_scikit_learn_and_keeps_zero_rows(array):
     x[3] = 0
     rows = linear.unit(array(x))
     np.testing.assert_allclose(rows, normalize(x), atol=1e-6)
+    double = linear.unit(x.astype(np.float64))  # NumPy's arrays keep their precision
+    np.testing.assert_allclose(double, normalize(x.astype(np.float64)), rtol=1e-14)
     np.testing.assert_array_equal(rows[3], 0)
-
-
-def test_unit_leaves_numpy_arrays_in_their_precision():
-    x = normal(0, 20, 5).astype(np.float64)
-    np.testing.assert_array_equal(linear.unit(x), x / np.linalg.norm(x, axis=1, keepdims=True))
-    assert linear.unit(x).dtype == np.float64
 
 
 def test_preprocess_centres_unit_rows():
@@ -38,19 +33,6 @@ def test_preprocess_centres_unit_rows():
     np.testing.assert_allclose(
         linear.preprocess(test, train), normalize(normalize(test) - centre), atol=1e-5
     )
-
-
-def test_normalisation_steps_are_applied_in_the_given_order():
-    x = jnp.array([[3.0, 4.0], [0.0, 2.0]])
-    rows, means = linear.normalise(x, ("unit", "center"))
-    np.testing.assert_allclose(rows, [[0.3, -0.1], [-0.3, 0.1]], atol=1e-6)
-    np.testing.assert_allclose(means, [[0.3, 0.9]], atol=1e-6)
-    rows = linear.normalise(x, ("center", "unit")).rows
-    np.testing.assert_allclose(rows, np.array([[3, 2], [-3, -2]]) / 13**0.5, atol=1e-6)
-    again = linear.normalise(x[:1], ("unit", "center"), means).rows
-    np.testing.assert_allclose(again, [[0.3, -0.1]], atol=1e-6)
-    with pytest.raises(UserError, match="no normalisation 'norm': choose one of unit, center"):
-        linear.normalise(x, ("norm",))
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
@@ -107,23 +89,8 @@ def test_procrustes_agrees_with_scipy(seed, shape):
     np.testing.assert_allclose(rotation.T @ rotation, np.eye(shape[1]), atol=4e-6)  # GPU: 2.5e-6
 
 
-@pytest.mark.parametrize(("d_x", "d_y"), [(4, 7), (7, 4)])
-def test_rectangular_procrustes_is_the_best_partial_isometry(d_x, d_y):
-    x, y = normal(0, 40, d_x), normal(1, 40, d_y)
-    isometry = np.asarray(linear.procrustes(x, y))
-    small = isometry @ isometry.T if d_x < d_y else isometry.T @ isometry
-    np.testing.assert_allclose(small, np.eye(4), atol=2e-6)
-    best = np.linalg.svd(x.T @ y, compute_uv=False).sum()  # von Neumann's bound
-    np.testing.assert_allclose(np.sum((x @ isometry) * y), best, rtol=1e-5)
-    # Padding the narrower space with zero columns gives the square problem.
-    wide = [np.pad(z, [(0, 0), (0, 7 - z.shape[1])]) for z in (x, y)]
-    square = orthogonal_procrustes(*wide)[0][:d_x, :d_y]
-    np.testing.assert_allclose(np.sum((x @ square) * y), best, rtol=1e-5)
-
-
-# Many rows, as many as columns, and fewer (the least norm).
 @pytest.mark.parametrize("method", [linear.polar, linear.polar_by_qr])
-@pytest.mark.parametrize("condition", [1.0, 1e3, 1e6, 1e8])
+@pytest.mark.parametrize("condition", [1e3, 1e8])
 @pytest.mark.parametrize("shape", [(30, 40), (40, 30), (30, 30)])
 def test_polar_of_matrices_close_to_rank_deficient(method, condition, shape):
     rank = min(shape)
@@ -139,11 +106,14 @@ def test_polar_of_matrices_close_to_rank_deficient(method, condition, shape):
 
 
 @pytest.mark.parametrize("method", [linear.polar, linear.polar_by_qr])
-def test_polar_of_few_pairs_is_one_of_the_maximisers(method):
-    x, y = normal(0, 15, 30), normal(1, 15, 40)
+@pytest.mark.parametrize(("rows", "shape"), [(15, (30, 40)), (40, (4, 7)), (40, (7, 4))])
+def test_the_polar_factor_is_one_of_the_maximisers(method, rows, shape):
+    """Of few pairs there are many, as isometries of the directions without a pair are free."""
+    x, y = normal(0, rows, shape[0]), normal(1, rows, shape[1])
     w = np.asarray(method(x.T @ y))
-    np.testing.assert_allclose(w @ w.T, np.eye(30), atol=1e-5)
-    largest = np.linalg.svd(x.T @ y, compute_uv=False).sum()
+    small = w @ w.T if shape[0] < shape[1] else w.T @ w
+    np.testing.assert_allclose(small, np.eye(min(shape)), atol=1e-5)
+    largest = np.linalg.svd(x.T @ y, compute_uv=False).sum()  # von Neumann's bound
     np.testing.assert_allclose((w * (x.T @ y)).sum(), largest, rtol=1e-5)
 
 
@@ -179,12 +149,15 @@ def test_polar_has_a_derivative_where_singular_values_are_equal():
 
 
 @pytest.mark.parametrize(
-    ("n", "d_x", "atol"), [(3000, 20, 1e-4), (12, 12, 5e-3), (5, 20, 1e-3)], ids=str
+    ("n", "d_x", "condition", "rtol"),
+    [(3000, 20, 30.0, 1e-4), (12, 12, 30.0, 1e-3), (5, 20, 30.0, 1e-3), (3000, 30, 1000.0, 1e-3)],
 )
-def test_least_squares_agrees_with_numpy(n, d_x, atol):
-    x, y = correlated(0, n, d_x, 6)
+def test_least_squares_agrees_with_numpy(n, d_x, condition, rtol):
+    """To condition x rounding; the normal equations would lose all digits."""
+    x, y = correlated(0, n, d_x, 6, condition)
     expected = np.linalg.lstsq(x.astype(np.float64), y.astype(np.float64), rcond=None)[0]
-    np.testing.assert_allclose(linear.least_squares(x, y), expected, atol=atol)
+    error = np.linalg.norm(linear.least_squares(x, y) - expected) / np.linalg.norm(expected)
+    assert error < rtol
 
 
 def test_least_squares_of_deficient_rank_has_least_norm():
@@ -196,22 +169,10 @@ def test_least_squares_of_deficient_rank_has_least_norm():
     np.testing.assert_array_equal(zeros, np.zeros((3, 2)))
 
 
-def test_least_squares_is_as_accurate_as_float32_allows():
-    x, y = correlated(0, 3000, 30, 6, condition=1000.0)
-    expected = np.linalg.lstsq(x.astype(np.float64), y.astype(np.float64), rcond=None)[0]
-    error = np.linalg.norm(linear.least_squares(x, y) - expected) / np.linalg.norm(expected)
-    assert error < 1e-3  # condition x rounding; the normal equations would lose all digits
-
-
-@pytest.mark.parametrize("penalty", [1e-3, 1.0, 50.0])
+@pytest.mark.parametrize("penalty", [1e-3, 50.0])
 @pytest.mark.parametrize(("n", "d_x"), [(3000, 20), (5, 20)], ids=str)
 def test_ridge_agrees_with_scikit_learn(n, d_x, penalty):
     x, y = correlated(0, n, d_x, 6)
     peer = Ridge(alpha=penalty, fit_intercept=False, solver="svd")
     expected = peer.fit(x.astype(np.float64), y.astype(np.float64)).coef_.T
     np.testing.assert_allclose(linear.ridge(x, y, penalty), expected, atol=5e-4)
-
-
-def test_ridge_without_penalty_is_least_squares():
-    x, y = correlated(0, 30, 8, 6)
-    np.testing.assert_array_equal(linear.ridge(x, y, 0.0), linear.least_squares(x, y))

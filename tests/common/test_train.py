@@ -71,11 +71,11 @@ def test_a_shorter_last_chunk_is_not_compiled_again(tmp_path):
     np.testing.assert_allclose(*losses, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kill_at", [2, 4])
-def test_a_killed_run_resumes_to_the_same_numbers(tmp_path, kill_at):
+def test_a_killed_run_resumes_to_the_same_numbers(tmp_path):
     complete, state = run(tmp_path / "complete")
-    with pytest.raises(KilledError):
-        run(tmp_path / "killed", kill_at=kill_at)
+    for kill_at in (2, 4):
+        with pytest.raises(KilledError):
+            run(tmp_path / "killed", kill_at=kill_at)
     killed, again = run(tmp_path / "killed")
     np.testing.assert_array_equal(state, again)
     assert complete.records() == killed.records()
@@ -85,9 +85,7 @@ def counting_step(state, index, data, settings):
     return {name: value + 1 for name, value in state.items()}, {}
 
 
-@pytest.mark.parametrize(
-    "start", [np.float32(0), 0.0, np.zeros(()), np.zeros(2, np.float32), jnp.zeros(())]
-)
+@pytest.mark.parametrize("start", [0.0, np.zeros((), np.float32), jnp.zeros(2)])
 def test_a_state_of_any_numbers_is_restored(tmp_path, monkeypatch, caplog, start):
     def steps(num_steps):
         work = Workdir(tmp_path, {})
@@ -113,15 +111,6 @@ def test_checkpoints_are_a_second_apart(tmp_path, monkeypatch):
     run(tmp_path)
     steps = {path.name for path in (tmp_path / "checkpoints/fit/all").iterdir()}
     assert steps == {"8", "20"} and not list(seconds)
-
-
-def test_a_training_of_less_than_a_second_leaves_no_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(train, "SAVE_SECONDS", np.inf)
-    _, state = run(tmp_path)
-    assert not (tmp_path / "checkpoints").exists()
-    work, again = run(tmp_path)
-    np.testing.assert_array_equal(state, again)
-    assert [r["step"] for r in work.records()] == list(range(21))
 
 
 def test_done_ends_a_new_and_a_resumed_run_at_the_same_step(tmp_path):
@@ -162,9 +151,3 @@ def test_divergence_is_an_error_with_its_step_and_array(tmp_path, name, value, c
                 part="fit",
             )
         assert [record["step"] for record in work.records()] == [1, 2, 3, 4, 5]
-
-
-def test_forget_checkpoints_deletes_them(tmp_path):
-    work, _ = run(tmp_path)
-    train.forget_checkpoints(work, "fit")
-    assert not (tmp_path / "checkpoints/fit").exists()

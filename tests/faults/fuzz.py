@@ -1,6 +1,6 @@
 """Damages the files of every reader at random: each is read, or refused by one sentence.
 
-  python -m tests.faults.fuzz --cases=10000 --out=runs/fuzz.md
+  python -m tests.faults.fuzz --cases=10000
 
 A case is a reader's valid files of which one has one to three changes: bytes cut, dropped, repeated
 or flipped, other numbers, foreign bytes, another encoding, or no file at all; in an archive within
@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+import pandas as pd
 from absl import logging
 
 from common.errors import UserError
-from common.run.results import markdown
 from tests.faults.readers import Reader, packed, readers, write
 
 MEMORY = 2  # bytes that may be allocated for each byte of the files, and for CONSTANT
@@ -41,21 +41,12 @@ NUMBERS = b'0 -1 3 65536 2147483648 999999999999 0.5 1e-45 1e39 nan -inf null tr
 NUMBERS = NUMBERS.split()
 TOKENS = [b"\n", b"\r\n", b"\0", b" ", b"\xff\xfe", b"\xef\xbb\xbf", b"\xe9", b"../", b"(" * 500]
 TOKENS += [b"[" * 5000, b'{"a":' * 500, b"<U999999999", b"|O", b"True", b"\x7f\xff\xff\xff"]
-HEADER = (
-    "reader",
-    "cases",
-    "read",
-    "refused",
-    "longest, s",
-    "memory, multiple of size",
-    "growth, MiB",
-)
 
 
 class Outcome(NamedTuple):
-    """Whether the files were read, and the memory as a multiple of their size and CONSTANT."""
+    """The sentence of a refusal, and the memory as a multiple of the files' size and CONSTANT."""
 
-    accepted: bool
+    sentence: str | None  # None: the files were read
     memory: float
 
 
@@ -123,13 +114,13 @@ def check(reader: Reader, files: dict[str, bytes], folder: Path) -> Outcome:
     folder.mkdir(parents=True)
     write(files, folder)
     tracemalloc.start()
-    accepted = True
+    sentence = None
     try:
         with warnings.catch_warnings(action="ignore"):
             reader.read(folder)
     except UserError as error:
-        accepted = False
-        assert re.fullmatch(r"[^\x00-\x1f]{10,2500}[.?)]", str(error)), repr(str(error))
+        sentence = str(error)
+        assert re.fullmatch(r"[^\x00-\x1f]{10,2500}[.?)]", sentence), repr(sentence)
     except Exception as error:
         raise AssertionError(f"not a UserError but {error!r}") from error
     finally:
@@ -137,7 +128,7 @@ def check(reader: Reader, files: dict[str, bytes], folder: Path) -> Outcome:
         tracemalloc.stop()
     memory = peak / (sum(map(len, files.values())) + CONSTANT)
     assert memory <= MEMORY, f"{memory:.1f} bytes a byte"
-    return Outcome(accepted, memory)
+    return Outcome(sentence, memory)
 
 
 def without_network():
@@ -172,7 +163,7 @@ def _late(*_) -> None:
     raise AssertionError(f"more than {SECONDS} seconds")
 
 
-def tried(name: str, reader: Reader, count: int) -> tuple[list, list[str]]:
+def tried(name: str, reader: Reader, count: int) -> tuple[dict, list[str]]:
     """Tries `count` damaged files of a reader: its row of the table, and what has failed."""
     failures, outcomes, longest, most = [], [], 0.0, 0
     for case in range(count):
@@ -192,10 +183,11 @@ def tried(name: str, reader: Reader, count: int) -> tuple[list, list[str]]:
         most = max(most, grown)
         if grown > 2 * sum(map(len, files.values())) + RESIDENT:
             failures.append(f"{name}, case {case}: the process grew by {grown >> 20} MiB")
-    accepted = sum(outcome.accepted for outcome in outcomes)
+    read = sum(outcome.sentence is None for outcome in outcomes)
     memory = max((outcome.memory for outcome in outcomes), default=0)
-    refused = len(outcomes) - accepted
-    return [name, count, accepted, refused, f"{longest:.1f}", f"{memory:.2f}", most >> 20], failures
+    row = {"cases": count, "read": read, "refused": len(outcomes) - read}
+    row |= {"longest, s": longest, "memory, multiple": memory, "growth, MiB": most >> 20}
+    return row, failures
 
 
 def main() -> None:
@@ -203,25 +195,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=10_000, help="of all readers")
     parser.add_argument("--only", default="", help="readers with this in their name")
-    parser.add_argument("--out", type=Path, help="file of the table")
     options = parser.parse_args()
     logging.set_verbosity(logging.ERROR)
     chosen = {name: reader for name, reader in prepared().items() if options.only in name}
     used = resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (used + ADDRESS_SPACE, resource.RLIM_INFINITY))
     signal.signal(signal.SIGPROF, _late)
-    rows, failures, count = [], [], -(-options.cases // len(chosen))
+    rows, failures, count = {}, [], -(-options.cases // len(chosen))
     for name, reader in chosen.items():
-        row, failed = tried(name, reader, count)
-        print(row, *failed, sep="\n", flush=True)
-        rows.append(row)
+        rows[name], failed = tried(name, reader, count)
+        print(name, *failed, sep="\n", flush=True)
         failures += failed
-    sums = (sum(row[column] for row in rows) for column in (1, 2, 3))
-    rows.append(["all", *sums, "", "", ""])
-    table = markdown(HEADER, [list(map(str, row)) for row in rows])
-    print(table)
-    if options.out:
-        options.out.write_text(table + "\n")
+    table = pd.DataFrame(rows).T
+    table.loc["all"] = table[["cases", "read", "refused"]].sum()
+    print(table.round(2).to_string(na_rep=""))
     sys.exit(f"{len(failures)} cases failed." if failures else 0)
 
 

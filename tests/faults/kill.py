@@ -22,8 +22,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
+
+import pandas as pd
 
 from common.data.packages import CACHE_VARIABLE
 from tests import (
@@ -125,23 +126,9 @@ def lines(folder: Path) -> list[dict]:
 
 
 def table(folder: Path) -> str:
-    """The counts of each config, as a table in Markdown."""
-    counts: dict[str, Counter] = {}
-    for line in lines(folder):
-        counts.setdefault(line["config"], Counter())[line["phase"]] += 1
-    rows = [("config", "kills", *PHASES, "runs that ended, all equal")]
-    rows.append(("---",) * len(rows[0]))
-    total: Counter = Counter()
-    for config, count in sorted(counts.items()):
-        total += count
-        rows.append(_row(f"`{config.removeprefix('configs/')}`", count))
-    rows.append(_row("all", total))
-    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
-
-
-def _row(name: str, count: Counter) -> tuple:
-    phases = [count[name] for name in PHASES]
-    return name, sum(phases), *phases, count["end"]
+    """How often each config was killed in which phase, and ended."""
+    told = pd.DataFrame(lines(folder))
+    return pd.crosstab(told["config"], told["phase"], margins=True, margins_name="all").to_string()
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import struct
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -22,11 +22,12 @@ import pyarrow.feather
 import pyarrow.parquet
 import safetensors.numpy
 import tensorflow_datasets as tfds
+from numpy.lib import format as npy_format
 
 from common import alignment, likeness
 from common.data import array_cache, builders, packages
 from common.data.readers import numpy_files, pair_files, text_files, torch_file, vector_files
-from common.data.sets import finnish, freedict, images, word_frequency, word_vectors
+from common.data.sets import freedict, images, word_frequency
 from common.run import train
 from common.run.workdir import Workdir, read_arrays, write_arrays
 from common.spaces import labelled_vectors
@@ -41,14 +42,12 @@ class TinyRows(builders.PackageBuilder):
     """A data set of a few rows in the form of those that are read from packages."""
 
     VERSION = tfds.core.Version("1.0.0")
-    builds = 0
 
     def _source(self):
         columns = {"row": builders.array_column((), np.int32), "text": builders.TEXTS}
         return packages.PACKAGES["bbc"], columns
 
     def _table(self):
-        type(self).builds += 1
         return {
             "row": np.arange(9, dtype=np.int32),
             "text": [f"text {row}" * 500 for row in range(9)],
@@ -71,6 +70,17 @@ def npy(array: np.ndarray) -> bytes:
     content = io.BytesIO()
     np.save(content, array, allow_pickle=False)
     return content.getvalue()
+
+
+def npy_header(shape: tuple, dtype: object, data: bytes = b"", version: int = 1) -> bytes:
+    """A .npy whose header may state anything of the data behind it."""
+    content = io.BytesIO()
+    header = {"descr": dtype, "fortran_order": False, "shape": shape}
+    if version == 1:
+        npy_format.write_array_header_1_0(content, header)
+    else:
+        npy_format.write_array_header_2_0(content, header)
+    return content.getvalue().replace(b"NUMPY\2", b"NUMPY%c" % version) + data
 
 
 def members(**arrays: np.ndarray) -> dict[str, bytes]:
@@ -98,40 +108,85 @@ def write(files: dict[str, bytes], folder: Path) -> None:
         (folder / name).write_bytes(content)
 
 
-def _vector_text(header: bool, end: str = "") -> bytes:
-    lines = [f"{len(WORDS)} {TABLE.shape[1]}"] if header else []
-    for word, row in zip(WORDS, TABLE, strict=True):
+def stored(write: Callable, *arguments: object, **options: object) -> bytes:
+    """The bytes that a function of pyarrow writes into a file."""
+    content = io.BytesIO()
+    write(*arguments, content, **options)
+    return content.getvalue()
+
+
+def columns(words: Sequence[str], table: np.ndarray, /, **others: object) -> pa.Table:
+    """A table of Arrow with lists of a fixed size; `others` replace or add columns."""
+    lists = pa.FixedSizeListArray.from_arrays(table.ravel(), table.shape[1])
+    return pa.table({"name": pa.array(words, pa.string()), "x": lists} | others)
+
+
+def vector_text(words: Sequence[str], table: np.ndarray, header: bool, end: str = "") -> bytes:
+    """A word and its numbers a line, behind which fastText leaves a space."""
+    lines = [f"{len(words)} {table.shape[1]}"] if header else []
+    for word, row in zip(words, table, strict=True):
         lines.append(f"{word} {' '.join(map(repr, row.tolist()))}{end}")
     return "".join(line + "\n" for line in lines).encode()
 
 
-def _vector_binary() -> bytes:
-    content = f"{len(WORDS)} {TABLE.shape[1]}\n".encode()
-    for word, row in zip(WORDS, TABLE, strict=True):
-        content += word.replace(" ", "_").encode() + b" " + row.tobytes() + b"\n"
+def vector_binary(words: Sequence[str], table: np.ndarray, end: bytes = b"\n") -> bytes:
+    """word2vec's binary format, in which a word has no space."""
+    content = f"{len(words)} {table.shape[1]}\n".encode()
+    for word, row in zip(words, table.astype("<f4"), strict=True):
+        content += word.replace(" ", "_").encode() + b" " + row.tobytes() + end
     return content
 
 
-def _vectors(name: str, content, words: str | None = None) -> Reader:
+def _arrow_stream(words: Sequence[str], table: np.ndarray) -> bytes:
+    """Record batches of two rows, with lists of any length of float64."""
+
+    def write(columns, file):
+        with pa.ipc.new_stream(file, columns.schema) as writer:
+            writer.write_table(columns, max_chunksize=2)
+
+    lists = pa.array(table.tolist(), pa.large_list(pa.float64()))
+    return stored(write, columns(words, table, x=lists))
+
+
+# Format -> name of a file, and its content for words and vectors.
+FORMATS: dict[str, tuple[str, Callable[[Sequence[str], np.ndarray], bytes | dict[str, bytes]]]] = {
+    "word2vec .txt": ("a.txt", lambda *space: vector_text(*space, header=True)),
+    "GloVe .txt": ("g.txt", lambda *space: vector_text(*space, header=False).removesuffix(b"\n")),
+    "fastText .vec.gz": ("a.vec.gz", lambda *space: vector_text(*space, header=True, end=" ")),
+    "word2vec .bin": ("a.bin", vector_binary),
+    "word2vec .bin.gz": ("b.bin.gz", lambda *space: vector_binary(*space, end=b"")),
+    "vectors .npz": ("a.npz", lambda words, x: members(vectors=x, words=np.array(words, str))),
+    "vectors .npz, texts": (
+        "b.npz",
+        lambda words, x: members(vectors=x, **numpy_files.word_arrays(words)),
+    ),
+    "parquet": (
+        "a.parquet",
+        lambda *space: stored(pa.parquet.write_table, columns(*space), row_group_size=2),
+    ),
+    "Feather": ("a.feather", lambda *space: stored(pa.feather.write_feather, columns(*space))),
+    "Arrow stream": ("a.arrow", _arrow_stream),
+}
+
+
+def _vectors(name: str, content: bytes | dict[str, bytes], words: str | None = None) -> Reader:
     files = {name: content} | ({words: "\n".join(WORDS).encode()} if words else {})
     return Reader(files, lambda p: vector_files.read(p / name, p / words if words else None))
 
 
-def _columns(write: Callable) -> bytes:
-    content = io.BytesIO()
-    lists = pa.FixedSizeListArray.from_arrays(TABLE.ravel(), TABLE.shape[1])
-    write(pa.table({"words": WORDS, "vectors": lists}), content)
-    return content.getvalue()
+def idx(array: np.ndarray) -> bytes:
+    """The content of an IDX file of bytes."""
+    sizes = struct.pack(f">{array.ndim}I", *array.shape)
+    return bytes((0, 0, 8, array.ndim)) + sizes + array.astype(np.uint8).tobytes()
 
 
-def _idx() -> Reader:
+def idx_files(*counts: int) -> dict[str, bytes]:
+    """The four files of images of 4 x 3 pixels, of which one is compressed."""
     files = {}
-    for name, count in (("train", 5), ("t10k", 3)):
-        header = struct.pack(">4B3I", 0, 0, 8, 3, count, 4, 3)
-        files[f"{name}-images-idx3-ubyte.gz"] = header + bytes(range(count * 12))
-        header = struct.pack(">4BI", 0, 0, 8, 1, count)
-        files[f"{name}-labels-idx1-ubyte"] = header + bytes(range(count))
-    return Reader(files, lambda p: [images.read_idx(p, split) for split in ("train", "test")])
+    for name, end, count in zip(("train", "t10k"), (".gz", ""), counts, strict=True):
+        files[f"{name}-images-idx3-ubyte{end}"] = idx(np.arange(count * 12).reshape(count, 4, 3))
+        files[f"{name}-labels-idx1-ubyte"] = idx(np.arange(count))
+    return files
 
 
 def _bert() -> Reader:
@@ -158,47 +213,29 @@ def _encoded() -> Reader:
     )
 
 
-def _archive(kind: str, files: dict[str, bytes]) -> bytes:
+def archive(kind: str, files: dict[str, bytes]) -> bytes:
     """A package file: a wheel, or the tar archive of npm or Debian."""
     if kind == ".whl":
         return packed(kind, files)
     buffer = io.BytesIO()
     # The lowest preset of xz needs the least memory.
     options = {"mode": "w:gz"} if kind == ".tgz" else {"mode": "w:xz", "preset": 0}
-    with tarfile.open(fileobj=buffer, **options) as archive:
+    with tarfile.open(fileobj=buffer, **options) as tar:
         for name, content in files.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    content = buffer.getvalue()
+            tar.addfile(member, io.BytesIO(content))
     if kind == ".tgz":
-        return content
-    return (
-        b"!<arch>\n"
-        + b"data.tar.xz".ljust(48)
-        + f"{len(content)}".encode().ljust(10)
-        + (b"`\n" + content)
-    )
-
-
-def _packages(contents: dict[str, dict[str, bytes]], read: Callable[[Path], object]) -> Reader:
-    """Small packages in the place of pinned ones, by their keys; what is read has to be exact."""
-    files, entries = {}, {}
-    for key, members in contents.items():
-        package = packages.PACKAGES[key]
-        content = _archive(Path(package.filename).suffix, members)
-        files[f"packages/{package.filename}"] = content
-        digest = hashlib.sha256(content).hexdigest()
-        entries[key] = dataclasses.replace(package, sha256=digest)
-
-    def read_small(folder):
-        with mock.patch.dict(packages.PACKAGES, entries):
-            return read(folder)
-
-    return Reader(files, read_small)
+        return buffer.getvalue()
+    content = b"!<arch>\n"
+    for name, part in {b"control.tar.xz": b"odd", b"data.tar.xz": buffer.getvalue()}.items():
+        content += name.ljust(48) + f"{len(part)}".encode().ljust(10) + b"`\n" + part
+        content += b"\n" * (len(part) % 2)
+    return content
 
 
 def _dictionary() -> Reader:
+    """Small packages in the place of pinned ones; what is read of them has to be exact."""
     text = "house //haʊs// <n>\ntalo\n".encode()
     index = f"house\tA\t{freedict.DIGITS[len(text)]}\n"
     words = msgpack.packb([word_frequency.HEADER, ["talo"]])
@@ -209,22 +246,19 @@ def _dictionary() -> Reader:
         },
         "wordfreq": {"wordfreq/data/large_fi.msgpack.gz": gzip.compress(words)},
     }
-    return _packages(contents, lambda p: exactly([("house", "talo")], freedict.load(p)))
+    files, entries = {}, {}
+    for key, of_package in contents.items():
+        package = packages.PACKAGES[key]
+        content = archive(Path(package.filename).suffix, of_package)
+        files[f"packages/{package.filename}"] = content
+        digest = hashlib.sha256(content).hexdigest()
+        entries[key] = dataclasses.replace(package, sha256=digest)
 
+    def read(folder):
+        with mock.patch.dict(packages.PACKAGES, entries):
+            return exactly([("house", "talo")], freedict.load(folder))
 
-def _npm() -> Reader:
-    path = word_vectors.GLOVE100_FILE
-    return _packages(
-        {"glove100": {path: b'{"the":[0.5]}'}},
-        lambda p: exactly(
-            b'{"the":[0.5]}', packages.read_member(packages.PACKAGES["glove100"], p, path)
-        ),
-    )
-
-
-def _floret() -> Reader:
-    contents = {"finnish": {finnish.MEMBER: npy(TABLE)}}
-    return _packages(contents, lambda p: exactly(TABLE.tolist(), finnish.load_table(p).tolist()))
+    return Reader(files, read)
 
 
 def exactly(expected: object, content: object) -> object:
@@ -245,7 +279,7 @@ def _written(read: Callable[[Path], object]) -> Reader:
     return Reader(files, lambda p: exactly(first, read(p)))
 
 
-def _cached(folder: Path) -> object:
+def cached(folder: Path) -> object:
     """A cached array, and vectors cached in shards."""
     texts = ["one", "two", "three"]
     options = {"shard_size": 2, "progress": None, "unit": "text"}
@@ -276,15 +310,10 @@ def _run(folder: Path) -> object:
     return part, table.tolist(), state.tolist()
 
 
-def _data_set(folder: Path) -> object:
+def data_set(folder: Path) -> object:
     """A small set in the form of those that are built from packages."""
     table = builders.read_table(TinyRows(cache=folder), folder)
     return table["row"].tolist(), table["text"]
-
-
-def _arrow_stream(table: pa.Table, file: io.BytesIO) -> None:
-    with pa.ipc.new_stream(file, table.schema) as writer:
-        writer.write_table(table)
 
 
 def _bfloat16() -> bytes:
@@ -312,27 +341,8 @@ def readers() -> dict[str, Reader]:
     pairs = "".join(f"{w}\t{w}\n" for w in WORDS).encode()
     table = "source,target\n" + "".join(f'"{w}","{w}"\n' for w in WORDS)
     return {
-        "word2vec .txt": _vectors("a.txt", _vector_text(header=True)),
-        "GloVe .txt": _vectors("g.txt", _vector_text(header=False)),
-        "fastText .vec.gz": _vectors("a.vec.gz", _vector_text(header=True, end=" ")),
-        "word2vec .bin": _vectors("a.bin", _vector_binary()),
-        "vectors .npz": _vectors("a.npz", members(vectors=TABLE, words=np.array(WORDS))),
-        "vectors .npz, texts": _vectors(
-            "a.npz", members(vectors=TABLE, **numpy_files.word_arrays(WORDS))
-        ),
+        **{name: _vectors(file, write(WORDS, TABLE)) for name, (file, write) in FORMATS.items()},
         "vectors .npy and words": _vectors("a.npy", npy(TABLE), "w.txt"),
-        "parquet": _vectors("a.parquet", _columns(pa.parquet.write_table)),
-        "parquet, all columns": Reader(
-            {"a.parquet": _columns(pa.parquet.write_table)},
-            lambda p: list(vector_files.stream(p / "a.parquet", rows=True)),
-        ),
-        "text, replaced": Reader(
-            {"a.vec": _vector_text(header=True)},
-            lambda p: vector_files.read(
-                p / "a.vec", form=vector_files.Form(errors="backslashreplace")
-            ),
-        ),
-        "Feather": _vectors("a.feather", _columns(pa.feather.write_feather)),
         "safetensors": _vectors("a.safetensors", safetensors.numpy.save({"x": TABLE})),
         "array": _vectors("a.npz", members(x=TABLE)),
         "pairs": Reader({"d.txt": pairs}, lambda p: pair_files.read(p / "d.txt")),
@@ -340,18 +350,17 @@ def readers() -> dict[str, Reader]:
         "texts": Reader(
             {"t.txt": "one\ntwo\ncafé\n".encode()}, lambda p: text_files.read(p / "t.txt")
         ),
-        "IDX": _idx(),
+        "IDX": Reader(
+            idx_files(5, 3), lambda p: [images.read_idx(p, split) for split in ("train", "test")]
+        ),
         "BERT": _bert(),
         "encoded texts": _encoded(),
         "aligner": Reader({"m.npz": members(**aligner)}, lambda p: alignment.load(p / "m.npz")),
-        "Arrow stream": _vectors("a.arrow", _columns(_arrow_stream)),
         "safetensors, bfloat16": _vectors("a.safetensors", _bfloat16()),
-        "npm archive": _npm(),
-        "FreeDict, Debian archive": _dictionary(),
-        "floret, wheel": _floret(),
-        "cached arrays": _written(_cached),
+        "FreeDict, Debian archive and wheel": _dictionary(),
+        "cached arrays": _written(cached),
         "run": _written(_run),
-        "data set": _written(_data_set),
+        "data set": _written(data_set),
         "PyTorch, zip": _checkpoint("zip"),
         "PyTorch, legacy": _checkpoint("legacy"),
     }

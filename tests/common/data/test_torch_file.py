@@ -6,19 +6,17 @@ Sequential(Linear(3, 2), BatchNorm1d(2)), whose i-th array has the values i, i +
 tensors of `EXTRA`; g = torch.arange(24.0).reshape(4, 6).
 """
 
-import io
+import pickle
 import struct
-import subprocess
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from common.data.readers import torch_file
 from common.errors import UserError
+from tests.faults.readers import packed
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 LAYOUTS = {name: (FIXTURES / f"torch_{name}.pt").read_bytes() for name in ("zip", "legacy")}
@@ -62,15 +60,8 @@ def tensor(storage=storage(), offset=0, shape=(2, 2), strides=(2, 1)):  # noqa: 
 
 def checkpoint(*entries, start=b"\x80\x02", data=np.arange(4, dtype="<f4").tobytes()):  # noqa: B008
     """A checkpoint in the zip layout, of the pickled keys and values of a dictionary."""
-    return archive({"a/data.pkl": start + b"}(" + b"".join(entries) + b"u.", "a/data/0": data})
-
-
-def archive(members, compression=zipfile.ZIP_STORED):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as file:
-        for path, content in members.items():
-            file.writestr(path, content)
-    return buffer.getvalue()
+    pickled = start + b"}(" + b"".join(entries) + b"u."
+    return packed("", {"a/data.pkl": pickled, "a/data/0": data})
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -91,9 +82,8 @@ def test_files_of_pytorch_are_read(layout):
 
 
 def test_pickles_written_by_hand_are_read():
-    tensors = torch_file.read(
-        checkpoint(text("a"), tensor(), text("b"), tensor(offset=1, shape=(3,), strides=(1,))), "x"
-    )
+    line = tensor(offset=1, shape=(3,), strides=(1,))
+    tensors = torch_file.read(checkpoint(text("a"), tensor(), text("b"), line), "x")
     np.testing.assert_array_equal(tensors["a"], [[0, 1], [2, 3]])
     np.testing.assert_array_equal(tensors["b"], [1, 2, 3])
 
@@ -102,34 +92,26 @@ def test_pickles_written_by_hand_are_read():
     ("module", "function"),
     [
         ("os", "system"),
-        ("posix", "system"),
-        ("builtins", "eval"),
         ("builtins", "getattr"),
         ("torch", "Tensor"),
-        ("torch", "nn.Module"),
         ("torch._utils", "_rebuild_parameter"),
         ("collections", "defaultdict"),
-        ("common.data.readers.torch_file", "read"),
     ],
 )
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_other_names_are_refused_and_not_called(module, function, layout, tmp_path):
-    command = f"touch {tmp_path}/executed"
-    attack = name(module, function) + b"(" + text(command) + b"tR"
+    mark = tmp_path / "executed"
+    attack = name(module, function) + b"(" + text(f"touch {mark}") + b"tR"
     if layout == "zip":
         content = checkpoint(text("a"), tensor(), text("b"), attack)
     else:
         content = b"\x80\x02" + attack + b"." + LAYOUTS["legacy"]
     with pytest.raises(UserError, match=rf"it names {module}\.{function}"):
         torch_file.read(content, "x.pt")
-    assert not (tmp_path / "executed").exists()
-
-
-def test_the_command_of_the_attack_works_where_pickles_are_allowed(tmp_path):
-    attack = name("os", "system") + b"(" + text(f"touch {tmp_path}/executed") + b"tR."
-    code = f"import pickle; pickle.loads({attack!r})"
-    subprocess.run(["python", "-c", code], check=True)
-    assert (tmp_path / "executed").exists()
+    assert not mark.exists()
+    if module == "os":  # so the attack works where pickles are allowed
+        pickle.loads(attack + b".")
+        assert mark.exists()
 
 
 @pytest.mark.parametrize(
@@ -165,11 +147,6 @@ def test_wrong_tensors_are_user_errors(wrong, message):
     assert message in str(caught.value)
 
 
-def test_a_storage_of_another_length_is_a_user_error():
-    with pytest.raises(UserError, match="a has no storage of the size that it states"):
-        torch_file.read(checkpoint(text("a"), tensor(), data=bytes(15)), "x.pt")
-
-
 def test_a_pickle_cannot_change_how_the_next_file_is_read():
     rebuild = name("torch._utils", "_rebuild_tensor_v2")
     change = rebuild + b"(N}" + text("__defaults__") + b"NstbR"
@@ -181,14 +158,14 @@ def test_a_pickle_cannot_change_how_the_next_file_is_read():
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
+        checkpoint(text("a"), tensor(), data=bytes(15)),  # a storage of another length
         b"PK",
         b"\x80\x02K\x01.",
-        archive({"a/data.pkl": b"\x80\x02K\x01."}),
-        archive({"a/data.pkl": b"\x80\x02}.", "b/data.pkl": b"\x80\x02}."}),
-        archive({"a/data.txt": b""}),
-        archive({"a/data.pkl": b"\x80\x02}.", "a/byteorder": b"big"}),
-        archive({"a/data.pkl": b"\x80\x02}."}, zipfile.ZIP_DEFLATED),
+        packed("", {"a/data.pkl": b"\x80\x02K\x01."}),
+        packed("", {"a/data.pkl": b"\x80\x02}.", "b/data.pkl": b"\x80\x02}."}),
+        packed("", {"a/data.txt": b""}),
+        packed("", {"a/data.pkl": b"\x80\x02}.", "a/byteorder": b"big"}),
+        packed("", {"a/data.pkl": b"\x80\x02}."}, zipfile.ZIP_DEFLATED),
         LAYOUTS["legacy"] + b"\0",
         LAYOUTS["legacy"].replace(b"little_endian", b"little-endian"),
         LAYOUTS["legacy"].replace(b"little_endianq\x02\x88", b"little_endianq\x02\x89"),
@@ -202,19 +179,6 @@ def test_other_files_are_user_errors(content):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_truncated_file_is_a_user_error(layout):
     content = LAYOUTS[layout]
-    for length in range(0, len(content), 7):
+    for length in range(0, len(content), 31):
         with pytest.raises(UserError, match="no complete PyTorch checkpoint"):
             torch_file.read(content[:length], "x.pt")
-
-
-@given(st.sampled_from(sorted(LAYOUTS)), st.data())
-def test_a_changed_file_is_read_or_a_user_error(layout, data):
-    content = bytearray(LAYOUTS[layout])
-    for _ in range(data.draw(st.integers(1, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        tensors = torch_file.read(bytes(content), "x.pt")
-    except UserError as error:
-        assert "\n" not in str(error)
-    else:
-        assert all(isinstance(array, np.ndarray) for array in tensors.values())

@@ -1,13 +1,15 @@
-"""Batched Sinkhorn; wasserstein_embed/test_cloud.py has more tests of values and gradients."""
+"""Batched Sinkhorn, and that of one problem; wasserstein_embed/test_cloud.py has more tests."""
 
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import ot as pot
 import pytest
 from ott.geometry import geometry
 from ott.tools.sinkhorn_divergence import sinkhorn_divergence
+from scipy.spatial.distance import cdist
 
 from common import ot
 from common.errors import UserError
@@ -43,21 +45,20 @@ def test_kernel_updates_and_log_domain_updates_are_equal(weighted):
         np.testing.assert_allclose(by_kernel, by_logarithms, rtol=2e-5, atol=2e-6)
 
 
+@jax.jit
+def divergence(cross, own_x, own_y):
+    options = {"epsilon": 0.5, "iterations": 300, "value": "entropic_cost"}
+    x, y = (ot.solve_batch(cost, **options, symmetric=True).value for cost in (own_x, own_y))
+    return ot.solve_batch(cross, **options).value - (x + y) / 2
+
+
 @pytest.mark.slow
 def test_the_debiased_value_is_the_sinkhorn_divergence_of_ott():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 9, 5))
+    x, y = np.random.default_rng(0).normal(size=(2, 9, 5))
     costs = [ot.ground_cost(p, q, "euclidean", 2) for p, q in ((x, y), (x, x), (y, y))]
-    options = {"epsilon": 1.0, "iterations": 300, "value": "entropic_cost"}
-    value = ot.solve_batch(costs[0], **options).value
-    own = [ot.solve_batch(cost, **options, symmetric=True).value for cost in costs[1:]]
-    expected, _ = sinkhorn_divergence(
-        geometry.Geometry,
-        cost_matrix=tuple(costs),
-        epsilon=1.0,
-        solve_kwargs={"threshold": 1e-5, "max_iterations": 1000},
-    )
-    np.testing.assert_allclose(value - sum(own) / 2, expected, rtol=1e-3)
+    options = {"epsilon": 0.5, "solve_kwargs": {"threshold": 1e-5, "max_iterations": 1000}}
+    expected, _ = sinkhorn_divergence(geometry.Geometry, cost_matrix=tuple(costs), **options)
+    np.testing.assert_allclose(divergence(*costs), expected, rtol=1e-3)
 
 
 def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
@@ -67,16 +68,12 @@ def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
     np.testing.assert_allclose(solution.value, 0.5, rtol=1e-3)
 
 
-def test_an_unknown_ground_distance_is_refused():
+def test_unknown_names_are_user_errors():
+    cost = np.zeros((2, 3, 3))
     with pytest.raises(UserError, match="'cosine': choose one of euclidean, manhattan"):
-        ot.ground_cost(np.zeros((2, 3)), np.zeros((2, 3)), "cosine", 1.0)
-
-
-def test_an_unknown_value_is_refused():
-    with pytest.raises(
-        UserError, match="value of a transport 'cost': choose one of transport_cost,"
-    ):
-        ot.solve_batch(np.zeros((2, 3, 3)), epsilon=1.0, iterations=1, value="cost")
+        ot.ground_cost(cost[0], cost[0], "cosine", 1.0)
+    with pytest.raises(UserError, match="of a transport 'cost': choose one of transport_cost,"):
+        ot.solve_batch(cost, epsilon=1.0, iterations=1, value="cost")
 
 
 @pytest.mark.parametrize("ground", ["euclidean", "manhattan"])
@@ -95,16 +92,9 @@ def test_the_gradient_is_zero_between_equal_points_and_at_an_equal_coordinate(gr
         np.testing.assert_allclose(gradient, sign * expected, rtol=1e-6)
 
 
-@jax.jit
-def divergence(cross, own_x, own_y):
-    options = {"epsilon": 0.5, "iterations": 300, "value": "entropic_cost"}
-    x, y = (ot.solve_batch(cost, **options, symmetric=True).value for cost in (own_x, own_y))
-    return ot.solve_batch(cross, **options).value - (x + y) / 2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("ground", ["euclidean", "manhattan"])
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("p", [1.0, 2.0])
 def test_the_divergence_of_equal_clouds_is_zero_and_so_is_its_gradient(ground, p):
     points = jnp.asarray(np.random.default_rng(0).normal(size=(4, 2)), jnp.float32)
     cost = partial(ot.ground_cost, ground=ground, p=p)
@@ -139,17 +129,46 @@ def test_a_millionth_of_the_costs_stands_for_an_epsilon_that_float32_does_not_re
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", [None, ot.Potentials(*np.zeros((4, 2, 3), np.float64))])
-def test_float32_costs_stay_float32_where_jax_has_float64(start):
+def test_float32_costs_stay_float32_where_jax_has_float64():
     cost = np.random.default_rng(0).uniform(size=(2, 3, 3)).astype(np.float32)
+    options = {"epsilon": 0.1, "iterations": 5, "value": "transport_cost"}
+    start = ot.Potentials(*np.zeros((4, 2, 3), np.float64))
 
+    @jax.jit
+    @jax.value_and_grad
     def total(cost):
-        options = {"epsilon": 0.1, "iterations": 5, "value": "transport_cost", "start": start}
-        return ot.solve_batch(cost, **options).value.sum()
+        return ot.solve_batch(cost, **options, start=start).value.sum()
 
     with jax.enable_x64(True):
-        value, gradient = jax.value_and_grad(total)(cost)
-    expected = jax.value_and_grad(total)(cost)
+        value, gradient = total(cost)
+    expected = total(cost)
     assert value.dtype == gradient.dtype == np.float32
     np.testing.assert_allclose(value, expected[0], rtol=1e-5)
     np.testing.assert_allclose(gradient, expected[1], atol=1e-5)
+
+
+def costs(n, m, d=5, seed=0, metric="euclidean"):
+    rng = np.random.default_rng(seed)
+    return cdist(rng.normal(size=(n, d)), rng.normal(size=(m, d)), metric)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_plan_and_costs_agree_with_pot(metric):
+    cost = costs(12, 9, metric=metric)
+    a, b = (w / w.sum() for w in (np.arange(1.0, 13), np.arange(2.0, 11)))
+    plan = pot.sinkhorn(a, b, cost, 1.0, method="sinkhorn_log", numItermax=3000, stopThr=1e-12)
+    ours = ot.transport(cost, a, b, epsilon=1.0, iterations=1000)
+    np.testing.assert_allclose(ours.matrix, plan, atol=1e-5)
+    np.testing.assert_allclose(ours.primal_cost, (plan * cost).sum(), rtol=1e-5)
+    relative_entropy = (plan * np.log(plan / np.outer(a, b))).sum()
+    np.testing.assert_allclose(ours.reg_ot_cost, (plan * cost).sum() + relative_entropy, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n, m", [(1, 1), (7, 19)])
+def test_kernel_updates_agree_with_pot(n, m):
+    cost = costs(n, m)
+    expected = pot.sinkhorn(
+        np.full(n, 1 / n), np.full(m, 1 / m), cost, 0.3, stopThr=0, numItermax=10
+    )
+    ours = ot.transport(cost, epsilon=0.3, iterations=10, log_domain=False)
+    np.testing.assert_allclose(ours.matrix, expected, atol=1e-5)
