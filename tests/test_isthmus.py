@@ -31,7 +31,8 @@ def called(monkeypatch, *arguments):
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
 def test_help_lists_the_commands_and_papers_without_importing_jax(arguments):
-    code = "import isthmus, sys; isthmus.main(); assert not {'jax', 'numpy'} & sys.modules.keys()"
+    code = "import isthmus, sys; isthmus.main(); dir(isthmus)\n"
+    code += "assert not {'jax', 'numpy'} & sys.modules.keys()"
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in (*isthmus.MODULES, "run", "anchor_opt"):
@@ -74,28 +75,6 @@ def test_a_command_that_a_test_runs_leaves_no_bytecode(monkeypatch, tmp_path):
     assert not list(tmp_path.rglob("apply.*.pyc"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["alin"], "no command 'alin': choose one of align, apply, migrate, encode, run, new."),
-        (["new"], "'' cannot name a paper"),
-        (["new", "My-Paper"], "'My-Paper' cannot name a paper: give a Python name in lower case"),
-        (["new", "class"], "'class' cannot name a paper"),
-        (["new", "lpl"], "a module 'lpl' already: give the paper another name."),
-        (["new", "numpy"], "a module 'numpy' already"),
-        (["--config=a"], "no command '--config=a'"),
-        (["run"], "no paper ''"),
-        (["run", "--config=a"], "no paper '--config=a': give one of anchor_opt"),
-        (["run", "numpy"], "no paper 'numpy'"),
-    ],
-)
-def test_a_wrong_command_is_refused_in_one_sentence(monkeypatch, capsys, arguments, message):
-    with pytest.raises(SystemExit) as left:
-        called(monkeypatch, *arguments)
-    error = capsys.readouterr().err
-    assert left.value.code == 2 and message in error and error.count("\n") == 1
-
-
 def test_a_new_paper_needs_a_checkout(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(isthmus, "ROOT", tmp_path)
     with pytest.raises(SystemExit):
@@ -113,9 +92,7 @@ def test_a_module_of_the_working_folder_does_not_stand_in_the_way(tmp_path):
     assert (done.returncode, done.stderr) == (2, sentence)
 
 
-def test_the_front_door_leads_to_the_functions_and_imports_nothing_by_itself():
-    code = "import isthmus, sys; assert not {'jax', 'numpy'} & sys.modules.keys(); dir(isthmus)"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+def test_the_front_door_leads_to_the_functions():
     assert isthmus.fit is alignment.fit and isthmus.load is alignment.load
     assert isthmus.discover is align.discover and isthmus.top_k is retrieval.top_k
     assert isthmus.__version__ == importlib.metadata.version("isthmus")

@@ -242,31 +242,3 @@ def test_files_and_globs_are_mapped_into_a_folder(saved_map, tmp_path, monkeypat
     assert pa.parquet.read_table(out / "table.parquet")["id"].to_pylist() == [1, 2, 3, 4]
     assert run(monkeypatch, *given) == 2
     assert "part-0.npy exists already" in capsys.readouterr().err
-
-
-# Arguments, of which {a} is a good file of vectors and {m} a good map -> pattern of the message.
-INVALID = {
-    "no files": (("--map={m}", "--out={out}.npy"), "no vectors: give their files after 'apply'"),
-    "no map": (("{a}", "--out={out}.npy"), "no --map"),
-    "no output": (("{a}", "--map={m}"), "no --out"),
-    "not a map": (("{a}", "--map={a}", "--out={out}.npy"), "not an aligner"),
-    "missing file": (("none.npy", "--map={m}", "--out={out}.npy"), "Cannot read none.npy"),
-    "no match": (("none*.npy", "--map={m}", "--out={out}.npy"), "Cannot read none"),
-    "dimension": (("{a}", "--map={m}", "--side=target", "--out={out}.npy"), "give rows .n, 2."),
-    "no format": (("{a}", "--map={m}", "--out={out}.bin"), "ends with .npy, .npz, .pa"),
-    "exists": (("{a}", "--map={m}", "--out={m}"), "exists already"),
-    "same names": (("{a}", "{a}.gz", "--map={m}", "--out={out}"), "2 of the files would be"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), INVALID.values(), ids=list(INVALID))
-def test_invalid_input_is_refused_in_one_sentence(
-    arguments, message, saved_map, tmp_path, monkeypatch, capfd
-):
-    np.save(tmp_path / "a.npy", normal(0, 4, 3))
-    places = {"a": tmp_path / "a.npy", "m": saved_map, "out": tmp_path / "out"}
-    monkeypatch.chdir(tmp_path)
-    arguments = (argument.format(**places) for argument in arguments)
-    error = commands.refused(monkeypatch, capfd, "anchor_opt.apply", *arguments)
-    assert re.search(message, error), error
-    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]

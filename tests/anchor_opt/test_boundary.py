@@ -1,7 +1,5 @@
 """The law of the first match, and the experiment that measures it."""
 
-import json
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,14 +8,10 @@ from anchor_opt import first_match
 from anchor_opt.experiments import boundary as experiment
 from anchor_opt.problem import Problem, sample
 from anchor_opt.reports import boundary as report
-from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import preprocess, unit
 from common.metrics import linear_cka
-from common.run.results import Row, select
-from common.run.settings import apply_quick
-from common.run.workdir import Workdir
-from configs.anchor_opt import boundary
+from common.run.results import Row
 from tests.samples import normal
 
 
@@ -118,23 +112,3 @@ def test_runs_that_all_end_alike_have_tables_and_a_figure_without_a_boundary():
     settings = tables["Each setting"]
     assert "| 2 of 2 " in settings and "| 1 of 2 " in settings
     assert len(report.figure(given).axes) == 2
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_the_experiment_has_a_line_for_each_setting_and_measures_the_base_once(tmp_path):
-    config = boundary.get_config()
-    config.quick = True
-    apply_quick(config)
-    small = {"num_words": 300, "num_anchors": 30, "algorithm1.steps": 25}
-    config.update_from_flattened_dict(small)
-    config.vary = (("num_pairs", (10,)), ("dimensions", ("padded 400",)))
-    table = experiment.run(config, Workdir(tmp_path, {}), cache_dir())
-    measured = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
-    ours = select(measured, method="algorithm1_printed", dataset="glove -> glove100")
-    assert [row.sweep_over for row in ours] == ["num_pairs", "base", "dimensions"]
-    assert {row.dim for row in ours} == {100, 400} and {row.num_pairs for row in ours} == {10, 15}
-    ratio = {row.sweep_over: row.mean for row in select(measured, metric="true_ratio", check=False)}
-    assert ratio["num_pairs"] < ratio["base"] < ratio["dimensions"]
-    assert table.count("glove -> word2vec") == 3
-    assert (tmp_path / "boundary.png").stat().st_size > 10_000

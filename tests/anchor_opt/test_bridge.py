@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from anchor_opt.experiments import bridge
 from common.data.packages import cache_dir
-from common.errors import UserError
 from common.run.settings import apply_quick
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
@@ -98,11 +97,3 @@ def test_spaces_without_a_successful_search_are_not_joined():
     task = Task(Case("hub", {}, lambda random_seed: bridge.Spaces(vectors, {})), "", 0)
     searches = {("a", "c"): bridge.Search([], np.zeros((1, 2), int), 1.0, failed=False)}
     assert bridge.measure_common(task, cases={}, searches=searches, k=10) == ([], {})
-
-
-@pytest.mark.network
-def test_too_few_spaces_or_items_are_a_users_error(tmp_path):
-    with pytest.raises(UserError, match="three or more"):
-        bridge.load(("glove", "word2vec"), 10, cache_dir())
-    with pytest.raises(UserError, match="fewer than num_rows=100000"):
-        bridge.load(("glove", "glove100", "word2vec"), 100_000, cache_dir())

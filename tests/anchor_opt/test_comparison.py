@@ -1,29 +1,19 @@
 """The ablation, through the command line, and the phase diagram: small runs, and their parts."""
 
-import json
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from anchor_opt import runner
-from anchor_opt.experiments import ablation as ablation_experiment
 from anchor_opt.experiments import phase as phase_experiment
 from anchor_opt.methods import algorithm1
 from anchor_opt.problem import sample
 from anchor_opt.reports import ablation as ablation_report
 from anchor_opt.reports import phase as phase_report
-from common.data.packages import cache_dir
-from common.errors import UserError
 from common.linear import preprocess
-from common.run.results import Row, select
-from common.run.settings import apply_quick
-from common.run.workdir import Workdir
+from common.run.results import Row
 from configs.anchor_opt import ablation, phase, readings
-from tests import commands
-
-TINY = {"num_words": 300, "num_anchors": 30, "num_pairs": 10, "algorithm1.steps": 10}
 
 
 def lines(table: str) -> list[list[str]]:
@@ -32,89 +22,6 @@ def lines(table: str) -> list[list[str]]:
         for line in table.splitlines()
         if line.startswith("| ")
     ]
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_an_ablation_has_a_line_for_each_value_and_measures_the_base_once(
-    tmp_path, monkeypatch, capsys
-):
-    vary = "[('algorithm1.init_norm', (1.0, 0.01)), ('num_pairs', (20,)), ('centre', (False,)),"
-    vary += " ('num_words', (10_000_000,))]"
-    given = [f"--workdir={tmp_path}", "--config=configs/anchor_opt/ablation.py", "--config.quick"]
-    given += [f"--config.{name}={value}" for name, value in TINY.items()]
-    given += [f"--config.vary={vary}", "--config.pairs=('glove:word2vec', 'word2vec:glove')"]
-    given += ["--config.methods=gt,seed,algorithm1"]
-    assert not commands.run(monkeypatch, "anchor_opt.main", *given)
-    printed = capsys.readouterr().out
-    assert printed.strip() == (tmp_path / "table.md").read_text().strip()
-    rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
-    cells = lines(printed)
-    assert cells[0] == ["Varied", "Value", "glove -> word2vec", "word2vec -> glove"]
-    norms = [line[1] for line in cells if line[0] == "algorithm1.init_norm"]
-    assert norms == ["0.01 (base)", "1.0"]
-    expected = [["num_pairs", "10 (base)"], ["num_pairs", "20"], ["centre", "False"]]
-    expected += [["centre", "True (base)"], ["num_words", "300 (base)"]]
-    heads = [line[:2] for line in cells if line[0] in ("num_pairs", "centre", "num_words")]
-    assert heads == 2 * expected
-    assert cells[3] == ["Varied", "Value", "gt", "seed", "algorithm1"]
-    base = select(rows, method="algorithm1", base=True, dataset="glove -> word2vec")
-    assert len(base) == 4 and len({row.mean for row in base}) == 1
-    parts = {path.stem for path in (tmp_path / "parts").glob("glove-word2vec-*")}
-    methods = ("gt", "seed", "algorithm1")
-    points = ("base", "num_pairs-20", "centre-False")
-    assert parts == {
-        *(f"glove-word2vec-{point}-{m}-seed0" for point in points for m in methods),
-        "glove-word2vec-algorithm1.init_norm-1.0-algorithm1-seed0",
-    }
-    assert (tmp_path / "ablation.png").stat().st_size > 10_000
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_a_phase_diagram_has_a_line_for_each_noise_and_pair(tmp_path):
-    config = phase.get_config()
-    config.quick = True
-    apply_quick(config)
-    changes = {"noise": (0.0, 2.0), "isometries_of": "glove"}
-    config.update_from_flattened_dict(TINY | changes)
-    config.methods = ("seed", "gt", "algorithm1")
-    table = phase_experiment.run(config, Workdir(tmp_path, {}), cache_dir())
-    rows = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
-    cells = lines(table)
-    assert cells[0] == ["No.", "Source", "Target", "CKA", "seed", "gt", "algorithm1"]
-    names = [["", "glove", "noise 0"], ["", "glove", "noise 2"], ["1", "glove", "word2vec"]]
-    assert [line[:3] for line in cells[1:4]] == names
-    assert all(float(cell) > 0.99 for cell in cells[1][3:6])  # an isometry
-    assert [line[:3] for line in cells[5:]] == names
-    values = {(r.get("noise"), r.method): r.mean for r in select(rows, metric="first_match_known")}
-    assert values[0.0, "algorithm1"] > values[2.0, "algorithm1"]
-    assert (tmp_path / "phase.png").stat().st_size > 10_000
-
-
-@pytest.mark.parametrize(
-    ("vary", "says"),
-    [
-        ((("num_pears", (5,)),), "num_pears"),
-        (("num_pairs", (5, 10)), "config.vary has 'num_pairs'"),
-        ((("num_pairs", ("many",)),), "num_pairs can't be 'many'"),
-        ((("algorithm1", (1,)),), "config.vary has"),
-    ],
-)
-def test_a_wrong_line_of_vary_is_refused_in_one_sentence(vary, says, tmp_path):
-    config = ablation.get_config()
-    config.vary = vary
-    with pytest.raises(UserError, match=says):
-        ablation_experiment.run(config, Workdir(tmp_path, {}), cache_dir())
-
-
-@pytest.mark.network
-def test_more_words_than_there_are_is_refused_unless_they_are_varied(tmp_path):
-    config = ablation.get_config()
-    config.update(config.when_quick)
-    config.num_words = 10_000_000
-    with pytest.raises(UserError, match="share 14689 items"):
-        ablation_experiment.run(config, Workdir(tmp_path, {}), cache_dir())
 
 
 @pytest.mark.parametrize("get_config", [ablation.get_config, readings.get_config])

@@ -49,16 +49,6 @@ def test_the_aligner_maps_vectors_to_their_partners(discovered):
 
 
 @pytest.mark.slow
-def test_a_search_resumes_in_its_workdir(discovered):
-    x, y, _ = rotated_spaces()
-    result, pairs, work = discovered
-    again = align.discover(x, y, pairs, names=("a", "b"), workdir=Workdir(work / ".", {}))
-    assert not list(work.glob("checkpoints/**/*-damaged"))  # its checkpoints were read
-    assert again.agreement == result.agreement
-    np.testing.assert_array_equal(again.anchors, result.anchors)
-
-
-@pytest.mark.slow
 def test_progress_bars_are_shown_on_request_alone(discovered, capfd):
     x, y, _ = rotated_spaces()
     _, pairs, work = discovered

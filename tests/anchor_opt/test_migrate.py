@@ -246,38 +246,6 @@ def test_the_verdict_says_what_to_do_why_and_how(
     assert "search for pairs has failed" in text and not failed.certain
 
 
-# What is given besides the store, and the pattern of the message.
-INVALID = {
-    "no output": (["--out="], "no --out"),
-    "no old vectors": (["--old="], "no --old"),
-    "out exists": (["--out={files}"], "exists and is not an empty folder"),
-    "no such column": (["--id_column=no"], "has not one column 'no' but key, text, v"),
-    "no pair": (["--pairs={files}/relevant.txt"], "None of the 80 pairs"),
-    "rows as ids": (["--pairs={files}/rows.txt"], "Give --pair_rows if"),
-    "half a judgement": (["--old_queries={files}/old_queries.parquet"], "no --new_queries"),
-    "other queries": (
-        ["--old_queries={files}/old_queries.parquet", "--new_queries={files}/new.parquet"],
-        "other ids or another order",
-    ),
-    "an id of two rows": (["--old={files}/twice.parquet"], "the word of several rows of 'old'"),
-}
-
-
-@pytest.mark.parametrize(("more", "message"), INVALID.values(), ids=list(INVALID))
-def test_invalid_input_is_refused_in_one_sentence(
-    files, tmp_path, monkeypatch, capfd, more, message
-):
-    rows = np.ones((NUM_OLD, 24), np.float32) + np.eye(NUM_OLD, 24, dtype=np.float32)
-    save(files / "twice.parquet", [f"d{i // 2}" for i in range(NUM_OLD)], rows)
-    if not any(flag.startswith("--id_column") for flag in more):
-        more = [*IDS, *more]
-    given = [*store(files), f"--out={tmp_path / 'out'}", *more]
-    given = (flag.format(files=files) for flag in given)
-    error = commands.refused(monkeypatch, capfd, "anchor_opt.migrate", *given)
-    assert re.search(message, error), error
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("space", ["old", "new"])
 def test_vectors_and_pairs_are_checked_before_anything_is_fitted(space):
     """The message has the row of the file, also of a vector that no pair needs."""

@@ -1,5 +1,3 @@
-import json
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,19 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchor_opt import evaluation, runner
-from anchor_opt.experiments import overlap
 from anchor_opt.methods import METHODS
 from anchor_opt.problem import partly_shared
 from common.csls import matches as csls_matches
-from common.data.packages import cache_dir
-from common.errors import UserError
 from common.linear import preprocess
-from common.run.results import Row, select
-from common.run.settings import apply_quick
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from configs.anchor_opt.overlap import get_config
-from tests.samples import rotated_words
 
 RNG = np.random.default_rng(0)
 X = np.asarray(preprocess(jnp.asarray(RNG.normal(size=(60, 5)))))
@@ -84,36 +76,3 @@ def test_only_methods_that_may_read_the_truth_are_given_it(method, monkeypatch, 
     work = Workdir(tmp_path, {})
     runner.run(cases, grid, lambda task, problem, result: [], work, hide_truth=True)
     assert (seen[0] is None) == (method == "seed")
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_the_experiment_on_real_words(tmp_path, monkeypatch):
-    config = get_config()
-    config.quick = True
-    config = apply_quick(config)
-    config.num_rows, config.num_anchors, config.num_pairs = 400, 60, 60
-    config.bootstrap.search_steps = 20
-    monkeypatch.chdir(tmp_path)
-    rotated_words(tmp_path / "rotated.npz")
-    config.pairs = ("glove:rotated.npz",)
-    config.noisy_space = "glove"
-    config.methods = ("gt", "bootstrap")
-    config.known_pairs = (60,)
-    table = overlap.run(config, Workdir(tmp_path / "run", {}), cache_dir())
-    assert "False success" in table and "MRR over shared" in table
-    assert "P@1 of the method's own map over known pairs" in table
-    rows = [Row(**row) for row in json.loads((tmp_path / "run/results.json").read_text())]
-    for row in select(rows, metric="mrr", method="bootstrap"):
-        assert row.mean > 0.5
-    searches = select(rows, metric="false_success")
-    assert len(searches) == 3 and all(row.mean == 0 for row in searches)
-    for name in ("mrr.png", "detector.png"):
-        assert (tmp_path / "run" / name).stat().st_size > 0
-
-
-def test_a_shared_part_larger_than_the_whole_is_refused_before_anything_is_read(tmp_path):
-    config = get_config()
-    config.shared = (0.5, 1.5)
-    with pytest.raises(UserError, match=r"shared is 1\.5: choose a number from 0 to 1"):
-        overlap.run(config, Workdir(tmp_path, {}), tmp_path)

@@ -1,7 +1,4 @@
-import pytest
-
 from anchor_opt import runner
-from common.errors import UserError
 from configs.anchor_opt import retrieval, stitching
 
 
@@ -20,14 +17,6 @@ def test_methods_that_need_known_pairs_are_left_out_without_them():
         "bootstrap",
         "lstsq_truth",
     )
-
-
-@pytest.mark.parametrize(("name", "what"), [("methods", "method"), ("optimise", "role")])
-def test_unknown_names_are_refused(name, what):
-    config = retrieval.get_config()
-    config[name] = ("magic",)
-    with pytest.raises(UserError, match=f"no {what} 'magic'"):
-        runner.grid(config)
 
 
 def test_the_config_shows_the_defaults_of_the_bootstrap():
