@@ -40,7 +40,7 @@ def test_help_lists_the_commands_and_papers_without_importing_jax(arguments):
     assert len(done.stdout.splitlines()) < 12
 
 
-def test_every_command_runs_its_module(monkeypatch):
+def test_every_command_runs_its_module(monkeypatch, capsys):
     flags = ["--map=m.npz", "--out=o.npy"]
     assert called(monkeypatch, "align", *flags) == ("anchor_opt.align", flags)
     given = ["new.npy", *flags]
@@ -50,9 +50,6 @@ def test_every_command_runs_its_module(monkeypatch):
     assert called(monkeypatch, "run", "lpl", "--help") == ("lpl.main", ["--help"])
     for module in (*isthmus.MODULES.values(), *(f"{paper}.main" for paper in isthmus.PAPERS)):
         assert importlib.util.find_spec(module), module
-
-
-def test_the_version_is_printed(monkeypatch, capsys):
     assert called(monkeypatch, "--version") == (["--version"],)
     assert capsys.readouterr().out.strip() == importlib.metadata.version("isthmus")
 

@@ -40,17 +40,6 @@ def test_the_halves_and_the_third_set_have_no_item_in_common():
         np.testing.assert_allclose(test, expected[rows["test"]], atol=1e-4)
 
 
-def test_known_pairs_are_the_items_that_both_halves_have():
-    apart, joined = (halves.split(X, 3 * X, 12, count, 0) for count in (0, 4))
-    assert [pairs.tolist() for pairs in joined.problem.pairs] == [[0, 1, 2, 3]] * 2
-    np.testing.assert_array_equal(joined.problem.source, apart.problem.source)
-    order = np.random.default_rng(0).permutation(30)
-    rows = np.concatenate([order[:4], order[16:24]])
-    np.testing.assert_allclose(joined.problem.target, centred(X, rows)[rows], atol=1e-4)
-    np.testing.assert_allclose(joined.other[1][:4], joined.problem.source[:4], atol=1e-4)
-    assert len(joined.test[0]) == 6
-
-
 @pytest.mark.parametrize("shared, both", [(0.5, 6), (1.0, 12)])
 def test_shared_items_are_in_both_halves_in_an_order_that_tells_nothing(shared, both):
     samples = halves.split(X, 3 * X, 12, 2, 0, shared=shared)

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from anchor_opt.experiments import spaces
-from anchor_opt.reports import spaces as report
 from common.linear import preprocess
-from common.run.records import Record
 from common.run.results import Row, select
 from common.run.tasks import Case, Task
 
@@ -41,21 +39,3 @@ def test_a_map_is_measured_on_items_it_was_not_fitted_on():
     x, y = (preprocess(jnp.asarray(rng.normal(size=(90, 40)), jnp.float32)) for _ in range(2))
     (row,) = select(measured(x, y, 0), method="least_squares", metric="mrr")
     assert row.mean < 0.15  # 45 pairs in 40 dimensions: on its own pairs the map would be near 1
-
-
-def test_similarities_are_judged_by_the_searches_of_all_records():
-    def pair(target, similarity, found):
-        about = {"experiment": "spaces", "dataset": f"a -> {target}"}
-        metrics = dict.fromkeys(report.SIMILARITIES, similarity) | {"mutual_neighbours": 0.5}
-        rows = [Row(**about, method="truth", metric=m, mean=x) for m, x in metrics.items()]
-        rows.append(Row(**about, method="least_squares", metric="mrr", mean=0.8))
-        about |= {"experiment": "overlap", "source": "a", "target": target, "num_pairs": 0}
-        labels = {"optimised": target}
-        return [*rows, Row(**about, method="bootstrap", metric="mrr", mean=found, labels=labels)]
-
-    rows = [*pair("b", 0.9, 0.7), *pair("c", 0.3, 0.2), *pair("d", 0.6, 0.5)]
-    head = {"config": {}, "command": "", "finished": "", "commit": "", "cores": 1}
-    record = Record(name="a", rows=rows, failed=[], seconds=None, quoted="", **head)
-    *_, last = report.foretold([record]).splitlines()
-    cells = [cell.strip() for cell in last.split("|")[1:6]]
-    assert cells == ["told apart with 0 pairs (2 of 3 found)", "1.000", "1.000", ".500", "1.000"]

@@ -8,7 +8,7 @@ import pytest
 
 from common.run.settings import settings
 from configs.lpl.nli import get_config
-from lpl import loss, nli, training
+from lpl import loss, nli
 
 DELTA = (100.0, -5.0, 1.0)
 D, K, TEXTS, COUNT = 6, 3, 60, 30
@@ -110,22 +110,6 @@ def test_all_methods_have_the_same_initialisation_and_batches(network, data):
     # The map of the baseline, which the classifier does not read, is not trained.
     baseline = states["baseline"].parameters["map"]
     jax.tree.map(np.testing.assert_array_equal, baseline, parameters["map"])
-
-
-def test_training_classifies_pairs_and_maps_premises_to_entailed_hypotheses(network, data):
-    parameters, chosen = network
-    state = nli.init_state(parameters, chosen)
-    for index in range(training.STEPS):
-        state, _ = step(state, index, data, chosen)
-    known = jax.tree.map(lambda x: x[:, :COUNT], data.pairs)
-    first = jax.tree.map(lambda x: x[0], known)
-    labels, hidden = nli.predict(state.parameters, data, first, chosen)
-    assert labels.shape == (2, COUNT) and hidden.shape == (2, COUNT, 7)
-    assert np.mean(labels[0] == first.labels) > 0.8
-    image = jax.vmap(chosen.apply)(state.parameters["map"], data.vectors[known.premises])
-    distance = np.sum((image - data.vectors[known.hypotheses]) ** 2, axis=-1)
-    entailed, neutral = (distance[known.labels == label].mean() for label in (0, 1))
-    assert entailed < 0.3 < 1 < neutral
 
 
 def test_neighbour_agreement_counts_the_nearest_representations():

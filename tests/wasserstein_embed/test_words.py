@@ -1,4 +1,4 @@
-"""Words: texts, judged pairs, sampling, loss and training."""
+"""Words: texts, judged pairs, sampling and loss."""
 
 from dataclasses import replace
 
@@ -43,26 +43,6 @@ def test_with_places_far_apart_each_point_goes_to_that_of_its_place():
     np.testing.assert_allclose(word_embed.pair_distances(x, y, chosen), expected, rtol=1e-4)
     near = word_embed.embed(moved, output, replace(SETTINGS, spread=0.0))
     np.testing.assert_array_equal(near.reshape(6, -1), moved @ output)
-
-
-@pytest.mark.slow
-def test_training_separates_words_that_never_share_a_context():
-    # Words 0 to 3 always occur together, and so do words 4 to 7.
-    rng = np.random.default_rng(0)
-    texts = [np.append(rng.permutation(4) + 4 * (i % 2), [-1, -1]) for i in range(50)]
-    tokens = jnp.asarray(np.concatenate([[-1, -1], *texts]), jnp.int32)
-    data = word_embed.Data(tokens, jnp.arange(1, 9) / 8, jax.random.key(0))
-    chosen = replace(SETTINGS, batch_size=64, learning_rate=3e-2)
-    state = word_embed.init(chosen, 8, jax.random.key(1))
-    step = jax.jit(word_embed.step, static_argnames="settings")
-    for index in range(4):
-        state, metrics = step(state, index, data, chosen)
-    x = word_embed.embed(*state.parameters, chosen)
-    first, second = np.triu_indices(8, 1)
-    distance = np.asarray(word_embed.pair_distances(x[first], x[second], chosen))
-    together = (first < 4) == (second < 4)
-    assert distance[together].max() < distance[~together].min()
-    assert metrics["positive"] < metrics["negative"]
 
 
 @pytest.mark.slow
