@@ -4,7 +4,6 @@ import dataclasses
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -24,12 +23,10 @@ from lpl import loss, methods, nli, training
 from tests import commands
 from wasserstein_embed import cloud, metric_embed, siamese, word_embed
 
-# Batches that eight devices divide, and some that they do not: of an even number of rows, of any,
-# nodes of a graph, words of a vocabulary, and copies of CBOW.
-BATCHES = {"even": (16, 16, 16, 8, 2), "awkward": (12, 15, 7, 9, 3)}
+BATCH = 12  # of which eight devices make four parts, each of them on two devices
 
 
-def of_images(even, batch):
+def of_images():
     rng, key = np.random.default_rng(0), jax.random.key(0)
     images = jnp.asarray(rng.integers(0, 256, (30, 16, 16, 1), dtype=np.uint8))
     labels = np.arange(30) % 3
@@ -42,7 +39,7 @@ def of_images(even, batch):
         distance=cloud.Distance(**solver, value="transport_cost", implicit_diff=False),
         **values,
         temperature=None,
-        batch_size=even,
+        batch_size=BATCH,
         decay_after=0.8,
     )
     cosine = dataclasses.replace(clouds, distance=None, temperature=0.1)
@@ -51,60 +48,60 @@ def of_images(even, batch):
         yield name, siamese.step, siamese.init(chosen, key), data, chosen
     shape = vit.Shape(image=(16, 16, 1), patch=4, width=8, depth=1, heads=2, classes=3)
     values = {"steps": 3, "learning_rate": 1e-3, "warmup": 0.1, "weight_decay": 0.05}
-    values = vit.Training(**values, batch=batch, shift=2, contrast=1.0, temperature=0.1)
+    values = vit.Training(**values, batch=BATCH, shift=2, contrast=1.0, temperature=0.1)
     chosen = vit.Settings(shape=shape, training=values)
     data = vit.Data(images, jnp.asarray(labels), key)
     yield "vit", vit.step, vit.init(chosen, 0), data, chosen
 
 
-def of_words(even, batch, vocabulary, copies):
+def of_words():
     rng, key = np.random.default_rng(0), jax.random.key(0)
     texts = rng.integers(-1, 8, 60)
     tokens, labels = jnp.asarray(texts), jnp.arange(15) % 2
     cloud_of_word = {"geometry": "wasserstein", "num_points": 3, "dimension": 2, "hidden_size": 8}
     values = {"window": 1, "margin": 1.0, "epsilon": 0.2, "iterations": 5, "spread": 0.0}
-    steps = {"batch_size": batch, "updates_per_step": 2, "steps": 3, "learning_rate": 1e-2}
+    steps = {"batch_size": BATCH, "updates_per_step": 2, "steps": 3, "learning_rate": 1e-2}
     chosen = word_embed.Settings(**cloud_of_word, **values, **steps)
     data = word_embed.Data(tokens, jnp.arange(1, 9) / 8, key)
     yield "words", word_embed.step, word_embed.init(chosen, 8, key), data, chosen
     values = {"dim": 6, "window": 2, "x_max": 10.0, "power": 0.75, "learning_rate": 0.1}
     chosen = glove.Settings(**values, blocks=3, epochs_per_step=2, steps=2)
-    data = glove.data(glove.cooccurrence(texts, vocabulary, 2), chosen, key)
-    yield "glove", glove.step, glove.init(chosen, vocabulary, key), data, chosen
+    data = glove.data(glove.cooccurrence(texts, 8, 2), chosen, key)
+    yield "glove", glove.step, glove.init(chosen, 8, key), data, chosen
     values = {"unit_norm": True, "max_length": 4, "hidden_size": 8}
-    chosen = lstm.Settings(**values, **steps | {"batch_size": even})
+    chosen = lstm.Settings(**values, **steps)
     vectors = jnp.asarray(rng.normal(size=(8, 6)), jnp.float32)
     data = lstm.Data(tokens.reshape(15, 4), labels, key)
     yield "lstm", lstm.step, lstm.init(chosen, vectors, key), data, chosen
     values = {"dim": 6, "window": 2, "negatives": 3, "shared_negatives": 5, "subsample": 1.0}
     values |= {"segments": 8, "segment_length": 3, "copy_batches": 2, "epochs": 2, "shards": 1}
-    chosen = cbow.Settings(**values, copies=copies, learning_rate=0.5)
+    chosen = cbow.Settings(**values, copies=2, learning_rate=0.5)
     data = cbow.data(Corpus(list("abcdefgh"), np.full(8, 1 / 8), texts), chosen, key)
     yield "cbow", cbow.step, cbow.init(chosen, 8, key), data, chosen
 
 
-def of_nodes(nodes):
+def of_nodes():
     key = jax.random.key(0)
-    first, second = (jnp.asarray(rows) for rows in np.triu_indices(nodes, 1))
+    first, second = (jnp.asarray(rows) for rows in np.triu_indices(9, 1))
     data = metric_embed.Data(first, second, (second - first) / 4)
     steps = {"init_range": (-0.5, 0.5), "steps": 30, "learning_rate": 0.01}
     vectors = metric_embed.Settings(geometry="hyperbolic", shape=(2,), **steps)
     solver = {"epsilon": (0.5, 0.1), "iterations": 3, "debiased": True, "warm_start": True}
     clouds = metric_embed.Settings(geometry="wasserstein", shape=(3, 2), **steps, **solver)
     for name, chosen in (("vectors", vectors), ("divergence", clouds)):
-        state = metric_embed.init(chosen, nodes, jax.random.split(key, 1))
+        state = metric_embed.init(chosen, 9, jax.random.split(key, 1))
         yield name, metric_embed.step, state, data, chosen
 
 
-def of_vectors(even, batch):
+def of_vectors():
     rng, key = np.random.default_rng(0), jax.random.key(0)
     x, rows = jnp.asarray(rng.normal(size=(30, 6)), jnp.float32), jnp.arange(30)
-    values = head.Training(epochs=3, batch_size=even, learning_rate=1e-2)
+    values = head.Training(epochs=3, batch_size=BATCH, learning_rate=1e-2)
     chosen = head.Settings(form="published", width=6, num_classes=3, training=values)
     yield "head", head.epoch, head.init(chosen, 0), head.Data(x, rows % 3, key), chosen
     near = loss.neighbours(x, rows, 4)
     weights = loss.lle_weights(x, rows, near)
-    steps = {"batch": batch, "updates": 30, "learning_rate": 0.01}
+    steps = {"batch": BATCH, "updates": 30, "learning_rate": 0.01}
     parameters, apply, classify = nli.init("mlp", 6, 5, 7, jax.random.split(key, 2))
     values = {"apply": apply, "classify": classify, "gamma": 0.1, "negative_loss_floor": -2.0}
     chosen = settings(nli.Settings, nli_config.get_config(), **values, **steps)
@@ -119,16 +116,10 @@ def of_vectors(even, batch):
     yield "lpl", training.step, training.init_state(jnp.eye(6), chosen), data, chosen
 
 
-def records(batches, folder):
+def records(folder):
     """What two steps of every training log, each of which is a chunk, and the programs compiled."""
-    even, batch, nodes, vocabulary, copies = BATCHES[batches]
     work, before = Workdir(folder, {}), train._chunk._cache_size()
-    for name, *rest in (
-        *of_images(even, batch),
-        *of_words(even, batch, vocabulary, copies),
-        *of_nodes(nodes),
-        *of_vectors(even, batch),
-    ):
+    for name, *rest in (*of_images(), *of_words(), *of_nodes(), *of_vectors()):
         train.run(*rest, num_steps=2, chunk=1, work=work, part=name, progress=False)
     return work.records(), train._chunk._cache_size() - before
 
@@ -137,24 +128,18 @@ def records(batches, folder):
 def test_trainings_on_eight_devices_have_the_losses_of_one(tmp_path):
     code = "import pathlib, sys, jax, json\nfrom tests import test_devices\n"
     code += "assert jax.device_count() == 8\nfolder = pathlib.Path(sys.argv[1])\n"
-    code += "found = {name: test_devices.records(name, folder / name)"
-    code += " for name in test_devices.BATCHES}\n"
-    code += "(folder / 'found.json').write_text(json.dumps(found))"
+    code += "(folder / 'found.json').write_text(json.dumps(test_devices.records(folder)))"
     command = [sys.executable, "-c", code, tmp_path / "eight"]
     process = subprocess.Popen(command, env=commands.on_devices(8))
     assert jax.device_count() == 1
-    on_one = {name: records(name, tmp_path / name)[0] for name in BATCHES}
+    on_one, _ = records(tmp_path / "one")
     assert process.wait() == 0
-    for name, (on_eight, programs) in json.loads(
-        Path(tmp_path / "eight/found.json").read_text()
-    ).items():
-        assert programs == 12  # one for each training, though it has two chunks
-        assert len(on_eight) == len(on_one[name]) == 24
-        for one, eight in zip(on_one[name], on_eight, strict=True):
-            about = [
-                record.pop("part") + f"-{record.pop('step')}, {name}" for record in (one, eight)
-            ]
-            assert about[0] == about[1] and one.keys() == eight.keys()
-            values, expected = (np.array([*record.values()]) for record in (eight, one))
-            assert np.isfinite(values).all()
-            np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-6, err_msg=about[0])
+    on_eight, programs = json.loads((tmp_path / "eight/found.json").read_text())
+    assert programs == 12  # one for each training, though it has two chunks
+    assert len(on_eight) == len(on_one) == 24
+    for one, eight in zip(on_one, on_eight, strict=True):
+        about = [(record.pop("part"), record.pop("step")) for record in (one, eight)]
+        assert about[0] == about[1] and one.keys() == eight.keys()
+        values, expected = (np.array([*record.values()]) for record in (eight, one))
+        assert np.isfinite(values).all()
+        np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-6, err_msg=str(about))

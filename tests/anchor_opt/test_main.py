@@ -46,8 +46,9 @@ def whole(tmp_path_factory):
 
 def test_a_run_prints_its_table_and_its_rows_are_of_all_methods(whole):
     workdir, printed = whole
-    assert printed.strip() == (workdir / "table.md").read_text().strip()
-    assert "QUICK" in printed and not re.search("Paper[ :(]", printed)
+    table = (workdir / "table.md").read_text()
+    assert "| bootstrap" in table and "| bootstrap" in printed
+    assert "QUICK" in table and "QUICK" in printed and not re.search("Paper[ :(]", table + printed)
     rows = [Row(**row) for row in json.loads((workdir / "results.json").read_text())]
     assert {row.method for row in rows} >= {*METHODS}
     itself = [r for r in rows if r.source == r.target and r.metric in ("jaccard", "mrr")]
@@ -65,14 +66,14 @@ def test_a_killed_run_resumes_to_the_same_table(whole, tmp_path, monkeypatch):
     """Its bootstrap, which has several stages, has ended when it is killed, and is not stored."""
     expected, _ = whole
     parts = sorted(expected.glob("parts/*.json"), key=lambda path: path.stat().st_mtime_ns)
-    assert "bootstrap" in parts[3].name
+    number, name = next((i, path.name) for i, path in enumerate(parts) if "bootstrap" in path.name)
     code = "import runpy; from tests.faults.killed_run import kill_at\n"
-    code += f"kill_at('os.rename', {parts[3].name!r})\n"
+    code += f"kill_at('os.rename', {name!r})\n"
     code += "runpy.run_module('anchor_opt.main', run_name='__main__')"
     command = [sys.executable, "-c", code, *arguments(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True)
     assert done.returncode == -signal.SIGKILL
-    assert len(list(tmp_path.glob("parts/*.json"))) == 3
+    assert len(list(tmp_path.glob("parts/*.json"))) == number >= 2
     assert not (tmp_path / "table.md").exists()
     assert not commands.run(monkeypatch, "anchor_opt.main", *arguments(tmp_path))
     for name in ("results.json", "table.md"):

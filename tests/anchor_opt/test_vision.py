@@ -88,7 +88,7 @@ def test_pretrained_encoders_and_files_of_features_replace_those_that_are_traine
     np.savez(tmp_path / "mine.npz", anything=features(150))
     monkeypatch.setattr(image_features, "encode", lambda name, images, cache: features(150))
     for name in ("augnet_resnet50", str(tmp_path / "mine.npz")):
-        mixed = load(Workdir(tmp_path / name, {}), cache, (name, "vit_narrow"))
+        mixed = load(Workdir(tmp_path / f"run-{len(name)}", {}), cache, (name, "vit_narrow"))
         np.testing.assert_array_equal(mixed.pair.source, features(150))
         np.testing.assert_array_equal(mixed.pair.target, encoded.pair.target)
         assert "vit_wide" not in " ".join(mixed.notes) and len(mixed.labels) == 150
