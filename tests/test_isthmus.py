@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import isthmus
 from anchor_opt import align
 from common import alignment, retrieval
+from common.data import packages
+from common.encoders import texts
 from tests import commands
 
 ROOT = Path(__file__).parents[1]
@@ -89,19 +90,14 @@ def test_a_module_of_the_working_folder_does_not_stand_in_the_way(tmp_path):
     assert (done.returncode, done.stderr) == (2, sentence)
 
 
-def test_the_front_door_leads_to_the_functions():
+def test_the_front_door_leads_to_the_functions(monkeypatch, tmp_path):
     assert isthmus.fit is alignment.fit and isthmus.load is alignment.load
     assert isthmus.discover is align.discover and isthmus.top_k is retrieval.top_k
     assert isthmus.__version__ == importlib.metadata.version("isthmus")
     assert {*isthmus.FRONT_DOOR, "encode", "__version__"} <= set(dir(isthmus))
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
         isthmus.magic  # noqa: B018
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_texts_are_encoded_by_the_front_door():
-    vectors = isthmus.encode(["a man is eating food", "a man eats something", "stocks fell"])
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    cosines = vectors @ vectors.T
-    assert cosines[0, 1] > 0.7 > 0.3 > cosines[0, 2]
+    monkeypatch.setenv(packages.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(texts, "encode", lambda *given, **more: (given, more))
+    expected = ("mpnet", ["land", "sea"], tmp_path), {"max_pieces": 8}
+    assert isthmus.encode(("land", "sea"), "mpnet", max_pieces=8) == expected

@@ -2,7 +2,7 @@ import pytest
 
 from anchor_opt import evaluation, runner
 from anchor_opt.methods import METHODS
-from anchor_opt.problem import sample
+from anchor_opt.problem import partly_shared
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from configs.anchor_opt import ablation, phase, readings, retrieval, stitching
@@ -28,8 +28,10 @@ def test_the_config_shows_the_defaults_of_the_bootstrap():
 
 @pytest.fixture(scope="module")
 def problem():
-    x = unit_rows(0, 60, 5)
-    return sample(x, x, num_anchors=10, num_pairs=4, random_seed=0)
+    """Half of the rows of each space have a partner."""
+    x = unit_rows(0, 45, 5)
+    sizes = {"num_rows": 30, "num_anchors": 10, "num_pairs": 4}
+    return partly_shared(x, x, **sizes, shared=0.5, random_seed=0)
 
 
 @pytest.mark.parametrize(
@@ -42,11 +44,8 @@ def problem():
     ],
 )
 def test_the_report_of_a_search_is_compared_with_what_it_found(problem, found, failed, expected):
-    task = Task(
-        Case("case", {"experiment": "e", "dataset": "d"}, lambda random_seed: problem),
-        "bootstrap",
-        0,
-    )
+    case = Case("case", {"experiment": "e", "dataset": "d"}, lambda random_seed: problem)
+    task = Task(case, "bootstrap", 0)
     notes = {"corrected_agreement": 0.5, "failed": failed}
     rows = evaluation.search_rows(task, problem, notes, found, 5)
     measures = {row.metric: row.mean for row in rows}
