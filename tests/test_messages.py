@@ -69,7 +69,7 @@ COMMANDS = [
     ("apply --map=good/map.npz --out=out.npy", {}, "no vectors: give their files after 'apply'"),
     ("apply good/x.vec --out=out.npy", {}, "no --map"),
     (APPLY, {}, "no --out"),
-    ("apply good/x.vec --map=good/y.npz --out=out.npy", {}, "not an aligner"),
+    ("apply good/x.vec --map=good/x.vec --out=out.npy", {}, "not an aligner"),
     ("apply none.npy --map=good/map.npz --out=out.npy", {}, "Cannot read none.npy"),
     ("apply none*.npy --map=good/map.npz --out=out.npy", {}, "Cannot read none"),
     (f"{APPLY} --side=target --out=out.npy", {}, "give rows .n, 2."),
@@ -104,6 +104,7 @@ def test_a_command_refuses_it(good, tmp_path, monkeypatch, capfd, command, files
 LPA = {"methods": ("lpa_mse",), "num_pairs": (50,), "max_rows": 2_000, "lpa_mse.updates": 10}
 JOINED = {"known_pairs.articles": (3_000,), "encoders": ("glove",)}
 LSTM = {"pairs": ("LSTM-glove",)}
+UNCONNECTED = {"graph": "block", "graph_options.block.p_out": 0.0}
 # (paper and config, values of its quick form, and pattern of the sentence)
 VALUES = [
     ("anchor_opt/retrieval", {"source": "missing.vec"}, "neither a file of vectors nor one of"),
@@ -169,6 +170,14 @@ VALUES = [
     ("wasserstein_embed/graphs", {"recipes": ("best",)}, "no recipe 'best'"),
     ("wasserstein_embed/graphs", {"num_graphs": 0}, "num_graphs is 0: choose at least 1"),
     ("wasserstein_embed/graphs", {"num_nodes": 1}, "num_nodes is 1: choose at least 2"),
+    ("wasserstein_embed/graphs", {"graph_options.scale_free": {"m": 64}}, "'scale_free' are wrong"),
+    ("wasserstein_embed/graphs", UNCONNECTED, "None of 100 samples"),
+    (
+        "wasserstein_embed/graphs",
+        {"tuned.wasserstein.epsilon": (0.3, 0.0)},
+        "from 0.3 to 0 as a ge",
+    ),
+    ("wasserstein_embed/graphs", {"tuned.euclidean.schedule": "linear"}, "no schedule 'linear'"),
     ("wasserstein_embed/images", {"methods": ("magic",)}, "no method 'magic': choose one of sink"),
     ("wasserstein_embed/images", {"dataset": "/nowhere"}, "There is no image set '/nowhere'"),
     ("wasserstein_embed/words", {"geometries": ("spherical",)}, "no geometry 'spherical'"),

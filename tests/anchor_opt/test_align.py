@@ -26,6 +26,7 @@ from common.data import packages
 from common.data.readers import pair_files, vector_files
 from common.errors import UserError
 from common.linear import unit
+from common.run import figures
 from common.spaces import paired_spaces
 from tests import commands
 from tests.samples import normal, rotated_spaces, unit_rows
@@ -99,6 +100,7 @@ def stopped(files, tmp_path_factory):
     out.symlink_to(folder / "volume")  # which no other folder can replace, as a mounted one
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "document", stop)
+        patch.setattr(figures, "save_figure", lambda figure, path: None)  # they are drawn again
         assert run(patch, *of(files, out, *ALL)) == 2
     gc.collect()  # releases the lock of the workdir, which is held in the same process
     log = (out / "learning" / "bare" / "metrics.jsonl").read_text()
@@ -173,6 +175,12 @@ def test_words_with_signs_of_markdown_and_html_are_shown_as_they_are(tmp_path):
     assert f"<td>{html.escape(word)}</td>\n<td>z</td>" in page and "<title>&lt;t&gt;<" in page
     lines = report.results.markdown(("x", "y"), [(report._escaped("a\tb\r\nc"), "z")])
     assert "<td>a b  c</td>\n<td>z</td>" in report.page(lines, "t", tmp_path)
+
+
+def test_one_source_that_is_left_needs_no_common_coordinates():
+    text = report.common_section(align_files.Space("b", [], np.zeros((0, 16))), ["noise"], None)
+    assert "Left out, because their alignment has failed: noise." in text
+    assert "Fewer than two sources are left" in text
 
 
 @pytest.mark.slow

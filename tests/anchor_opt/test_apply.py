@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from anchor_opt.align import files as align_files
-from common import alignment
+from common import alignment, strategies
 from common.data.readers import vector_files
 from common.linear import unit
 from common.retrieval import top_k
@@ -218,6 +218,8 @@ def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
 
     if side == "back":
         queries, store = applied("new", "back"), unit(old)
+        searched = strategies.mapped_back(aligner, new, old)
+        np.testing.assert_allclose(searched.queries, queries, atol=1e-6)
     else:
         queries, store = applied("new", "target"), applied("old", "source")
     nearest = np.asarray(top_k(queries, store, 1).index)[:, 0]

@@ -50,6 +50,7 @@ def test_signal_spread_and_noise_follow_their_definitions():
     found = first_match.expected(drawn, 0.5)
     assert found.signal == pytest.approx(correlation * lengths.sum(), rel=1e-4)
     assert found.spread == pytest.approx(np.sqrt(np.mean((x @ product @ y.T) ** 2)), rel=1e-4)
+    assert found.ratio == pytest.approx(found.signal / np.hypot(found.spread, found.noise))
     assert found.noise == pytest.approx(np.sqrt(np.mean(noises)), rel=0.05)
     others = np.setdiff1d(np.arange(90), known)
     true = np.mean([x[i] @ product @ partners[i] for i in others])

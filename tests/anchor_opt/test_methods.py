@@ -152,7 +152,9 @@ def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(
 ):
     pairs = problem.target_pairs[:num_pairs].copy()
     pairs[wrong] = (pairs[wrong] + 7) % 500
-    result = run_method("bootstrap", problem._replace(target_pairs=pairs), tmp_path)
+    ranks = problem.ranks if num_pairs else None  # then the first stage takes all rows
+    given = problem._replace(target_pairs=pairs, ranks=ranks)
+    result = run_method("bootstrap", given, tmp_path)
     assert result.notes["failed"] is False and fraction_right(result, problem) > 0.95
     assert result.notes["initialization"].endswith(initialization)
     assert result.notes["rejected_pairs"] == wrong

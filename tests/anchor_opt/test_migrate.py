@@ -2,6 +2,7 @@
 
 import json
 
+import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -11,7 +12,7 @@ import isthmus
 from anchor_opt import migrate
 from anchor_opt.migrate import Queries, report
 from anchor_opt.migrate.result import Search
-from common import alignment, remapping
+from common import alignment, remapping, strategies
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import unit
@@ -171,6 +172,9 @@ def test_a_new_model_that_is_no_better_is_not_worth_it():
     result = isthmus.migrate(old, new, pairs, queries=Queries(old[:20], other, relevant))
     assert result.advice.strategy == "old model"
     assert report.verdict(result) == "Stay with the old model"
+    cut = strategies.first_numbers(jnp.asarray(new[:5]), jnp.asarray(old))  # without a map
+    np.testing.assert_allclose(cut.queries, unit(new[:5, :24]), atol=1e-6)
+    np.testing.assert_allclose(cut.documents, unit(old), atol=1e-6)
 
 
 SURE = {"recall_10": 0.95, "within_50": 0.96, "within_100": 0.97, "within_200": 0.98}

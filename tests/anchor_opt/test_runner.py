@@ -1,3 +1,4 @@
+import jax.numpy as jnp
 import pytest
 
 from anchor_opt import evaluation, runner
@@ -29,7 +30,7 @@ def test_the_config_shows_the_defaults_of_the_bootstrap():
 @pytest.fixture(scope="module")
 def problem():
     """Half of the rows of each space have a partner."""
-    x = unit_rows(0, 45, 5)
+    x = jnp.asarray(unit_rows(0, 45, 5))
     sizes = {"num_rows": 30, "num_anchors": 10, "num_pairs": 4}
     return partly_shared(x, x, **sizes, shared=0.5, random_seed=0)
 
@@ -51,6 +52,12 @@ def test_the_report_of_a_search_is_compared_with_what_it_found(problem, found, f
     measures = {row.metric: row.mean for row in rows}
     names = ("relative_p_at_1", "gain", "false_success", "false_failure")
     assert [measures[name] for name in names] == pytest.approx(expected, abs=0.1)
+
+
+def test_the_mrr_by_relative_vectors_is_1_with_the_true_anchors_alone(problem):
+    anchors = problem.target[problem.truth[problem.anchors]]
+    assert evaluation.relative_mrr(problem, anchors, 5) == pytest.approx(1)
+    assert evaluation.relative_mrr(problem, anchors[::-1], 5) < 0.5
 
 
 @pytest.mark.parametrize("method", ["seed", "gt"])

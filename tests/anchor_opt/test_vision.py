@@ -22,7 +22,7 @@ SMALL = {
     "encoders.vit_wide.depth": 1,
     "encoders.vit_narrow.width": 16,
     "encoders.vit_narrow.depth": 1,
-    "training.steps": 100,
+    "training.steps": 20,
     "training.batch": 16,
 }
 
@@ -57,7 +57,7 @@ def test_test_images_are_encoded_by_two_trained_encoders(encoded):
     assert encoded.pair.source.shape == encoded.pair.target.shape == (150, 16)
     assert encoded.pair.names[:2] == ["test[:150] 0", "test[:150] 1"]
     np.testing.assert_array_equal(np.bincount(encoded.labels), [15] * 10)
-    note = "vit_wide: 16 dimensions, 1 blocks, 100 steps on 200 other images"
+    note = "vit_wide: 16 dimensions, 1 blocks, 20 steps on 200 other images"
     assert encoded.notes[1].startswith(note)
 
 
@@ -76,7 +76,7 @@ def test_encoders_and_encodings_are_cached(encoded, cache, tmp_path, monkeypatch
     # Other images are encoded again, but the encoders are not trained again.
     fewer = load(Workdir(tmp_path / "other", {}), cache, test_split="test[:40]")
     np.testing.assert_allclose(fewer.pair.source, encoded.pair.source[:40], atol=1e-5)
-    for change in ({"encoders.vit_wide.random_seed": 5}, {"training.steps": 101}, {"patch": 4}):
+    for change in ({"encoders.vit_wide.random_seed": 5}, {"training.steps": 21}, {"patch": 4}):
         with pytest.raises(AssertionError, match="computed again"):
             load(Workdir(tmp_path / f"{change}", {}), cache, **change)
 

@@ -63,12 +63,13 @@ def test_the_objective_is_equation_8(network, data):
     parameters, chosen = jax.tree.map(lambda x: x[1], network[0]), network[1]
     pairs, rows = jax.tree.map(lambda x: x[1], data.pairs), jnp.array([3, 0, 7, 7, 21])
     total, terms = chosen.objective(parameters, data._replace(pairs=pairs), rows)
-    entropy, alignment, mse, lpl = [], [], [], []
+    entropy, alignment, mse, lpl, predicted = [], [], [], [], []
     f = partial(chosen.apply, parameters["map"])
     for row in rows:
         index, label = pairs.premises[row], int(pairs.labels[row])
         p, h = data.vectors[index], data.vectors[pairs.hypotheses[row]]
         logits, _ = chosen.classify(parameters["classifier"], jnp.concatenate([f(p), p, h]))
+        predicted.append(int(logits.argmax()))
         entropy.append(-jax.nn.log_softmax(logits)[label])
         rebuilt = sum(
             w * f(data.vectors[j])
@@ -82,6 +83,9 @@ def test_the_objective_is_equation_8(network, data):
     np.testing.assert_allclose(total, expected, rtol=1e-5)
     for name, value in (("cross_entropy", entropy), ("mse", mse), ("lpl", lpl)):
         np.testing.assert_allclose(terms[name], np.mean(value), rtol=1e-5)
+    asked = jax.tree.map(lambda x: x[rows], pairs)
+    labels, hidden = nli.predict(network[0], data, asked, chosen)
+    assert labels[1].tolist() == predicted and hidden.shape == (2, 5, 7)
 
 
 def test_neighbours_of_premises_are_premises(data):

@@ -141,3 +141,8 @@ def test_shortest_paths_equal_those_of_networkx_and_of_a_small_example():
     np.testing.assert_array_equal(graphs.shortest_paths(graph), expected)
     square_with_tail = nx.Graph([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("d", "e")])
     np.testing.assert_array_equal(graphs.shortest_paths(square_with_tail)[0], [0, 1, 2, 1, 2])
+    pairs = graphs.all_pairs([square_with_tail, nx.path_graph(5)])
+    first, second, distance = (np.asarray(array).reshape(2, 10) for array in pairs)
+    np.testing.assert_array_equal(first[0], first[1] - 5)
+    np.testing.assert_array_equal(distance[1], second[1] - first[1])
+    np.testing.assert_array_equal(distance[0][first[0] == 0], [1, 2, 1, 2])
