@@ -99,18 +99,15 @@ def test_pretrained_encoders_and_files_of_features_replace_those_that_are_traine
     assert len(both.pair.names) == len(both.labels) == 150
 
 
-def test_two_files_of_features_need_no_images(tmp_path):
+def test_two_files_of_features_need_no_images_but_as_many_rows(tmp_path):
     np.savez(tmp_path / "a.npz", vectors=features(30), other=np.zeros(3))
-    mine = load(Workdir(tmp_path, {}), tmp_path, (str(tmp_path / "a.npz"),) * 2, dataset="no set")
+    np.savez(tmp_path / "b.npz", vectors=features(29))
+    first, second = (str(tmp_path / name) for name in ("a.npz", "b.npz"))
+    mine = load(Workdir(tmp_path, {}), tmp_path, (first, first), dataset="no set")
     assert mine.pair.names[-1] == "row 29" and mine.labels is None
+    with pytest.raises(UserError, match=r"has 30 rows and .* 29"):
+        load(Workdir(tmp_path / "other", {}), tmp_path, (first, second))
 
 
 def features(rows):
     return np.ones((rows, 3))
-
-
-@pytest.mark.network
-def test_features_of_other_images_are_refused(encoded, cache, tmp_path):
-    np.savez(tmp_path / "mine.npz", vectors=features(149))
-    with pytest.raises(UserError, match="149 rows and vit_narrow 150"):
-        load(Workdir(tmp_path / "work", {}), cache, (str(tmp_path / "mine.npz"), "vit_narrow"))
