@@ -53,20 +53,23 @@ def is_command_line(module: str) -> bool:
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_a_paper_has_a_command_line_a_page_configs_and_tests(name):
+def test_a_paper_has_a_command_line_a_page_tests_and_a_config_of_each_experiment(name):
     assert is_command_line(f"{name}.main")
-    assert f"{name}.page" in MODULES
-    assert list(ROOT.glob(f"configs/{name}/*.py")) and list(ROOT.glob(f"tests/{name}/test_*.py"))
-
-
-def test_every_folder_of_code_is_installed():
-    for module, path in MODULES.items():
-        assert (path.parent / "__init__.py").exists(), module
+    assert f"{name}.page" in MODULES and list(ROOT.glob(f"tests/{name}/test_*.py"))
+    modules = {m.split(".")[2] for m in MODULES if m.startswith(f"{name}.experiments.")}
+    for module in modules:
+        assert "run" in names_of(MODULES[f"{name}.experiments.{module}"]), module
+    named = set()
+    for path in ROOT.glob(f"configs/{name}/*.py"):
+        if "def get_config()" in path.read_text():
+            named.add(runpy.run_path(str(path))["get_config"]().experiment)
+    assert named == modules and named
 
 
 def test_papers_import_common_alone_and_common_imports_no_paper():
     others = {*PAPERS, "tests", "benchmarks", "docs", "configs"}
     for module, path in MODULES.items():
+        assert (path.parent / "__init__.py").exists(), module  # so that it is installed
         packages = {package(name) for name in imported(path)}
         assert not packages & (others - {package(module)}), module
 
@@ -99,10 +102,8 @@ def test_imports_have_no_cycle_and_few_levels(name):
     }
     chains: dict[str, list[str]] = {}
     for module in graphlib.TopologicalSorter(graph).static_order():  # raises CycleError
-        chains[module] = [
-            module,
-            *max((chains[other] for other in graph[module]), key=len, default=[]),
-        ]
+        below = (chains[other] for other in graph[module])
+        chains[module] = [module, *max(below, key=len, default=[])]
     longest = max(chains.values(), key=len)
     assert len(longest) <= MAX_LEVELS, " -> ".join(longest)
 
@@ -147,34 +148,15 @@ def of_experiments(module: str) -> bool:
     return module.split(".")[1:2] in (["experiments"], ["runner"])
 
 
-@pytest.mark.parametrize("name", PAPERS)
-def test_every_config_names_an_experiment_and_every_experiment_can_be_run(name):
-    modules = {m.split(".")[2] for m in MODULES if m.startswith(f"{name}.experiments.")}
-    for module in modules:
-        assert "run" in names_of(MODULES[f"{name}.experiments.{module}"]), module
-    named = set()
-    for path in ROOT.glob(f"configs/{name}/*.py"):
-        if "def get_config()" in path.read_text():
-            named.add(runpy.run_path(str(path))["get_config"]().experiment)
-    assert named == modules
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_configs_are_seen_by_experiments_alone(name):
+def test_configs_are_seen_by_experiments_alone():
     """Functions below the experiments take values, which `settings` makes of a config."""
-    below = {m for m in MODULES if package(m) == name and not of_experiments(m)}
-    functions = {
-        (module, node.name): {ast.unparse(a.annotation) if a.annotation else a.arg for a in values}
-        for module in below
-        for node in ast.walk(tree(MODULES[module]))
-        if isinstance(node, FUNCTIONS) and (values := arguments(node))
-    }
-    wrong = {
-        function
-        for function, texts in functions.items()
-        if "config" in texts or any("ConfigDict" in text for text in texts)
-    }
-    assert not wrong
+    below = {m for m in MODULES if package(m) in PAPERS and not of_experiments(m)}
+    for module in below:
+        for node in ast.walk(tree(MODULES[module])):
+            if isinstance(node, FUNCTIONS):
+                for given in arguments(node):
+                    kind = ast.unparse(given.annotation) if given.annotation else given.arg
+                    assert kind != "config" and "ConfigDict" not in kind, (module, node.name)
 
 
 def test_nothing_is_unpickled():

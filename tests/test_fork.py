@@ -48,11 +48,14 @@ def run(root, *command):
     return done.stdout
 
 
-def test_it_runs_and_prints_its_table(fork):
+def test_it_runs_and_prints_its_table_and_a_help_of_its_own(fork):
     root, printed = fork
     table = (root / "runs/mine/table.md").read_text().strip()
     assert "nearest mean" in table and "±" in table and table in printed
     assert len(list((root / "runs/mine/parts").iterdir())) == 3
+    command = [sys.executable, "-m", "my_paper.main", "--help"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert "my paper" in done.stdout and "anchor" not in done.stdout
 
 
 def test_it_passes_lint_the_architecture_tests_and_its_own(fork):
@@ -72,13 +75,6 @@ def test_under_another_name_its_imports_are_sorted_by_ruff(fork):
     written = {path: (root / path).read_text() for path in printed.splitlines()[:-1]}
     assert "configs/a_better_mean/main_table.py" in written
     assert not re.search("my.paper", "".join([*written, *written.values()]), flags=re.I)
-
-
-def test_its_help_is_its_own(fork):
-    root, _ = fork
-    command = [sys.executable, "-m", "my_paper.main", "--help"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    assert "my paper" in done.stdout and "anchor" not in done.stdout
 
 
 def test_its_results_reach_the_documentation(fork):

@@ -93,20 +93,16 @@ def reference(x, y, epsilon, iterations):
     return epsilon * (a @ (f - np.log(a)) + b @ (g - np.log(b)) + 1 - mass)
 
 
-def by_sinkhorn(x, y, epsilon):
-    cost = ot.ground_cost(x, y, "euclidean", 2)
-    options = {"epsilon": epsilon, "iterations": 40, "value": "entropic_cost"}
-    return ot.solve_batch(cost, **options).value
+@pytest.fixture(scope="module")
+def differentiated():
+    """Value and gradient of 40 iterations."""
 
+    def value(x, y, epsilon):
+        cost = ot.ground_cost(x, y, "euclidean", 2)
+        options = {"epsilon": epsilon, "iterations": 40, "value": "entropic_cost"}
+        return ot.solve_batch(cost, **options).value
 
-def by_ott(x, y, epsilon):
-    cost = ot.ground_cost(x, y, "euclidean", 2)
-    return ot.transport(cost, epsilon=epsilon, iterations=40).reg_ot_cost
-
-
-@pytest.fixture(scope="module", params=[by_sinkhorn, by_ott])
-def differentiated(request):
-    return jax.jit(jax.value_and_grad(request.param))
+    return jax.jit(jax.value_and_grad(value))
 
 
 @pytest.mark.slow

@@ -44,22 +44,12 @@ def names(tmp_path, monkeypatch):
     return {"np": np, "old": old, "new": new, "written": mapped}
 
 
-def nearest_ids(names):
-    return 1000 + np.argsort(-np.load("asked.npy") @ names["written"].T, axis=1)[:, :10]
-
-
 def test_a_map_is_a_few_lines_of_numpy(names):
     exec(RECIPES["The file of a map"], names)
     assert len(RECIPES["The file of a map"].splitlines()) == 6 and int(names["m"]["version"]) == 1
-    for name, expected in (
-        ("mapped", names["written"]),
-        ("asked", np.load("asked.npy")),
-        ("back", np.load("back.npy")),
-    ):
+    written = {"mapped": names["written"], "asked": np.load("asked.npy")}
+    for name, expected in (written | {"back": np.load("back.npy")}).items():
         np.testing.assert_allclose(names[name], expected, atol=1e-5)
-
-
-def test_all_keys_of_a_map_are_described(names):
     described = PAGE.read_text().partition("## FAISS")[0]
     with np.load("map.npz") as file:
         assert all(f"`{name}`" in described for name in file if not name.startswith("profile_"))
@@ -72,14 +62,20 @@ def test_mapped_tables_have_vectors_of_one_length(names):
     assert dict(zip(schema.names, schema.types, strict=True)) == expected
 
 
+def of_package(package):
+    reason = f"{package} is not installed, isthmus does not need it"
+    return pytest.importorskip(package, reason=reason)
+
+
 @pytest.mark.parametrize(
     ("heading", "package"),
     [("FAISS", "faiss"), ("LanceDB", "lancedb"), ("Qdrant", "qdrant_client")],
 )
 def test_stores_find_the_nearest_ids(names, heading, package):
-    pytest.importorskip(package, reason=f"{package} is not installed, isthmus does not need it")
+    of_package(package)
     exec(RECIPES[heading], names)
-    np.testing.assert_array_equal(names["ids"], nearest_ids(names))
+    nearest = np.argsort(-np.load("asked.npy") @ names["written"].T, axis=1)[:, :10]
+    np.testing.assert_array_equal(names["ids"], 1000 + nearest)
 
 
 def test_postgres_gets_ids_and_vectors_as_text(names):
@@ -118,26 +114,11 @@ def test_a_model_of_sentence_transformers_ends_with_the_map(names):
     np.testing.assert_allclose(mapped, names["written"], atol=1e-5)
 
 
-def test_sentence_transformers_reads_the_modules(names):
-    reason = "sentence_transformers is not installed, isthmus does not need it"
-    package = pytest.importorskip("sentence_transformers", reason=reason)
-    torch = pytest.importorskip("torch", reason=reason)
-    Path("model").mkdir()
-    Path("model/modules.json").write_text("[]")
-    exec(RECIPES["The map as a layer of a sentence-transformers model"], names)
-    features = {"sentence_embedding": torch.tensor(names["old"])}
-    for module in package.SentenceTransformer("model", device="cpu"):
-        features = module(features)
-    vectors = features["sentence_embedding"].detach().numpy()
-    np.testing.assert_allclose(vectors, names["written"], atol=1e-5)
-
-
 def test_the_map_is_a_model_of_onnx(names):
-    pytest.importorskip("onnx", reason="onnx is not installed, isthmus does not need it")
+    reference = of_package("onnx.reference")
     exec(RECIPES["ONNX"], names)
-    from onnx.reference import ReferenceEvaluator
-
-    (mapped,) = ReferenceEvaluator("map.onnx").run(None, {"vectors": names["old"]})
+    model = reference.ReferenceEvaluator("map.onnx")
+    (mapped,) = model.run(None, {"vectors": names["old"]})
     np.testing.assert_allclose(mapped, names["written"], atol=1e-5)
 
 

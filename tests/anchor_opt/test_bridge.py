@@ -1,19 +1,14 @@
 import itertools
-import json
 
 import numpy as np
-import pytest
-from configs.anchor_opt.bridge import get_config
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anchor_opt import runner
 from anchor_opt.experiments import bridge
-from common.data.packages import cache_dir
-from common.errors import UserError
-from common.run.settings import apply_quick
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from tests.samples import rotated_words
+from configs.anchor_opt.bridge import get_config
 
 
 def test_the_route_is_the_most_probable_path():
@@ -52,47 +47,6 @@ def test_the_round_trip_counts_the_rows_that_both_match():
     assert bridge.round_trip(direct, composed[2:]) == 0.0
 
 
-@pytest.mark.network
-@pytest.mark.slow
-def test_failed_searches_are_repeated_and_then_go_through_the_other_spaces(tmp_path, monkeypatch):
-    """One space is not connected with others at first: it is found again with other draws."""
-    config = get_config()
-    config.quick = True
-    apply_quick(config)
-    config.num_rows = 300
-    config.spaces = ("glove", "one.npz", "two.npz")
-    monkeypatch.chdir(tmp_path)
-    for random_seed, name in enumerate(config.spaces[1:]):
-        rotated_words(tmp_path / name, random_seed)
-    config.bootstrap.group_steps, config.bootstrap.search_steps = 60, 20
-    config.bootstrap.group_reweights = (1.0,)
-    converge, draws = bridge.bootstrap.converge, []
-
-    def failing(problem, run):
-        search = converge(problem, run)
-        draws.append(run.random_seed)
-        if "two.npz-direct" in run.part:  # as if the matches were wrong
-            return search._replace(
-                maps=tuple(m[::-1] for m in search.maps), report=search.report._replace(failed=True)
-            )
-        return search
-
-    monkeypatch.setattr(bridge.bootstrap, "converge", failing)
-    table = bridge.run(config, Workdir(tmp_path / "run", {}), cache_dir())
-    assert "glove-two.npz-direct (1 random run)" in table
-    assert len(list((tmp_path / "run/parts").glob("*repeat*"))) == 1
-    *direct, repeat, bridged = draws
-    assert direct == [0, 0, 0] and repeat != 0 and bridged == 0
-    rows = json.loads((tmp_path / "run/results.json").read_text())
-    precision = {
-        (row["method"], row["dataset"]): row["mean"] for row in rows if row["metric"] == "p_at_1"
-    }
-    for source in ("glove", "one.npz"):
-        assert precision["direct", f"{source} -> two.npz"] < 0.05
-        assert precision["bridge", f"{source} -> two.npz"] > 0.95
-    assert min(value for (method, _), value in precision.items() if method == "hub") > 0.95
-
-
 def test_spaces_without_a_successful_search_are_not_joined():
     vectors = {name: np.zeros((3, d)) for name, d in (("a", 2), ("b", 3), ("c", 2))}
     task = Task(Case("hub", {}, lambda random_seed: bridge.Spaces(vectors, {})), "", 0)
@@ -100,9 +54,30 @@ def test_spaces_without_a_successful_search_are_not_joined():
     assert bridge.measure_common(task, cases={}, searches=searches, k=10) == ([], {})
 
 
-@pytest.mark.network
-def test_too_few_spaces_or_items_are_a_users_error(tmp_path):
-    with pytest.raises(UserError, match="three or more"):
-        bridge.load(("glove", "word2vec"), 10, cache_dir())
-    with pytest.raises(UserError, match="fewer than num_rows=100000"):
-        bridge.load(("glove", "glove100", "word2vec"), 100_000, cache_dir())
+def test_failed_searches_are_repeated_and_then_go_through_the_other_spaces(tmp_path, monkeypatch):
+    """The direct searches of one space fail; the second repetition of the first one succeeds."""
+    links = list(itertools.combinations("abc", 2))
+    asked = []
+
+    def search(task, *, link, known, **_):
+        asked.append((task.method, link, len(known)))
+        failed = "c" in link and task.method in ("direct", "repeat-1")
+        pairs = [[i, i] for i in range(5)]
+        notes = {"pairs": pairs, "probability": 0.1 if failed else 0.9, "failed": failed}
+        return [task.row("p_at_1", 0.0 if failed else 1.0)], notes
+
+    monkeypatch.setattr(bridge, "measure_search", search)
+    monkeypatch.setattr(bridge, "measure_common", lambda task, **_: ([], {}))
+    fields = {link: {"experiment": "bridge", "dataset": " -> ".join(link)} for link in links}
+    cases = {link: Case("-".join(link), fields[link], lambda random_seed: None) for link in links}
+    grid, work = runner.grid(get_config()), Workdir(tmp_path, {})
+    measured = bridge.through_others(cases, grid, work, random_seed=0, repeats=3)
+    repeated = [("repeat-1", link, 0) for link in links[1:]] + [("repeat-2", ("a", "c"), 0)]
+    direct = [("direct", link, 0) for link in links]
+    assert asked == [*direct, *repeated, ("bridge", ("b", "c"), 5)]
+    values = {
+        (row.method, row.dataset): row.mean for row in measured.rows if row.metric == "p_at_1"
+    }
+    for link in links:
+        dataset = " -> ".join(link)
+        assert values["direct", dataset] == ("c" not in link) and values["bridge", dataset] == 1

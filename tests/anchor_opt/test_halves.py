@@ -1,5 +1,3 @@
-import json
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,18 +9,21 @@ from anchor_opt import methods
 from anchor_opt.experiments import halves
 from anchor_opt.methods import disjoint, initialization, self_learning
 from anchor_opt.problem import Problem, Run
-from common.data.packages import cache_dir
-from common.errors import UserError
 from common.linear import Maps, unit
-from common.run.settings import apply_quick
 from common.run.workdir import Workdir
 
 RNG = np.random.default_rng(0)
+X = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
+
+
+def centred(x, rows):
+    """Unit rows of a space, without their mean over some rows, of unit norm again."""
+    x = unit(x)
+    return unit(x - x[rows].mean(axis=0))
 
 
 def test_the_halves_and_the_third_set_have_no_item_in_common():
-    x = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
-    samples = halves.split(x, 3 * x, 12, 0, 0)
+    samples = halves.split(X, 3 * X, 12, 0, 0)
     assert len(samples.problem.source) == len(samples.problem.target) == 12
     assert len(samples.test[0]) == len(samples.test[1]) == 6
     assert not len(samples.problem.anchors) and samples.problem.truth is None
@@ -30,41 +31,24 @@ def test_the_halves_and_the_third_set_have_no_item_in_common():
     rows = {"source": order[:12], "target": order[12:24], "test": order[24:]}
     assert len(np.unique(np.concatenate(list(rows.values())))) == 30
     for space, seen, given, other, test in (
-        (x, "source", samples.problem.source, samples.other[1], samples.test[0]),
-        (3 * x, "target", samples.problem.target, samples.other[0], samples.test[1]),
+        (X, "source", samples.problem.source, samples.other[1], samples.test[0]),
+        (3 * X, "target", samples.problem.target, samples.other[0], samples.test[1]),
     ):
-        expected = space / np.linalg.norm(space, axis=1, keepdims=True)
-        expected = unit(expected - expected[rows[seen]].mean(axis=0))
+        expected = centred(space, rows[seen])
         unseen = rows["target" if seen == "source" else "source"]
         np.testing.assert_allclose(given, expected[rows[seen]], atol=1e-4)
         np.testing.assert_allclose(other, expected[unseen], atol=1e-4)
         np.testing.assert_allclose(test, expected[rows["test"]], atol=1e-4)
 
 
-def test_known_pairs_are_the_items_that_both_halves_have():
-    x = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
-    apart, joined = (halves.split(x, 3 * x, 12, count, 0) for count in (0, 4))
-    assert [pairs.tolist() for pairs in joined.problem.pairs] == [[0, 1, 2, 3]] * 2
-    np.testing.assert_array_equal(joined.problem.source, apart.problem.source)
-    order = np.random.default_rng(0).permutation(30)
-    rows = np.concatenate([order[:4], order[16:24]])
-    expected = x / np.linalg.norm(x, axis=1, keepdims=True)
-    expected = unit(expected - expected[rows].mean(axis=0))
-    np.testing.assert_allclose(joined.problem.target, expected[rows], atol=1e-4)
-    np.testing.assert_allclose(joined.other[1][:4], joined.problem.source[:4], atol=1e-4)
-    assert len(joined.test[0]) == 6
-
-
 @pytest.mark.parametrize("shared, both", [(0.5, 6), (1.0, 12)])
 def test_shared_items_are_in_both_halves_in_an_order_that_tells_nothing(shared, both):
-    x = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
-    samples = halves.split(x, 3 * x, 12, 2, 0, shared=shared)
+    samples = halves.split(X, 3 * X, 12, 2, 0, shared=shared)
     problem = samples.problem
     # One number tells an item: the slope of its vector before it is centred.
     order = np.random.default_rng(0).permutation(30)
     source = order[:12]
-    raw = x / np.linalg.norm(x, axis=1, keepdims=True)
-    known = unit(raw - raw[source].mean(axis=0))
+    known = centred(X, source)
     np.testing.assert_allclose(problem.source, known[source], atol=1e-4)
     of_target = np.abs(np.asarray(samples.other[1])[:, None] - known).sum(axis=2).argmin(axis=1)
     assert of_target[:2].tolist() == source[:2].tolist()  # the known pairs
@@ -143,43 +127,6 @@ def test_two_searches_agree_or_report_a_failure_and_one_of_those_that_agree_goes
         assert result.notes["agreement"] < 0.2
         sizes = [f"{number}-{rows}-rows" for number in (0, 1) for rows in (100, 200)]
         assert larger == [*sizes, "all-100-rows"]
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_a_run_finds_the_map_between_disjoint_halves_and_ends_in_a_table(tmp_path):
-    config = get_config()
-    config.quick = True
-    apply_quick(config)
-    config.methods, config.known_pairs = ("disjoint", "procrustes"), (0, 15)
-    table = halves.run(config, Workdir(tmp_path, {}), cache_dir())
-    assert "## Top-1, glove -> glove100" in table and "## FOSCTTM, glove100 -> glove" in table
-    assert "| glove -> glove100 | 2        | 0             | 0             |" in table
-    assert (tmp_path / "top_1.png").exists()
-    rows = json.loads((tmp_path / "results.json").read_text())
-    values = {(r["method"], r["num_pairs"], r["source"], r["metric"]): r["mean"] for r in rows}
-    for source in ("glove", "glove100"):
-        for num_pairs in (0, 15):
-            assert values["orthogonal_truth", num_pairs, source, "top_1"] > 0.9
-            assert values["disjoint", num_pairs, source, "top_1"] > 0.8
-            assert values["disjoint", num_pairs, source, "foscttm"] < 0.01
-        assert values["procrustes", 15, source, "top_1"] < values["disjoint", 15, source, "top_1"]
-        assert ("procrustes", 0, source, "top_1") not in values  # it needs known pairs
-
-
-def test_halves_of_no_rows_are_refused_before_anything_is_read(tmp_path):
-    for rows in ((), (0, 100)):
-        config = get_config()
-        config.half_rows = rows
-        with pytest.raises(UserError, match="half_rows is 0: choose at least 1"):
-            halves.run(config, Workdir(tmp_path, {}), tmp_path)
-
-
-def test_a_shared_part_larger_than_the_whole_is_refused_before_anything_is_read(tmp_path):
-    config = get_config()
-    config.shared = 1.5
-    with pytest.raises(UserError, match=r"shared is 1\.5: choose a number from 0 to 1"):
-        halves.run(config, Workdir(tmp_path, {}), tmp_path)
 
 
 def test_with_a_large_share_the_map_is_that_of_the_known_pairs_alone(tmp_path):

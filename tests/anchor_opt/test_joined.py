@@ -1,14 +1,11 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from common.strategies import Searched
-from configs.anchor_opt.joined import get_config
 
 from anchor_opt.experiments import joined
-from common.data.packages import cache_dir
-from common.errors import UserError
 from common.linear import unit
 from common.run.tasks import Case, Task
+from common.strategies import Searched
 
 NUM = 120  # documents, of which two are relevant to each of half as many queries
 
@@ -54,13 +51,3 @@ def test_maps_see_nothing_but_the_known_documents():
         for names, searched in search(data._replace(spaces=other)):
             if joined.MEAN not in names:
                 np.testing.assert_allclose(searched.queries, before[names].queries, atol=1e-5)
-
-
-@pytest.mark.network
-def test_more_known_documents_than_there_are_is_a_user_error():
-    config = get_config()
-    config.update(config.when_quick)
-    config.known_pairs.articles = (3_000,)
-    config.encoders = ("glove",)
-    with pytest.raises(UserError, match="known_pairs is 3,000 of 2,057 documents"):
-        list(joined.cases_of(config, cache_dir()))

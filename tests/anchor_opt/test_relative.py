@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
-from anchor_opt.problem import Problem, sample
+from anchor_opt.problem import Problem, partly_shared, sample
 from anchor_opt.relative import relative, unit_relative
 from common.errors import UserError
 from common.linear import unit
@@ -95,3 +95,17 @@ def test_a_fraction_of_the_known_pairs_is_wrong(fraction, wrong):
 def test_numbers_of_anchors_and_pairs_have_to_fit(num_anchors, num_pairs):
     with pytest.raises(UserError, match="do not fit"):
         sample(A, B, num_anchors=num_anchors, num_pairs=num_pairs, random_seed=0)
+
+
+@given(st.sampled_from([0.5, 0.6, 0.9, 1.0]), st.integers(0, 30))
+def test_rows_that_are_drawn_of_two_spaces_share_the_given_fraction(shared, random_seed):
+    sizes = {"num_rows": 15, "num_anchors": 6, "num_pairs": 4}
+    problem = partly_shared(A, 2 * A, **sizes, shared=shared, random_seed=random_seed)
+    rows = np.flatnonzero(problem.truth >= 0)
+    assert len(rows) == max(6, round(shared * 15))
+    np.testing.assert_array_equal(2 * problem.source[rows], problem.target[problem.truth[rows]])
+    distinct = np.unique(np.concatenate([2 * problem.source, problem.target]), axis=0)
+    assert len(distinct) == 30 - len(rows)  # the other rows have no partner
+    assert len(set(problem.anchors)) == 6 and (problem.truth[problem.anchors] >= 0).all()
+    np.testing.assert_array_equal(problem.truth[problem.source_pairs], problem.target_pairs)
+    assert problem.ranks is None

@@ -1,20 +1,12 @@
-import json
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from configs.anchor_opt.spaces import get_config
 
 from anchor_opt.experiments import spaces
-from anchor_opt.reports import spaces as report
-from common.data.packages import cache_dir
-from common.errors import UserError
 from common.linear import preprocess
-from common.run.records import Record
 from common.run.results import Row, select
 from common.run.tasks import Case, Task
-from common.run.workdir import Workdir
 
 
 def measured(source, target, random_seed) -> list[Row]:
@@ -47,52 +39,3 @@ def test_a_map_is_measured_on_items_it_was_not_fitted_on():
     x, y = (preprocess(jnp.asarray(rng.normal(size=(90, 40)), jnp.float32)) for _ in range(2))
     (row,) = select(measured(x, y, 0), method="least_squares", metric="mrr")
     assert row.mean < 0.15  # 45 pairs in 40 dimensions: on its own pairs the map would be near 1
-
-
-def run(path, **changes) -> str:
-    config = get_config()
-    config.update(config.when_quick)
-    config.update(changes)
-    return spaces.run(config, Workdir(path, config.to_dict()), cache_dir())
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_a_run_writes_a_line_for_each_pair_and_a_figure(tmp_path):
-    table = run(tmp_path, pairs=("glove:word2vec", "word2vec:glove"), num_words=400)
-    lines = [line for line in table.splitlines() if line.startswith("| ")]
-    assert [line.split("|")[2].strip() for line in lines] == ["Source", "glove", "word2vec"]
-    assert "50 -> 300" in lines[1] and "300 -> 50" in lines[2]
-    rows = json.loads((tmp_path / "results.json").read_text())
-    assert {row["num_items"] for row in rows} == {400}
-    cka = [row["mean"] for row in rows if row["metric"] == "linear_cka"]
-    assert 0.5 < cka[0] < 0.8
-    assert (tmp_path / "cka.png").stat().st_size > 10_000
-
-
-@pytest.mark.network
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [(("glove",), "'glove' of config.pairs is no pair"), (("glove:word3vec",), "'word3vec' is")],
-)
-def test_a_wrong_pair_is_a_user_error(tmp_path, pairs, message):
-    with pytest.raises(UserError, match=message):
-        run(tmp_path, pairs=pairs)
-
-
-def test_similarities_are_judged_by_the_searches_of_all_records():
-    def pair(target, similarity, found):
-        about = {"experiment": "spaces", "dataset": f"a -> {target}"}
-        metrics = dict.fromkeys(report.SIMILARITIES, similarity) | {"mutual_neighbours": 0.5}
-        rows = [Row(**about, method="truth", metric=m, mean=x) for m, x in metrics.items()]
-        rows.append(Row(**about, method="least_squares", metric="mrr", mean=0.8))
-        about |= {"experiment": "overlap", "source": "a", "target": target, "num_pairs": 0}
-        labels = {"optimised": target}
-        return [*rows, Row(**about, method="bootstrap", metric="mrr", mean=found, labels=labels)]
-
-    rows = [*pair("b", 0.9, 0.7), *pair("c", 0.3, 0.2), *pair("d", 0.6, 0.5)]
-    head = {"config": {}, "command": "", "finished": "", "commit": "", "cores": 1}
-    record = Record(name="a", rows=rows, failed=[], seconds=None, quoted="", **head)
-    *_, last = report.foretold([record]).splitlines()
-    cells = [cell.strip() for cell in last.split("|")[1:6]]
-    assert cells == ["told apart with 0 pairs (2 of 3 found)", "1.000", "1.000", ".500", "1.000"]

@@ -1,11 +1,8 @@
 """Two encoders of the same images: trained and cached, or replaced by files of features."""
 
-import json
-
 import numpy as np
 import pytest
 
-from anchor_opt.experiments import vision
 from anchor_opt.models import encoded_images, vit
 from common.data.packages import cache_dir
 from common.data.sets import images
@@ -19,32 +16,25 @@ from configs.anchor_opt.vision import get_config
 VITS = ("vit_wide", "vit_narrow")
 SMALL = {
     "dataset": "mnist_5k",
-    "pairs": (":".join(VITS),),
     "train_split": "train[:200]",
     "test_split": "test[:150]",
     "encoders.vit_wide.width": 16,  # one shape for both, which is compiled once
     "encoders.vit_wide.depth": 1,
     "encoders.vit_narrow.width": 16,
     "encoders.vit_narrow.depth": 1,
-    "training.steps": 100,
+    "training.steps": 20,
     "training.batch": 16,
 }
 
 
-def small(**changes):
+def load(work, cache, names=VITS, **changes):
     config = get_config()
     config.update_from_flattened_dict(SMALL | changes)
-    return config
-
-
-def load(work, cache, names=VITS, **changes):
-    config = small(**changes)
     encoders = {
         name: settings(encoded_images.Encoder, values) for name, values in config.encoders.items()
     }
-    return encoded_images.load(
-        names, settings(encoded_images.Settings, config, encoders=encoders), work, cache
-    )
+    chosen = settings(encoded_images.Settings, config, encoders=encoders)
+    return encoded_images.load(names, chosen, work, cache)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +57,7 @@ def test_test_images_are_encoded_by_two_trained_encoders(encoded):
     assert encoded.pair.source.shape == encoded.pair.target.shape == (150, 16)
     assert encoded.pair.names[:2] == ["test[:150] 0", "test[:150] 1"]
     np.testing.assert_array_equal(np.bincount(encoded.labels), [15] * 10)
-    note = "vit_wide: 16 dimensions, 1 blocks, 100 steps on 200 other images"
+    note = "vit_wide: 16 dimensions, 1 blocks, 20 steps on 200 other images"
     assert encoded.notes[1].startswith(note)
 
 
@@ -86,88 +76,38 @@ def test_encoders_and_encodings_are_cached(encoded, cache, tmp_path, monkeypatch
     # Other images are encoded again, but the encoders are not trained again.
     fewer = load(Workdir(tmp_path / "other", {}), cache, test_split="test[:40]")
     np.testing.assert_allclose(fewer.pair.source, encoded.pair.source[:40], atol=1e-5)
-    for change in ({"encoders.vit_wide.random_seed": 5}, {"training.steps": 101}, {"patch": 4}):
+    for change in ({"encoders.vit_wide.random_seed": 5}, {"training.steps": 21}, {"patch": 4}):
         with pytest.raises(AssertionError, match="computed again"):
             load(Workdir(tmp_path / f"{change}", {}), cache, **change)
 
 
 @pytest.mark.network
-def test_pretrained_encoders_need_no_images_for_training(cache, tmp_path, monkeypatch):
-    monkeypatch.setattr(image_features, "encode", lambda name, images, cache: features(150))
-    names = ("augnet_resnet50", "efficientnet_lite0")
-    encoded = load(Workdir(tmp_path, {}), cache, names, train_split="no split")
-    assert len(encoded.pair.names) == len(encoded.labels) == 150
-
-
-@pytest.mark.network
-def test_a_pretrained_encoder_is_chosen_by_its_name(encoded, cache, tmp_path, monkeypatch):
-    vectors = features(150)
-    monkeypatch.setattr(image_features, "encode", lambda name, images, cache: vectors)
-    mixed = load(Workdir(tmp_path, {}), cache, ("augnet_resnet50", "vit_narrow"))
-    assert mixed.pair.source is vectors
-    np.testing.assert_array_equal(mixed.pair.target, encoded.pair.target)
-    assert "augnet_resnet50: 3 dimensions, pretrained on other images." in mixed.notes
-
-
-@pytest.mark.network
-def test_a_file_of_features_replaces_an_encoder(encoded, cache, tmp_path):
+def test_pretrained_encoders_and_files_of_features_replace_those_that_are_trained(
+    encoded, cache, tmp_path, monkeypatch
+):
     np.savez(tmp_path / "mine.npz", anything=features(150))
-    mine = load(Workdir(tmp_path, {}), cache, (str(tmp_path / "mine.npz"), "vit_narrow"))
-    assert mine.pair.source.shape == (150, 3) and mine.pair.target.shape == (150, 16)
-    assert "vit_wide" not in " ".join(mine.notes) and len(mine.labels) == 150
+    monkeypatch.setattr(image_features, "encode", lambda name, images, cache: features(150))
+    for name in ("augnet_resnet50", str(tmp_path / "mine.npz")):
+        mixed = load(Workdir(tmp_path / f"run-{len(name)}", {}), cache, (name, "vit_narrow"))
+        np.testing.assert_array_equal(mixed.pair.source, features(150))
+        np.testing.assert_array_equal(mixed.pair.target, encoded.pair.target)
+        assert "vit_wide" not in " ".join(mixed.notes) and len(mixed.labels) == 150
+        pretrained = "augnet_resnet50: 3 dimensions, pretrained on other images."
+        assert (pretrained in mixed.notes) == (name == "augnet_resnet50")
+    names = ("augnet_resnet50", "efficientnet_lite0")  # which need no images for training
+    both = load(Workdir(tmp_path, {}), cache, names, train_split="no split")
+    assert len(both.pair.names) == len(both.labels) == 150
 
 
-def test_two_files_of_features_need_no_images(tmp_path):
+def test_two_files_of_features_need_no_images_but_as_many_rows(tmp_path):
     np.savez(tmp_path / "a.npz", vectors=features(30), other=np.zeros(3))
-    mine = load(Workdir(tmp_path, {}), tmp_path, (str(tmp_path / "a.npz"),) * 2, dataset="no set")
+    np.savez(tmp_path / "b.npz", vectors=features(29))
+    first, second = (str(tmp_path / name) for name in ("a.npz", "b.npz"))
+    mine = load(Workdir(tmp_path, {}), tmp_path, (first, first), dataset="no set")
     assert mine.pair.names[-1] == "row 29" and mine.labels is None
+    with pytest.raises(UserError, match=r"has 30 rows and .* 29"):
+        load(Workdir(tmp_path / "other", {}), tmp_path, (first, second))
 
 
-def features(rows, row=0, value=1.0):
-    vectors = np.ones((rows, 3))
-    vectors[row] = value
-    return vectors
-
-
-@pytest.mark.network
-@pytest.mark.parametrize(
-    ("source", "change", "message"),
-    [
-        (features(149), {}, "149 rows and vit_narrow 150"),
-        (features(150, 3, np.nan), {}, "vector of '3' in .* holds a number that is NaN"),
-        (features(150, 4, 0.0), {}, "vector of '4' in .* only zeros"),
-        (np.ones(150), {}, r"is of shape \(150,\)"),
-        ("none.npz", {}, "Cannot read none.npz"),
-        ("vit_huge", {}, "no encoder 'vit_huge': choose one of"),
-        ("vit_wide", {"patch": 5}, "patch=5 the images' 28 x 28"),
-        ("vit_wide", {"encoders.vit_wide.heads": 3}, "heads=3 has to divide width=16"),
-        ("vit_wide", {"dataset": "mnist_5m"}, "no image set 'mnist_5m'"),
-    ],
-)
-def test_invalid_input_is_refused(encoded, cache, tmp_path, source, change, message):
-    if not isinstance(source, str):
-        np.savez(tmp_path / "mine.npz", vectors=source)
-        source = str(tmp_path / "mine.npz")
-    with pytest.raises(UserError, match=message):
-        load(Workdir(tmp_path / "work", {}), cache, (source, "vit_narrow"), **change)
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_a_run_leaves_table_rows_and_figure(cache, tmp_path):
-    config = small(methods=("gt", "seed"), num_anchors=60, random_seeds=(0,))
-    vision.run(config, Workdir(tmp_path, config.to_dict()), cache)
-    rows = json.loads((tmp_path / "results.json").read_text())
-    assert {row["experiment"] for row in rows} == {"vision"}
-    assert all(row["proxy"] and row["num_items"] == 150 for row in rows)
-    published = {
-        (row["method"], row["paper_value"])
-        for row in rows
-        if (row["metric"], row["source"], row["target"]) == ("mrr", "vit_wide", "vit_narrow")
-        and row["labels"]["representation"] == "relative"
-    }
-    assert published == {("gt", 0.27), ("seed", 0.03)}
-    table = (tmp_path / "table.md").read_text()
-    assert "proxies for ViT-base and ViT-small" in table and "test accuracy" in table
-    assert "words" not in table
-    assert (tmp_path / "vit_wide-vit_narrow-relative_spaces.png").stat().st_size > 0
+def features(rows):
+    return np.ones((rows, 3))

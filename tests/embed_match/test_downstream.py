@@ -1,6 +1,7 @@
 """Downstream tasks: features, subsets of texts, averaged embeddings and classification."""
 
 import numpy as np
+import pytest
 import scipy.sparse
 
 from common.linear import unit
@@ -51,3 +52,21 @@ def test_separable_classes_are_classified_without_error():
     two = TEXTS._replace(labels=TEXTS.labels % 2)
     logits = downstream.logits(np.eye(2)[two.labels], two, train, test, 100.0)
     assert logits.shape == (16, 2) and downstream.accuracy(logits, two, test) == 1
+
+
+@pytest.mark.parametrize("of_texts", [False, True])
+def test_the_gain_of_an_ensemble_is_over_its_better_member(of_texts):
+    counts = scipy.sparse.eye_array(50, format="csr") if of_texts else COUNTS
+    texts = downstream.LabelledTexts(counts, TEXTS.labels, TEXTS.training)
+    spaces = {name: embedding(RNG.standard_normal((counts.shape[1], 4))) for name in "abc"}
+    scores = downstream.ensembles(texts, spaces, 0, 100.0, of_texts=of_texts)
+    values = {score[:4]: score.value for score in scores}
+    assert len(values) == 3 + 3 * 3 * 2
+    for (a, b, method, metric), value in values.items():
+        if metric == "gain":
+            members = [values[name, name, "member", "accuracy"] for name in (a, b)]
+            expected = values[a, b, method, "accuracy"] - max(members)
+            assert value == pytest.approx(expected)
+    for name, space in spaces.items():
+        accuracy = downstream.evaluate(texts, space, 0, 100.0)
+        assert values[name, name, "member", "accuracy"] == accuracy

@@ -1,4 +1,4 @@
-"""Pretrained embeddings of a text's words; training is in test_main.py."""
+"""Embeddings of a text's words by name, and the words that two of them share."""
 
 from importlib import import_module
 
@@ -12,15 +12,18 @@ from common.data.space import Space
 from common.errors import UserError
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces
-from embed_match import embeddings
+from embed_match import embeddings, glove
 
 WORDS = ["film", "of", "nosuchword", "music"]
 
 
-def load(name, folder):
-    corpus = Corpus(WORDS, np.full(4, 0.25), np.arange(4))
-    text = embeddings.Text(corpus, 1, np.zeros(2), np.array([True, False]))
-    return embeddings.load([name], {}, text, Workdir(folder, {}), cache_dir())[name]
+CORPUS = Corpus(WORDS, np.full(4, 0.25), np.arange(4))
+TEXT = embeddings.Text(CORPUS, 1, np.zeros(2, int), np.array([True, False]))
+
+
+def load(name, folder, models=None, cache=None):
+    work = Workdir(folder, {})
+    return embeddings.load([name], models or {}, TEXT, work, cache or cache_dir())[name]
 
 
 @pytest.mark.network
@@ -47,3 +50,23 @@ def test_a_space_without_any_of_the_words_is_a_user_error(tmp_path, monkeypatch)
     monkeypatch.setattr(paired_spaces, "load_space", lambda name, cache: images)
     with pytest.raises(UserError, match="'glove' has no word of the texts: choose a space of"):
         load("glove", tmp_path)
+
+
+def test_embeddings_are_compared_on_the_words_of_some_ranks_that_both_have():
+    vectors = np.arange(6.0)[:, None]
+    x, y = (embeddings.Embedding(vectors, np.arange(6) != missing, 1.0) for missing in (1, 4))
+    runs = embeddings.RandomRuns({}, TEXT, {7: {"x": x, "y": y}})
+    for ranks, expected in (("", [0, 2, 3, 5]), ("2-5", [2, 3])):
+        for rows in runs.in_common(7, "x", "y", ranks):
+            np.testing.assert_array_equal(rows[:, 0], expected)
+
+
+def test_a_resumed_training_states_no_speed(tmp_path):
+    values = {"dim": 4, "window": 1, "x_max": 10.0, "power": 0.75, "learning_rate": 0.1}
+    settings = glove.Settings(**values, blocks=1, epochs_per_step=1, steps=1)
+    models = {"G": embeddings.Model(kind="glove", settings=settings, random_seed=0)}
+    for folder, resumed in (("new", False), ("old", True)):
+        if resumed:
+            (tmp_path / folder / "checkpoints/train-G-seed0").mkdir(parents=True)
+        speed = load("G", tmp_path / folder, models, tmp_path / folder).words_per_second
+        assert np.isnan(speed) == resumed

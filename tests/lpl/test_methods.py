@@ -5,6 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from common.run.settings import settings
+from common.run.workdir import Workdir
+from configs.lpl.word_alignment import get_config
 from lpl import methods
 
 
@@ -93,8 +96,22 @@ def test_self_learning_fits_the_whole_framework_to_the_dictionary_that_it_finds(
     target += 0.05 * rng.standard_normal(target.shape)
     target[100:] = rng.standard_normal((200, 8)) * np.linspace(1, 0.3, 8)
     problem = source, target, np.stack([np.arange(100)] * 2, axis=1)
-    settings = {"normalise": ("unit", "center", "unit"), "reweight": (0.5, 0.5)}
-    learned = methods.SelfLearning(iterations=5, words=100, neighbours=5, **settings)
-    expected = fit(methods.MultiStep(whiten=True, **settings), problem, num_pairs=100)
+    steps = {"normalise": ("unit", "center", "unit"), "reweight": (0.5, 0.5)}
+    learned = methods.SelfLearning(iterations=5, words=100, neighbours=5, **steps)
+    expected = fit(methods.MultiStep(whiten=True, **steps), problem, num_pairs=100)
     coordinates = fit(learned, problem, num_pairs=12)
     np.testing.assert_allclose(cosines(*coordinates), cosines(*expected), atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mse_sgd", "lpa_mse"])
+def test_gradient_descent_maps_a_space_onto_its_rotation(name, tmp_path):
+    rng = np.random.default_rng(0)
+    source = rng.standard_normal((120, 6))
+    target = source @ np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    arrays = map(jnp.asarray, (source, target, np.stack([np.arange(60)] * 2, axis=1)))
+    problem = methods.Problem(*arrays, num_pairs=60, key=jax.random.key(0))
+    config = get_config()[name]
+    method = settings(methods.GradientDescent, config, batch=60, updates=200, learning_rate=0.5)
+    mapped, unchanged = method.fit(problem, Workdir(tmp_path, {}), "part")
+    assert np.diag(cosines(mapped, unchanged)).min() > 0.99

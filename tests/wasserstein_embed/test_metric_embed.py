@@ -1,16 +1,19 @@
-"""Distances of vectors against independent formulas, and embeddings that are known to be exact."""
+"""Random graphs, distances of vectors by independent formulas, and embeddings known to be exact."""
 
 import jax
 import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 import pytest
 from scipy.special import softmax
 from scipy.stats import entropy
 
-from wasserstein_embed import metric_embed
+from configs.wasserstein_embed.graphs import get_config
+from wasserstein_embed import graphs, metric_embed
 from wasserstein_embed.cloud import WarmStart
 from wasserstein_embed.metric_embed import Data, Rows, Settings
 
+OPTIONS = get_config().graph_options.to_dict()
 RNG = np.random.default_rng(0)
 TRAINING = {"init_range": (0.0, 1.0), "steps": 3, "learning_rate": 0.1}
 step = jax.jit(metric_embed.step, static_argnames="settings")
@@ -121,3 +124,25 @@ def test_graphs_trained_together_equal_graphs_trained_alone():
         alone, _ = step(alone, index, path, settings)
         together, _ = step(together, index, two_paths, settings)
     np.testing.assert_allclose(together.x[:4], alone.x, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", graphs.GENERATORS)
+def test_generators_give_connected_reproducible_graphs(name):
+    first, second, again = (graphs.sample(name, 30, OPTIONS[name], seed) for seed in (0, 1, 0))
+    assert all(len(graph) == 30 and nx.is_connected(graph) for graph in (first, second))
+    assert set(again.edges) == set(first.edges)
+    assert name == "cycle" or set(first.edges) != set(second.edges)
+
+
+def test_shortest_paths_equal_those_of_networkx_and_of_a_small_example():
+    graph = graphs.sample("scale_free", 64, {"m": 2}, 0)
+    lengths = dict(nx.all_pairs_shortest_path_length(graph))
+    expected = [[lengths[a][b] for b in graph.nodes] for a in graph.nodes]
+    np.testing.assert_array_equal(graphs.shortest_paths(graph), expected)
+    square_with_tail = nx.Graph([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("d", "e")])
+    np.testing.assert_array_equal(graphs.shortest_paths(square_with_tail)[0], [0, 1, 2, 1, 2])
+    pairs = graphs.all_pairs([square_with_tail, nx.path_graph(5)])
+    first, second, distance = (np.asarray(array).reshape(2, 10) for array in pairs)
+    np.testing.assert_array_equal(first[0], first[1] - 5)
+    np.testing.assert_array_equal(distance[1], second[1] - first[1])
+    np.testing.assert_array_equal(distance[0][first[0] == 0], [1, 2, 1, 2])

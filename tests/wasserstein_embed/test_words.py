@@ -1,7 +1,5 @@
-"""Words: sampling and loss; a run on real sentences, killed and resumed."""
+"""Words: texts, judged pairs, sampling and loss."""
 
-import functools
-import json
 from dataclasses import replace
 
 import jax
@@ -10,48 +8,13 @@ import numpy as np
 import pytest
 
 from common.data.packages import cache_dir
-from common.data.sets import reviews
-from common.errors import UserError
 from common.run.settings import settings
-from common.run.workdir import Workdir
 from configs.wasserstein_embed.words import get_config
 from wasserstein_embed import word_embed, words
-from wasserstein_embed.experiments import words as experiment
 
-SMALL = {
-    "sources": ("rotten_tomatoes",),
-    "num_texts": 600,
-    "num_words": 300,
-    "num_points": 3,
-    "dimensions": (2,),
-    "hidden_size": 8,
-    "batch_size": 64,
-    "updates_per_step": 5,
-    "steps": 6,
-    "checkpoint_every": 3,
-    "similarity_sets": ("simlex999", "men"),
-    "random_seeds": (0,),
-    "cbow.epochs": 1,
-    "cbow.shards": 2,
-    "query_words": ("film", "nosuchword"),
-    "figure_words": ("film", "funny"),
-}
 CLOUD = {"geometry": "wasserstein", "num_points": 3, "dimension": 2, "hidden_size": 8}
 SETTINGS = settings(word_embed.Settings, get_config(), **CLOUD, batch_size=500)
 VECTORS = replace(SETTINGS, geometry="euclidean")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def load_once():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reviews, "load", functools.cache(reviews.load))
-        yield
-
-
-def run(folder, **changes):
-    config = get_config()
-    config.update_from_flattened_dict(SMALL | changes)
-    return experiment.run(config, Workdir(folder, {}), cache_dir())
 
 
 def test_samples_are_words_of_a_window_and_negatives_by_probability():
@@ -83,26 +46,6 @@ def test_with_places_far_apart_each_point_goes_to_that_of_its_place():
 
 
 @pytest.mark.slow
-def test_training_separates_words_that_never_share_a_context():
-    # Words 0 to 3 always occur together, and so do words 4 to 7.
-    rng = np.random.default_rng(0)
-    texts = [np.append(rng.permutation(4) + 4 * (i % 2), [-1, -1]) for i in range(50)]
-    tokens = jnp.asarray(np.concatenate([[-1, -1], *texts]), jnp.int32)
-    data = word_embed.Data(tokens, jnp.arange(1, 9) / 8, jax.random.key(0))
-    chosen = replace(SETTINGS, batch_size=64, learning_rate=3e-2)
-    state = word_embed.init(chosen, 8, jax.random.key(1))
-    step = jax.jit(word_embed.step, static_argnames="settings")
-    for index in range(4):
-        state, metrics = step(state, index, data, chosen)
-    x = word_embed.embed(*state.parameters, chosen)
-    first, second = np.triu_indices(8, 1)
-    distance = np.asarray(word_embed.pair_distances(x[first], x[second], chosen))
-    together = (first < 4) == (second < 4)
-    assert distance[together].max() < distance[~together].min()
-    assert metrics["positive"] < metrics["negative"]
-
-
-@pytest.mark.slow
 def test_a_place_without_a_pair_does_not_count():
     tokens = jnp.asarray([-1, -1, 0, -1, -1, 1, 2, -1, -1], jnp.int32)
     data = word_embed.Data(tokens, jnp.array([0.0, 0.0, 1.0]), jax.random.key(0))
@@ -131,7 +74,9 @@ def test_the_words_at_a_mode_are_the_nearest_words_with_points_there():
     left, right = np.array([[0.0, 0.0]]), np.array([[5.0, 0.0]])
     x = np.stack([np.concatenate([left, right]), np.repeat(left, 2, 0), np.repeat(right, 2, 0)])
     chosen = replace(SETTINGS, num_points=2)
-    densities = words.densities(x, ["both", "left", "right"], ("both", "none"), chosen)
+    names = ["both", "left", "right"]
+    assert words.nearest_words(x, names, ("left", "none"), 1, chosen) == {"left": ["both"]}
+    densities = words.densities(x, names, ("both", "none"), chosen)
     assert sorted(mode.words for mode in densities["both"].modes) == [["left"], ["right"]]
 
 
@@ -155,35 +100,3 @@ def test_held_out_texts_are_not_trained_on():
     np.testing.assert_array_equal(texts.corpus.tokens, texts.training)
     np.testing.assert_allclose(held_out / (training + held_out), 0.05, atol=0.002)
     assert all((tokens[[0, 1]] == -1).any() for tokens in (texts.training, texts.held_out))
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_a_run_writes_rows_neighbours_and_figures(tmp_path):
-    table = run(tmp_path)
-    rows = json.loads((tmp_path / "results.json").read_text())
-    methods = {row["method"]: row["dim"] for row in rows}
-    assert methods == {"wasserstein_r2": 6, "euclidean_6": 6, "cbow_6": 6}
-    assert {row["labels"]["set"] for row in rows} == {"simlex999", "men"}
-    assert all(row["metric"] == "spearman" and row["proxy"] for row in rows)
-    assert all(abs(row["mean"]) <= 1 for row in rows)
-    assert "## Nearest words, words-euclidean_6-seed0\n" in table
-    with np.load(tmp_path / "clouds/words-wasserstein_r2-seed0.npz") as stored:
-        assert stored["points"].shape == (300, 3, 2) and "film" in stored["words"]
-    for name in ("words-wasserstein_r2-seed0", "held_out"):
-        assert (tmp_path / f"{name}.png").stat().st_size > 0
-
-
-@pytest.mark.network
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"sources": ("amazon",)}, "'amazon'"),
-        ({"geometries": ("spherical",)}, "no geometry 'spherical'"),
-        ({"similarity_sets": ("simlex",)}, "'simlex'"),
-        ({"num_words": 9}, "The 9 words of the texts have 0 of the pairs of 'simlex999'"),
-    ],
-)
-def test_mistakes_are_user_errors(tmp_path, change, message):
-    with pytest.raises(UserError, match=message):
-        run(tmp_path, **change)

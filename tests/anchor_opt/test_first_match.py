@@ -1,24 +1,27 @@
-"""The law of the first match, and the experiment that measures it."""
+"""The first match of Algorithm 1, its law, and the experiments `phase` and `boundary` on it."""
 
-import json
+import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import first_match
+from anchor_opt import first_match, runner
 from anchor_opt.experiments import boundary as experiment
+from anchor_opt.experiments import phase
+from anchor_opt.methods import algorithm1
 from anchor_opt.problem import Problem, sample
 from anchor_opt.reports import boundary as report
-from common.data.packages import cache_dir
+from anchor_opt.reports import phase as phase_report
 from common.errors import UserError
 from common.linear import preprocess, unit
 from common.metrics import linear_cka
-from common.run.results import Row, select
-from common.run.settings import apply_quick
-from common.run.workdir import Workdir
-from configs.anchor_opt import boundary
+from common.run.results import Row
+from configs.anchor_opt import phase as phase_config
 from tests.samples import normal
+
+SETTINGS = runner.grid(phase_config.get_config()).settings.algorithm1
 
 
 def problem(padding: int = 0) -> Problem:
@@ -47,6 +50,7 @@ def test_signal_spread_and_noise_follow_their_definitions():
     found = first_match.expected(drawn, 0.5)
     assert found.signal == pytest.approx(correlation * lengths.sum(), rel=1e-4)
     assert found.spread == pytest.approx(np.sqrt(np.mean((x @ product @ y.T) ** 2)), rel=1e-4)
+    assert found.ratio == pytest.approx(found.signal / np.hypot(found.spread, found.noise))
     assert found.noise == pytest.approx(np.sqrt(np.mean(noises)), rel=0.05)
     others = np.setdiff1d(np.arange(90), known)
     true = np.mean([x[i] @ product @ partners[i] for i in others])
@@ -120,21 +124,54 @@ def test_runs_that_all_end_alike_have_tables_and_a_figure_without_a_boundary():
     assert len(report.figure(given).axes) == 2
 
 
-@pytest.mark.network
-@pytest.mark.slow
-def test_the_experiment_has_a_line_for_each_setting_and_measures_the_base_once(tmp_path):
-    config = boundary.get_config()
-    config.quick = True
-    apply_quick(config)
-    small = {"num_words": 300, "num_anchors": 30, "algorithm1.steps": 25}
-    config.update_from_flattened_dict(small)
-    config.vary = (("num_pairs", (10,)), ("dimensions", ("padded 400",)))
-    table = experiment.run(config, Workdir(tmp_path, {}), cache_dir())
-    measured = [Row(**row) for row in json.loads((tmp_path / "results.json").read_text())]
-    ours = select(measured, method="algorithm1_printed", dataset="glove -> glove100")
-    assert [row.sweep_over for row in ours] == ["num_pairs", "base", "dimensions"]
-    assert {row.dim for row in ours} == {100, 400} and {row.num_pairs for row in ours} == {10, 15}
-    ratio = {row.sweep_over: row.mean for row in select(measured, metric="true_ratio", check=False)}
-    assert ratio["num_pairs"] < ratio["base"] < ratio["dimensions"]
-    assert table.count("glove -> word2vec") == 3
-    assert (tmp_path / "boundary.png").stat().st_size > 10_000
+def test_the_first_match_and_its_noise_follow_their_definitions():
+    drawn = problem()
+    settings = dataclasses.replace(SETTINGS, sinkhorn_epsilon=0.05, init_norm=0.5)
+    measures = phase.first_match(drawn, settings, random_seed=4)
+
+    key = jax.random.key(4)
+    start = algorithm1.init(key, drawn.target, drawn.target_pairs, 40, settings).anchors
+    x, y, anchors = (np.asarray(z, np.float64) for z in (drawn.source, drawn.target, start))
+    rows = x @ x[drawn.anchors].T
+    columns = y @ anchors.T
+
+    def right(rows, columns):
+        cost = np.linalg.norm(rows[:, None] - columns[None], axis=2)
+        u = -0.05 * np.log(np.exp(-cost / 0.05).sum(axis=1))
+        return np.mean(drawn.truth[np.argmax(u[:, None] - cost, axis=0)] == np.arange(90))
+
+    noise = rows[:, 8:] @ columns[:, 8:].T
+    known = rows[:, :8] @ columns[:, :8].T
+    lengths = np.linalg.norm(rows[:, 8:], axis=1)
+    expected = {
+        "first_match": right(rows, columns),
+        "first_match_known": right(rows[:, :8], columns[:, :8]),
+        "signal_to_noise": np.sum(columns[:, :8] ** 2) / np.sum(columns[:, 8:] ** 2),
+        "signal": known[np.arange(90), drawn.truth].mean(),
+        "noise": np.sqrt(noise.var(axis=1).mean()),
+        "estimated_noise": 0.5 * np.sqrt((lengths**2).mean() / 9),
+    }
+    replaced = measures.pop("first_match_noise")
+    assert measures == pytest.approx(expected, rel=1e-3)
+    assert 0 < measures["first_match"] < measures["first_match_known"] and replaced < 0.5
+    assert measures["noise"] == pytest.approx(measures["estimated_noise"], rel=0.3)
+
+
+def test_no_random_anchors_means_that_all_first_matches_are_those_of_the_known_pairs():
+    x = preprocess(jnp.asarray(np.random.default_rng(0).normal(size=(50, 6)), jnp.float32))
+    drawn = sample(x, x, num_anchors=20, num_pairs=20, random_seed=0)
+    measures = phase.first_match(drawn, SETTINGS, 0)
+    assert all(measures[f"first_match{kind}"] == 1 for kind in ("", "_known", "_noise"))
+
+
+def test_numbers_of_close_pairs_do_not_overlap_in_the_figure():
+    rows = []
+    for number, cka in enumerate((0.5, 0.501, 0.9), start=1):
+        given = {"experiment": "phase", "dataset": "a -> b", "source": "a", "target": "b"}
+        given |= {"std": 0.0, "num_runs": 1, "labels": {"pair": number}}
+        rows.append(Row(**given, method="truth", metric="linear_cka", mean=cka))
+        rows.append(Row(**given, method="gt", metric="mrr", mean=0.5))
+    (axis,) = phase_report.figure(rows).axes
+    places = [text.get_position()[0] for text in axis.texts]
+    assert [text.get_text() for text in axis.texts] == ["1", "2", "3"]
+    assert places[1] - places[0] > 0.009 and places[2] == pytest.approx(0.9)

@@ -1,17 +1,13 @@
-"""The ViT against an independent forward pass in NumPy, and its training."""
+"""The ViT and the heads against independent forward passes in NumPy, and the loss of the ViT."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import scipy.special
 from flax import nnx
 
-from anchor_opt.models import vit
-from common.run import train
-from common.run.workdir import Workdir
-
-SHAPE = vit.Shape(image=(8, 8, 1), patch=4, width=16, depth=1, heads=4, classes=3)
+from anchor_opt.models import head, vit
+from tests.samples import unit_rows
 
 
 def reference(p, images, patch, heads):
@@ -69,49 +65,6 @@ def test_shifted_images_are_padded_with_zeros():
     np.testing.assert_array_equal(vit.shifted(jax.random.key(0), images, 0), images)
 
 
-def striped(n):
-    """Images of three classes: a bright row at one of three heights."""
-    labels = np.arange(n) % 3
-    images = np.random.default_rng(0).integers(0, 60, (n, 8, 8, 1), dtype=np.uint8)
-    images[np.arange(n), 2 * labels + 1] = 255
-    return images, labels
-
-
-@pytest.mark.slow
-def test_training_learns_and_resumes_to_the_same_parameters(tmp_path):
-    images, labels = striped(90)
-    training = vit.Training(
-        steps=40,
-        batch=32,
-        learning_rate=5e-3,
-        warmup=0.1,
-        weight_decay=0.05,
-        shift=0,
-        contrast=1.0,
-        temperature=0.1,
-    )
-    settings = vit.Settings(shape=SHAPE, training=training)
-
-    def run(work, num_steps):
-        return train.run(
-            vit.step,
-            vit.init(settings, 3),
-            vit.Data(jnp.asarray(images), jnp.asarray(labels), jax.random.key(3)),
-            settings,
-            num_steps=num_steps,
-            chunk=20,
-            work=work,
-            part="encoder",
-        ).parameters
-
-    whole = run(Workdir(tmp_path / "whole", {}), 40)
-    model = vit.with_parameters(SHAPE, whole)
-    assert (model.head(model.features(images)).argmax(axis=1) == labels).mean() > 0.9
-    stopped = Workdir(tmp_path / "stopped", {})
-    run(stopped, 20)
-    jax.tree.map(np.testing.assert_array_equal, run(stopped, 40), whole)
-
-
 def test_the_contrastive_loss_agrees_with_its_definition():
     first, second = jnp.asarray(np.random.default_rng(0).normal(size=(2, 5, 4)), jnp.float32)
     a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (first, second))
@@ -120,3 +73,55 @@ def test_the_contrastive_loss_agrees_with_its_definition():
     value = vit.contrastive(first, second, np.arange(5), 0.1)
     np.testing.assert_allclose(value, np.mean(losses), rtol=1e-4)
     assert vit.contrastive(first, first, np.arange(5), 0.1) < value
+
+
+def settings(form="published"):
+    training = head.Training(epochs=30, batch_size=32, learning_rate=1e-3)
+    return head.Settings(form=form, width=6, num_classes=3, training=training)
+
+
+def numpy_published(parameters, x):
+    """The published head, nn.Sequential of Moschella et al.'s code, in NumPy."""
+
+    def linear(layer, x):
+        return x @ np.asarray(layer["kernel"]) + np.asarray(layer["bias"])
+
+    def silu(x):
+        return x / (1 + np.exp(-x))
+
+    def instance_norm(x):  # each feature over the texts
+        return ((x.T - x.T.mean(1, keepdims=True)) / np.sqrt(x.T.var(1, keepdims=True) + 1e-5)).T
+
+    norm = parameters["input_norm"]
+    x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    x = x * np.asarray(norm["scale"]) + np.asarray(norm["bias"])
+    x = instance_norm(silu(linear(parameters["first"], x)))
+    x = instance_norm(silu(linear(parameters["second"], x)))
+    return np.maximum(linear(parameters["out"], x), 0)
+
+
+def test_the_published_head_agrees_with_numpy():
+    model = head.Head(settings(), nnx.Rngs(3))
+    parameters = nnx.to_pure_dict(nnx.state(model))
+    parameters["input_norm"]["scale"] = jnp.linspace(0.5, 1.5, 6)
+    parameters["input_norm"]["bias"] = jnp.linspace(-1, 1, 6)
+    nnx.update(model, parameters)
+    x = unit_rows(0, 9, 6)
+    np.testing.assert_allclose(model(x), numpy_published(parameters, x), atol=1e-5)
+    kernel, bias = parameters["first"]["kernel"], parameters["first"]["bias"]
+    for values in (kernel, bias):
+        assert 0.2 < jnp.abs(values).max() <= 6**-0.5
+
+
+def test_only_the_published_head_depends_on_the_other_texts_of_the_batch():
+    x = unit_rows(0, 40, 6)
+    x[20:] += 1.0  # as vectors of another encoder would be
+    scores = {}
+    for form in head.FORMS:
+        model = head.Head(settings(form), nnx.Rngs(0))
+        scores[form] = np.asarray(model(x[:20])), np.asarray(model(x))[:20]
+    assert np.abs(scores["published"][0] - scores["published"][1]).max() > 0.05
+    np.testing.assert_allclose(*scores["inductive"], atol=1e-6)
+    normed = np.asarray(head.feature_norm(jnp.asarray(x)))
+    np.testing.assert_allclose(normed.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(normed.std(0), 1, atol=1e-2)
