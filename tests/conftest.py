@@ -7,18 +7,20 @@ import os
 import hypothesis
 import jax
 import jaxtyping
+import numpy as np
 import pytest
 from absl import app
 
 # Annotations are checked at each call in these packages, which are imported below or later.
 jaxtyping.install_import_hook(
-    ["common", "anchor_opt", "lpl", "embed_match", "wasserstein_embed"],
+    ["common", "isthmus", "anchor_opt", "frontier", "lpl", "embed_match", "wasserstein_embed"],
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",  # an int is a float
 )
 
 from common.data import packages  # noqa: E402
 from common.run import train  # noqa: E402
 from tests import xla_flags  # noqa: E402
+from tests.samples import bert_files  # noqa: E402
 
 hypothesis.settings.register_profile(
     "any_speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -114,3 +116,15 @@ def assert_resumes(interrupted):
             assert (workdir / name).read_text() == (whole / name).read_text()
 
     return assert_resumes
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a BERT whose vocabulary are four words."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    files = bert_files(lambda shape: rng.normal(scale=0.5, size=shape).astype(np.float32))
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder

@@ -41,7 +41,7 @@ def searches(x, y):
         "inverted_softmax_top_k": retrieval.inverted_softmax_top_k(x, y, 3),
         "hubness": csls.hubness(x, y, 3),
         "dictionary": csls.dictionary(x, y, neighbours=3),
-        "matches": csls.matches(x, y, neighbours=3, keep_prob=0.5, seed=1),
+        "matches": csls.matches(x, y, neighbours=3),
     }
     index = loss.neighbours(x, jnp.arange(len(x)), 3)
     results["lle_weights"] = loss.lle_weights(x, jnp.arange(len(x)), index)

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import isthmus
-from anchor_opt import align
 from common import alignment, retrieval
 from common.data import packages
 from common.encoders import texts
+from isthmus import align
+from isthmus import commands as entry
 from tests import commands
 
 ROOT = Path(__file__).parents[1]
@@ -26,40 +27,40 @@ def called(monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["isthmus", *arguments])
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(runpy, "run_module", lambda name, **_: modules.append(name))
-    isthmus.main()
+    entry.main()
     return *modules, sys.argv[1:]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["help"]])
 def test_help_lists_the_commands_and_papers_without_importing_jax(arguments):
-    code = "import isthmus, sys; isthmus.main(); dir(isthmus)\n"
+    code = "import isthmus.commands, sys; isthmus.commands.main(); dir(isthmus)\n"
     code += "assert not {'jax', 'numpy'} & sys.modules.keys()"
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in (*isthmus.MODULES, "run", "anchor_opt"):
+    for name in (*entry.MODULES, "run", "anchor_opt"):
         assert f" {name}" in done.stdout
     assert len(done.stdout.splitlines()) < 12
 
 
 def test_every_command_runs_its_module(monkeypatch, capsys):
     flags = ["--map=m.npz", "--out=o.npy"]
-    assert called(monkeypatch, "align", *flags) == ("anchor_opt.align", flags)
+    assert called(monkeypatch, "align", *flags) == ("isthmus.align", flags)
     given = ["new.npy", *flags]
-    assert called(monkeypatch, "apply", *given) == ("anchor_opt.apply", given)
-    assert called(monkeypatch, "migrate", "--old=a") == ("anchor_opt.migrate", ["--old=a"])
-    assert called(monkeypatch, "encode", "--input=t") == ("common.encoders.encode", ["--input=t"])
+    assert called(monkeypatch, "apply", *given) == ("isthmus.apply", given)
+    assert called(monkeypatch, "migrate", "--old=a") == ("isthmus.store", ["--old=a"])
+    assert called(monkeypatch, "encode", "--input=t") == ("isthmus.texts", ["--input=t"])
     assert called(monkeypatch, "run", "lpl", "--help") == ("lpl.main", ["--help"])
-    for module in (*isthmus.MODULES.values(), *(f"{paper}.main" for paper in isthmus.PAPERS)):
+    for module in (*entry.MODULES.values(), *(f"{paper}.main" for paper in entry.PAPERS)):
         assert importlib.util.find_spec(module), module
     assert called(monkeypatch, "--version") == (["--version"],)
     assert capsys.readouterr().out.strip() == importlib.metadata.version("isthmus")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [*isthmus.MODULES, "run", "new"])
+@pytest.mark.parametrize("command", [*entry.MODULES, "run", "new"])
 def test_every_command_has_its_own_help(monkeypatch, capsys, command):
-    if command in isthmus.MODULES:
-        commands.run(monkeypatch, isthmus.MODULES[command], "--help")
+    if command in entry.MODULES:
+        commands.run(monkeypatch, entry.MODULES[command], "--help")
     else:
         called(monkeypatch, command, "--help")
     printed = capsys.readouterr()
@@ -69,12 +70,12 @@ def test_every_command_has_its_own_help(monkeypatch, capsys, command):
 def test_a_command_that_a_test_runs_leaves_no_bytecode(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
-    commands.run(monkeypatch, "anchor_opt.apply", "--help")
+    commands.run(monkeypatch, "isthmus.apply", "--help")
     assert not list(tmp_path.rglob("apply.*.pyc"))
 
 
 def test_a_new_paper_needs_a_checkout(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(isthmus, "ROOT", tmp_path)
+    monkeypatch.setattr(entry, "ROOT", tmp_path)
     with pytest.raises(SystemExit):
         called(monkeypatch, "new", "mine")
     assert "needs a checkout" in capsys.readouterr().err and not list(tmp_path.iterdir())

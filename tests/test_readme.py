@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import isthmus
 from common.run import cli, settings
+from isthmus.commands import MODULES, PAPERS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
@@ -37,7 +37,7 @@ def test_ci_runs_the_named_blocks_of_the_readme():
 
 def test_the_readme_names_all_experiments():
     section = PAGES[0].read_text().partition("\n## What is here\n")[2].partition("\n## ")[0]
-    for paper in isthmus.PAPERS:
+    for paper in PAPERS:
         (named,) = re.findall(rf"^\| `{paper}` \|.*\| (.*) \|$", section, re.M)
         files = ROOT.glob(f"configs/{paper}/*.py")
         configs = {path.stem for path in files if "def get_config" in path.read_text()}
@@ -89,9 +89,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
 def test_commands_that_are_not_run_have_valid_flags():
     every = (block for page in PAGES for block in blocks(page))
     text = "\n".join(text for mark, _, kind, text in every if kind == "sh" and mark != "CI")
-    text = re.sub(
-        r"^isthmus (\w+)", lambda m: f"python -m {isthmus.MODULES[m[1]]}", text, flags=re.M
-    )
+    text = re.sub(r"^isthmus (\w+)", lambda m: f"python -m {MODULES[m[1]]}", text, flags=re.M)
     for command in re.findall(r"python -m (.*)", text.replace("\\\n", " ")):
         module, *words = shlex.split(command.split("#")[0])
         flags = dict(word[2:].partition("=")[::2] for word in words if word.startswith("--"))

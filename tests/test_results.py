@@ -200,8 +200,8 @@ def test_a_changed_constant_makes_the_configs_of_its_method_fall_and_no_others(t
     text = method.read_text()
     assert text.count("BISECTIONS = 60") == 1
     method.write_text(text.replace("BISECTIONS = 60", "BISECTIONS = 2"))
-    others = ("anchor_opt/spaces", "embed_match/ensemble")
-    command = [sys.executable, "-m", "docs.check", "anchor_opt/few_pairs", *others, "--run=runs"]
+    others = ("frontier/spaces", "embed_match/ensemble")
+    command = [sys.executable, "-m", "docs.check", "frontier/few_pairs", *others, "--run=runs"]
     environment = os.environ | {"PYTHONPATH": str(tree)}
     done = subprocess.run(
         command, cwd=tree, env=environment, capture_output=True, text=True, check=False

@@ -38,7 +38,7 @@ def names(tmp_path, monkeypatch):
         ("queries.npy", "back", "back.npy"),
     ):
         given = path, "--map=map.npz", f"--side={side}", f"--out={out}"
-        assert not commands.run(monkeypatch, "anchor_opt.apply", *given)
+        assert not commands.run(monkeypatch, "isthmus.apply", *given)
     table = pa.parquet.read_table("mapped.parquet")
     mapped = np.array(table["embedding"].to_pylist(), np.float32)
     return {"np": np, "old": old, "new": new, "written": mapped}

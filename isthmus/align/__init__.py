@@ -30,7 +30,8 @@ from isthmus.search import Found, Settings, search, self_learning
 MIN_ROWS = 20  # fewer rows say too little about a geometry, and give no wrong pairs to compare with
 LEARNING_ROWS = 20_000  # most frequent ones
 MAX_RANK = 10
-HELD_OUT_ROWS = 4_000  # the rows that the first stage of the bootstrap takes in any case
+HELD_OUT_ROWS = 4_000  # the rows that the first stage of the search takes in any case
+SETTINGS = Settings()
 
 
 class Alignment(NamedTuple):
@@ -116,7 +117,7 @@ def discover(
         most 20,000, from its first stage on.
       random_seed: used by random initializations.
       workdir: a folder in which a killed run resumes; None: a temporary one.
-      settings: of the search; None: its own.
+      settings: of the search; None: `SETTINGS`.
       progress: whether to show progress bars.
 
     Raises:
@@ -275,7 +276,7 @@ def _learn_maps(
             jnp.take(spaces.target, target_rows, axis=0),
             pairs=(_places(pairs[:, 0], source_rows), _places(pairs[:, 1], target_rows)),
             ranks=(source_rows, target_rows) if ordered else None,
-            settings=settings or Settings(),
+            settings=settings or SETTINGS,
             train=Stages(workdir or Workdir(folder, {}), "align", progress),
             random_seed=random_seed,
         )

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_similarity
 
-from anchor_opt.problem import Problem, partly_shared, sample
+from anchor_opt.problem import partly_shared, sample
 from anchor_opt.relative import relative, unit_relative
 from common.errors import UserError
 from common.linear import unit
@@ -43,45 +43,6 @@ def test_truth_inverts_the_shuffle_and_known_pairs_are_true(random_seed):
 def test_anchors_do_not_depend_on_the_direction():
     back = sample(B, A, num_anchors=10, num_pairs=2, random_seed=3)
     np.testing.assert_array_equal(draw(random_seed=3).anchors, back.anchors)
-
-
-@given(st.integers(0, 50), st.integers(4, 30))
-def test_each_space_is_ranked_by_its_own_frequencies(random_seed, count):
-    ranks = tuple(np.random.default_rng([random_seed, 1]).permuted([np.arange(30)] * 2, axis=1))
-    problem = draw(random_seed=random_seed, ranks=ranks)
-    items = np.argsort(problem.truth)  # of each row of the target
-    for rows, pairs, item_of, rank in zip(
-        problem.most_frequent(count),
-        (problem.source_pairs, problem.target_pairs),
-        (np.arange(30), items),
-        ranks,
-        strict=True,
-    ):
-        assert len(set(rows)) == len(rows) == count
-        np.testing.assert_array_equal(rows[:4], pairs)
-        np.testing.assert_array_equal(rows[4:], np.sort(rows[4:]))
-        others = sorted(set(range(30)) - set(item_of[pairs]), key=lambda item: rank[item])
-        assert set(item_of[rows[4:]]) == set(others[: count - 4])
-
-
-def test_without_ranks_the_first_rows_are_taken():
-    problem = draw(num_pairs=0)
-    assert len(problem.target_pairs) == len(problem.source_pairs) == 0
-    for rows in problem.most_frequent(7):
-        np.testing.assert_array_equal(rows, np.arange(7))
-
-
-def test_most_frequent_rows_of_spaces_of_different_sizes():
-    problem = Problem(
-        source=np.ones((9, 2)),
-        target=np.ones((30, 3)),
-        anchors=np.array([7, 1]),
-        target_pairs=np.array([2, 5]),
-    )
-    rows, target_rows = problem.most_frequent(12)
-    np.testing.assert_array_equal(rows, [7, 1, 0, 2, 3, 4, 5, 6, 8])
-    np.testing.assert_array_equal(target_rows, [2, 5, 0, 1, 3, 4, 6, 7, 8, 9, 10, 11])
-    assert [len(rows) for rows in problem.most_frequent(1)] == [2, 2]  # all known pairs
 
 
 @pytest.mark.parametrize(("fraction", "wrong"), [(0.0, 0), (0.25, 1), (1.0, 4)])

@@ -150,7 +150,6 @@ def test_figures_are_written_as_png(tmp_path):
         "scatter": figures.scatter_grid(
             {"GT": (space, space)}, ("a", "b"), {"x": [0, 1], "y": [2]}, "title"
         ),
-        "curves": figures.curves({"m": [(np.arange(3), np.arange(3))]}, {"GT": 1.0}, "x", "y", "t"),
     }
     for name, figure in drawn.items():
         figures.save_figure(figure, tmp_path / f"{name}.png")
@@ -262,12 +261,6 @@ def test_error_bars_are_within_their_panels_and_compared_panels_share_an_axis():
     assert low < -0.2 and high > 1.3
     left, right = figures.error_bars(panels, "pairs", "title", sharey=True).axes
     assert left.get_ylim() == right.get_ylim()
-
-
-def test_curves_do_not_connect_what_was_measured():
-    lines = {"m": [(np.array([0, 25]), np.array([0.1, 0.9]))]}
-    points, level = figures.curves(lines, {"GT": 1.0}, "x", "y", "t").axes[0].lines
-    assert points.get_linestyle() == "None" and level.get_linestyle() != "None"
 
 
 def test_small_multiples_have_a_panel_for_each_value_and_mark_the_one_in_use():

@@ -171,23 +171,6 @@ def test_of_equal_scores_the_lower_row_is_matched():
     np.testing.assert_array_equal(matches.to_source, [0, 0, 2, 2, 4, 4])
 
 
-@pytest.mark.parametrize("keep_prob", [0.1, 0.5])
-def test_pairs_are_kept_independently_with_the_given_probability(keep_prob):
-    masks = [csls._kept(jnp.arange(300), 400, keep_prob, seed) for seed in (0, 1)]
-    for mask in masks:
-        assert abs(float(mask.mean()) - keep_prob) < 0.01
-        deviation = np.sqrt(keep_prob * (1 - keep_prob) / 300)
-        assert abs(float(mask.mean(0).std()) - deviation) < 0.01
-    in_each = float((masks[0] & masks[1]).mean())
-    assert abs(in_each - keep_prob**2) < 0.01
-
-
-def test_the_objective_is_finite_if_all_pairs_of_a_row_are_dropped():
-    x, y = unit_rows(0, 9, 20), unit_rows(1, 9, 20)
-    objective = float(csls.matches(x, y, neighbours=3, keep_prob=0.01).objective)
-    assert np.isfinite(objective) and objective < -2
-
-
 @pytest.mark.parametrize(("n", "m", "frequent"), [(37, 23, 100), (20, 45, 15)])
 def test_a_dictionary_is_csls_with_the_hubness_of_frequent_rows(n, m, frequent):
     x, y = unit_rows(0, n, 5), unit_rows(1, m, 5)

@@ -15,8 +15,9 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
+from common.files import write_json
 from common.run import train
-from common.run.workdir import Workdir, write_json
+from common.run.workdir import Workdir
 
 # Point -> audit event, and pattern of the path that the operation is about to change.
 POINTS = {

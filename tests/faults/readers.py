@@ -26,11 +26,13 @@ from numpy.lib import format as npy_format
 
 from common import alignment, likeness
 from common.data import array_cache, builders, packages
-from common.data.readers import numpy_files, pair_files, text_files, torch_file, vector_files
+from common.data.readers import numpy_files, pair_files, torch_file, vector_files
 from common.data.sets import freedict, images, word_frequency
+from common.files import read_arrays, write_arrays
 from common.run import train
-from common.run.workdir import Workdir, read_arrays, write_arrays
+from common.run.workdir import Workdir
 from common.spaces import labelled_vectors
+from isthmus import texts as text_files
 from tests.faults.killed_run import step
 from tests.samples import bert_files
 

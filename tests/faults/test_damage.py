@@ -12,8 +12,9 @@ import pytest
 
 from common.data import array_cache
 from common.errors import UserError
+from common.files import read_arrays, write_arrays
 from common.run import train
-from common.run.workdir import Workdir, read_arrays, write_arrays
+from common.run.workdir import Workdir
 from tests.faults.killed_run import step
 
 

@@ -18,11 +18,12 @@ import pytest
 from absl import logging as absl_logging
 from absl.testing import flagsaver
 
-from anchor_opt.align import files
 from common.data.readers.vector_files import Block
 from common.errors import UserError
+from common.files import read_arrays, replacing, write_arrays, write_json
 from common.run import cli, train
-from common.run.workdir import Workdir, read_arrays, replacing, write_arrays, write_json
+from common.run.workdir import Workdir
+from isthmus.align import files
 from tests.faults.killed_run import step
 from tests.faults.readers import cached, data_set
 

@@ -17,9 +17,10 @@ import pytest
 import safetensors.numpy
 
 from common import alignment
-from common.data.readers import pair_files, text_files, vector_files
+from common.data.readers import pair_files, vector_files
 from common.data.sets import images
 from common.errors import UserError
+from isthmus import texts as text_files
 from tests.faults.fuzz import check
 from tests.faults.readers import (
     FORMATS,
@@ -82,7 +83,7 @@ def test_values_that_no_format_may_hold(tmp_path, name, write, words, table, say
 TERABYTE = 10**12
 FOUR = np.array([[1, 2], [3, 4]], np.float32)
 BINARY = vector_binary(["a", "b"], FOUR)
-ZIPPED = gzip.compress(b"a 1 2\n")
+ZIPPED = gzip.compress(b"a 1 2\n", mtime=0)
 
 
 def parquet(**others):

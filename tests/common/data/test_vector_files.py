@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from common.data.readers import numpy_files, vector_files
 from common.errors import UserError
+from common.files import read_npz
 from tests.faults.readers import FORMATS, columns, npy_header, packed, vector_binary
 
 # The formats allow any character but space, tab and line end.
@@ -246,16 +247,16 @@ def test_row_numbers_are_the_words_of_an_array_without_words(tmp_path, more):
 def test_complete_files_are_read(tmp_path, version):
     arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(["é", "word"]), "c": np.int32(4)}
     np.savez_compressed(tmp_path / "a.npz", **arrays)
-    read = numpy_files.npz(tmp_path / "a.npz")
+    read = read_npz(tmp_path / "a.npz")
     assert read.keys() == arrays.keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(read[name], array)
-    assert numpy_files.npz(tmp_path / "a.npz", ("b", "none")).keys() == {"b"}
+    assert read_npz(tmp_path / "a.npz", ("b", "none")).keys() == {"b"}
     content = npy_header((2,), "<f4", b"\0" * 8, version)
     (tmp_path / "a.npy").write_bytes(content)
     assert numpy_files.npy(tmp_path / "a.npy").tolist() == [0, 0]
     (tmp_path / "b.npz").write_bytes(packed("", {"x.npy": content}))
-    assert numpy_files.npz(tmp_path / "b.npz")["x"].tolist() == [0, 0]
+    assert read_npz(tmp_path / "b.npz")["x"].tolist() == [0, 0]
 
 
 def test_overlapping_members_are_refused(tmp_path):
@@ -268,4 +269,4 @@ def test_overlapping_members_are_refused(tmp_path):
     tail = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 3, 3, 3 * len(entry), start, 0)
     (tmp_path / "a.npz").write_bytes(content[:start] + b"".join(entries) + tail)
     with pytest.raises(ValueError, match="overlap"):
-        numpy_files.npz(tmp_path / "a.npz")
+        read_npz(tmp_path / "a.npz")

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from common.data import array_cache
-from common.data.readers import pair_files, text_files, vector_files
+from common.data.readers import pair_files, vector_files
 from common.encoders import bert
 from common.encoders import texts as text_encoders
 from common.errors import UserError
 from common.progress import progress_bar
+from isthmus import texts as text_files
 from tests import commands
 
 # Few different lengths, because each is compiled.
@@ -146,6 +147,6 @@ def test_word_pairs_are_separated_by_a_tab_or_spaces(tmp_path):
 def test_the_command_line(place, monkeypatch, capsys):
     output = place / "x.npz"
     flags = f"--model={place / 'tiny'}", f"--input={place / 'texts.txt'}", f"--output={output}"
-    assert not commands.run(monkeypatch, "common.encoders.encode", *flags)
+    assert not commands.run(monkeypatch, "isthmus.texts", *flags)
     assert capsys.readouterr().out == f"{output}: vectors [10, 8]\n"
     assert vector_files.read(output).words == LINES

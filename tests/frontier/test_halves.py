@@ -2,15 +2,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from configs.anchor_opt.halves import get_config
 from scipy.linalg import orthogonal_procrustes
 
-from anchor_opt import methods
-from anchor_opt.experiments import halves
-from anchor_opt.methods import disjoint, initialization, self_learning
 from anchor_opt.problem import Problem, Run
 from common.linear import Maps, unit
 from common.run.workdir import Workdir
+from frontier.experiments import halves
+from frontier.methods import Settings, disjoint
+from isthmus.search import initialization, self_learning
 
 RNG = np.random.default_rng(0)
 X = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
@@ -106,7 +105,7 @@ def test_two_searches_agree_or_report_a_failure_and_one_of_those_that_agree_goes
     y = x @ jnp.asarray(np.linalg.qr(RNG.normal(size=(10, 10)))[0]) if related else y
     few = disjoint.Settings(group_rows=50, last_group_rows=200, steps=5, last_steps=5)
     start = initialization.Settings(num_clusters=5, num_draws=4, num_restarts=4)
-    values = methods.Settings(disjoint=few, start=start)
+    values = Settings(disjoint=few, start=start)
     pairs = np.arange(50 if related else 0)
     problem = Problem(source=x, target=y, anchors=pairs, target_pairs=pairs)
     run = Run(values, Workdir(tmp_path, {}), "p", 0, progress=False)
@@ -141,9 +140,7 @@ def test_with_a_large_share_the_map_is_that_of_the_known_pairs_alone(tmp_path):
     distances = []
     for share in (0.0, 1e5):
         sizes = {"group_rows": 100, "last_group_rows": 100, "steps": 5, "last_steps": 5}
-        values = methods.Settings(
-            disjoint=disjoint.Settings(**sizes, pair_share=share), start=start
-        )
+        values = Settings(disjoint=disjoint.Settings(**sizes, pair_share=share), start=start)
         part = Run(values, Workdir(tmp_path / str(share), {}), "p", 0, progress=False)
         maps = disjoint.run(problem, part).maps
         distances.append(np.linalg.norm(maps.source @ maps.target.T - expected))

@@ -10,17 +10,18 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from anchor_opt.align import files as align_files
-from common import alignment, strategies
+from common import alignment
 from common.data.readers import vector_files
 from common.linear import unit
 from common.retrieval import top_k
+from isthmus.align import files as align_files
+from isthmus.store import strategies
 from tests import commands
 from tests.samples import normal
 
 
 def run(monkeypatch, *arguments):
-    return commands.run(monkeypatch, "anchor_opt.apply", *arguments)
+    return commands.run(monkeypatch, "isthmus.apply", *arguments)
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt import first_match, runner
-from anchor_opt.experiments import boundary as experiment
-from anchor_opt.experiments import phase
+from anchor_opt import runner
 from anchor_opt.methods import algorithm1
 from anchor_opt.problem import Problem, sample
-from anchor_opt.reports import boundary as report
-from anchor_opt.reports import phase as phase_report
 from common.errors import UserError
 from common.linear import preprocess, unit
 from common.metrics import linear_cka
 from common.run.results import Row
-from configs.anchor_opt import phase as phase_config
+from configs.frontier import phase as phase_config
+from frontier.experiments import boundary as experiment
+from frontier.experiments import phase
+from frontier.methods import first_match
+from frontier.reports import boundary as report
+from frontier.reports import phase as phase_report
 from tests.samples import normal
 
 SETTINGS = runner.grid(phase_config.get_config()).settings.algorithm1
@@ -130,7 +131,7 @@ def test_the_first_match_and_its_noise_follow_their_definitions():
     measures = phase.first_match(drawn, settings, random_seed=4)
 
     key = jax.random.key(4)
-    start = algorithm1.init(key, drawn.target, drawn.target_pairs, 40, settings).anchors
+    start = algorithm1.init(key, drawn.target, drawn.target_pairs, 40, 0.5).anchors
     x, y, anchors = (np.asarray(z, np.float64) for z in (drawn.source, drawn.target, start))
     rows = x @ x[drawn.anchors].T
     columns = y @ anchors.T

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import orthogonal_procrustes
 
-from anchor_opt.methods import generalised_procrustes
 from common.linear import unit
+from isthmus.align import generalised_procrustes
 
 N = 60
 

@@ -3,10 +3,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt.experiments import spaces
 from common.linear import preprocess
 from common.run.results import Row, select
 from common.run.tasks import Case, Task
+from frontier.experiments import spaces
 
 
 def measured(source, target, random_seed) -> list[Row]:

@@ -2,14 +2,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt.experiments import classes
-from anchor_opt.methods import spectral
-from anchor_opt.problem import partly_shared
+from anchor_opt.problem import Result, Run, partly_shared
 from common.data.packages import cache_dir
 from common.data.sets import imagenet_classes
 from common.linear import unit
 from common.run.tasks import Case, Task
+from common.run.workdir import Workdir
 from common.spaces import image_classes
+from frontier.experiments import classes
+from frontier.methods import Settings, spectral
 
 
 def problem(num_pairs: int):
@@ -23,10 +24,11 @@ def problem(num_pairs: int):
     return partly_shared(*spaces, **sizes, shared=1.0, random_seed=0)
 
 
-def test_spectral_embeddings_of_a_rotated_copy_agree():
+def test_spectral_embeddings_of_a_rotated_copy_agree(tmp_path):
     drawn = problem(num_pairs=100)
     chosen = spectral.Settings(neighbours=20, eigenvectors=8, components=6)
-    source, target = spectral.coordinates(drawn, chosen, random_seed=0)
+    run = Run(Settings(spectral=chosen), Workdir(tmp_path, {}), "p", 0)
+    source, target = spectral.run(drawn, run).coordinates(drawn.source, drawn.target)
     assert source.shape == target.shape == (240, 6)
     np.testing.assert_allclose(source, target[drawn.known_truth], atol=1e-3)
 
@@ -40,7 +42,9 @@ def test_only_classes_without_known_partner_count():
     others = np.setdiff1d(np.arange(240), drawn.target_pairs)
     wrong[others] = wrong[np.roll(others, 1)]
     for target, low, high in ((right[1], 0.99, 1.0), (jnp.asarray(wrong), 0.0, 0.1)):
-        for row in classes.evaluate(task, drawn, (drawn.source, target), {}, 10):
+        for row in classes.evaluate(
+            task, drawn, Result(drawn.source, placed=(drawn.source, target)), 10
+        ):
             assert low <= row.mean <= high, row.metric
 
 

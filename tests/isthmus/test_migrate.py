@@ -9,16 +9,16 @@ import pyarrow.parquet
 import pytest
 
 import isthmus
-from anchor_opt import migrate
-from anchor_opt.migrate import Queries, report
-from anchor_opt.migrate.result import Search
-from common import alignment, remapping, strategies
+from common import alignment
 from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import unit
-from common.remapping import Estimate, Estimates
 from common.retrieval import top_k
 from common.spaces import paired_spaces
+from isthmus import store as migrate
+from isthmus.store import Queries, remapping, report, strategies
+from isthmus.store.remapping import Estimate, Estimates
+from isthmus.store.result import Search
 from tests import commands
 
 NUM_OLD, NUM_PAIRS, NUM_QUERIES = 1_000, 300, 40
@@ -35,7 +35,7 @@ def models(noise, count=NUM_OLD + NUM_QUERIES, seed=0):
 
 
 def run(monkeypatch, *arguments):
-    return commands.run(monkeypatch, "anchor_opt.migrate", *arguments)
+    return commands.run(monkeypatch, "isthmus.store", *arguments)
 
 
 def save(path, ids, vectors):
@@ -101,7 +101,7 @@ def test_the_journey_from_the_first_command_to_a_searched_store(
     # The commands that the report names for a mapped store.
     given = f"--map={out}/map.npz", *IDS
     mapped, asked = tmp_path / "mapped.parquet", tmp_path / "asked.npy"
-    apply = "anchor_opt.apply"
+    apply = "isthmus.apply"
     assert not commands.run(monkeypatch, apply, files / "old.parquet", *given, f"--out={mapped}")
     queries = files / "new_queries.parquet"
     given = *given, "--side=target", f"--out={asked}"

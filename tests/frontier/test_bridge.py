@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchor_opt import runner
-from anchor_opt.experiments import bridge
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from configs.anchor_opt.bridge import get_config
+from configs.frontier.bridge import get_config
+from frontier.experiments import bridge
 
 
 def test_the_route_is_the_most_probable_path():

@@ -9,10 +9,11 @@ from hypothesis import settings as tries
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from anchor_opt.methods import bootstrap, clusters, goat, initialization
-from anchor_opt.methods.self_learning import Data
 from common.errors import UserError
 from common.linear import preprocess, unit
+from isthmus import search
+from isthmus.search import clusters, goat, initialization
+from isthmus.search.self_learning import Data
 from tests.samples import shuffled_copy
 
 FEWER = initialization.Settings(num_clusters=6, num_draws=10, num_restarts=20, swaps=20)
@@ -109,7 +110,7 @@ def test_groups_grow_until_the_maps_are_right(related):
     assert stages == sizes[: 1 if related else 2]
 
 
-@pytest.mark.parametrize("settings", [initialization.GroupSettings, bootstrap.Settings])
+@pytest.mark.parametrize("settings", [initialization.GroupSettings, search.Steps])
 def test_settings_without_a_power_are_refused_by_every_experiment(settings):
     with pytest.raises(UserError, match="give at least one power"):
         settings(group_reweights=())

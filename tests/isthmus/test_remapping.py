@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
-from common import metrics, remapping
+from common import metrics
 from common.errors import UserError
 from common.linear import unit
-from common.remapping import LENGTHS, Advice, Estimate, Estimates, choose
 from common.retrieval import in_order
+from isthmus.store import remapping
+from isthmus.store.remapping import LENGTHS, Advice, Estimate, Estimates, choose
 
 
 def spaces(count, noise, stretch=1.0, random_seed=0):

@@ -13,14 +13,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from anchor_opt.align import files as align_files
-from anchor_opt.align import report
-from anchor_opt.align.space import name_spaces
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from anchor_opt import align, methods
-from anchor_opt.methods import bootstrap, initialization
 from common import alignment, likeness
 from common.data import packages
 from common.data.readers import pair_files, vector_files
@@ -28,6 +23,11 @@ from common.errors import UserError
 from common.linear import unit
 from common.run import figures
 from common.spaces import paired_spaces
+from isthmus import align, search
+from isthmus.align import files as align_files
+from isthmus.align import report
+from isthmus.align.space import name_spaces
+from isthmus.search import initialization
 from tests import commands
 from tests.samples import normal, rotated_spaces, unit_rows
 
@@ -58,7 +58,7 @@ def files(tmp_path_factory):
 
 
 def run(monkeypatch, *arguments):
-    return commands.run(monkeypatch, "anchor_opt.align", *arguments)
+    return commands.run(monkeypatch, "isthmus.align", *arguments)
 
 
 def of(files, out, *names):
@@ -79,10 +79,10 @@ def stop(*_):
 
 @pytest.fixture(scope="module", autouse=True)
 def fewer_steps():
-    """Of the initializations, which tests/anchor_opt/test_methods.py tries, the first alone."""
+    """Of the initializations, which tests/frontier/test_methods.py tries, the first alone."""
     every = initialization.candidates
-    few = methods.Settings(
-        bootstrap=bootstrap.Settings(search_steps=8, group_steps=10, group_reweights=(1.0,)),
+    few = search.Settings(
+        steps=search.Steps(search_steps=8, group_steps=10, group_reweights=(1.0,)),
         start=initialization.Settings(num_draws=4, num_restarts=4),
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -412,8 +412,8 @@ def test_spaces_are_aligned_without_known_pairs():
     x = rng.normal(size=(500, 20)) * np.linspace(2, 0.5, 20)
     y = x @ np.linalg.qr(rng.normal(size=(30, 30)))[0][:20] + 0.02 * rng.normal(size=(500, 30))
     order = np.concatenate([rng.permutation(300), 300 + rng.permutation(200)])
-    few = bootstrap.Settings(search_rows=300, search_steps=20, group_rows=100)
-    result = align.discover(x, y[order], settings=methods.Settings(bootstrap=few))
+    few = search.Steps(search_rows=300, search_steps=20, group_rows=100)
+    result = align.discover(x, y[order], settings=search.Settings(steps=few))
     assert not result.failed and result.rejected_pairs == [] and result.probability > 0.99
     assert result.initialization == "profiles-geometry-0.5"
     assert len(result.anchors) > 450

@@ -2,12 +2,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from anchor_opt.methods.agreement import chance_agreement
-from anchor_opt.methods.self_learning import Data, GroupedSettings, Settings
+from hypothesis import given
+from hypothesis import strategies as st
 
-from anchor_opt.methods import refinement, self_learning
 from common import csls, multi_step
 from common.errors import UserError
+from isthmus import search
+from isthmus.search import chance_agreement, refinement, self_learning
+from isthmus.search.self_learning import Data, GroupedSettings, Settings
 from tests.samples import csls_scores, shuffled_copy
 
 SETTINGS = Settings(patience=5)
@@ -26,10 +28,9 @@ def data_of(spaces, pairs):
     return Data(source, target, pairs, truth[pairs], jax.random.key(0))
 
 
-def learn(data, settings=SETTINGS, keep_prob=1.0, steps=30):
+def learn(data, settings=SETTINGS, steps=30):
     """The last state and the metrics of every step."""
     state, metrics = self_learning.state_of_pairs(data), []
-    state = state._replace(keep_prob=jnp.float32(keep_prob))
     step = jax.jit(self_learning.step, static_argnames="settings")
     while len(metrics) < steps and not self_learning.done(state, settings):
         state, metrics_of_step = step(state, len(metrics), data, settings)
@@ -131,15 +132,6 @@ def test_the_covariance_is_that_of_the_matches_of_both_directions(cpu, monkeypat
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_the_probability_of_keeping_is_doubled_up_to_one():
-    data, settings = data_of(shuffled_copy(), np.arange(8)), Settings(patience=2)
-    state, metrics = learn(data, settings, keep_prob=0.3, steps=40)
-    kept = [round(float(step["keep_prob"]), 3) for step in metrics]
-    assert sorted(set(kept)) == [0.3, 0.6, 1.0]
-    assert kept == sorted(kept)
-    assert self_learning.done(state, settings)
-
-
 def test_repeated_pairs_give_finite_maps():
     state = self_learning.state_of_pairs(data_of(shuffled_copy(), np.array([0, 0, 1, 2])))
     assert np.isfinite(np.asarray(state.maps.source)).all()
@@ -152,3 +144,28 @@ def test_a_fit_without_rounds_or_whitenings_is_a_users_error(changes):
     maps = self_learning.state_of_pairs(data).maps
     with pytest.raises(UserError, match="give at least one of each"):
         refinement.fit(data, maps, refinement.Settings(**changes))
+
+
+@given(st.integers(0, 50), st.integers(4, 30))
+def test_each_space_is_ranked_by_its_own_frequencies(random_seed, count):
+    rng = np.random.default_rng(random_seed)
+    ranks = tuple(rng.permuted([np.arange(30)] * 2, axis=1))
+    pairs = rng.permutation(30)[:4], rng.permutation(30)[:4]
+    rows = np.arange(30, dtype=np.float32)[:, None]
+    found = search.most_frequent(Data(rows, rows, *pairs, jax.random.key(0)), ranks, count)
+    np.testing.assert_array_equal(found.source_pairs, np.arange(4))
+    for taken, known, rank in zip((found.source, found.target), pairs, ranks, strict=True):
+        taken = np.asarray(taken)[:, 0].astype(int)
+        np.testing.assert_array_equal(taken[:4], known)
+        np.testing.assert_array_equal(taken[4:], np.sort(taken[4:]))
+        others = sorted(set(range(30)) - set(known), key=lambda row: rank[row])
+        assert set(taken[4:]) == set(others[: count - 4])
+
+
+def test_of_unranked_spaces_the_first_rows_and_all_known_pairs_are_taken():
+    spaces = np.arange(9.0)[:, None], np.arange(30.0)[:, None]
+    data = Data(*spaces, np.array([7, 1]), np.array([2, 5]), jax.random.key(0))
+    found = search.most_frequent(data, None, 12)
+    assert found.source[:, 0].tolist() == [7, 1, 0, 2, 3, 4, 5, 6, 8]
+    assert found.target[:, 0].tolist() == [2, 5, 0, 1, 3, 4, 6, 7, 8, 9, 10, 11]
+    assert [len(x) for x in search.most_frequent(data, None, 1)[:2]] == [2, 2]

@@ -3,7 +3,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from common import alignment
-from common.estimator import AlignerTransformer
+from isthmus.estimator import AlignerTransformer
 
 
 # The checks of scikit-learn use a Y of one column that contains zeros, which 'unit' refuses.
