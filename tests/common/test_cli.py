@@ -130,11 +130,10 @@ def test_a_run_from_any_folder_keeps_its_command_as_a_shell_reads_it(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["cuda", "nonsense"])
-def test_a_device_that_is_not_there_is_one_sentence(tmp_path, platform):
-    done = launch(tmp_path, "--config=config.py", "--workdir=run", JAX_PLATFORMS=platform)
+def test_a_device_that_is_not_there_is_one_sentence(tmp_path):
+    done = launch(tmp_path, "--config=config.py", "--workdir=run", JAX_PLATFORMS="cuda")
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert f"JAX finds no device for JAX_PLATFORMS='{platform}' (" in done.stderr.splitlines()[-1]
+    assert "JAX finds no device for JAX_PLATFORMS='cuda' (" in done.stderr.splitlines()[-1]
     assert not (tmp_path / "run").exists()
 
 

@@ -21,7 +21,7 @@ from common.data import packages
 from tests.faults.readers import cached, data_set, packed
 
 ROOT = Path(__file__).parents[2]
-NUMBER, ROUNDS = 2, 6
+NUMBER, ROUNDS = 2, 4
 CONTENT = packed("x.whl", {"data.txt": b"some data" * 1000})
 PACKAGE = dataclasses.replace(packages.PACKAGES["bbc"], sha256=hashlib.sha256(CONTENT).hexdigest())
 
