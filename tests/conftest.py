@@ -83,42 +83,6 @@ def all_checkpoints(monkeypatch):
 
 
 @pytest.fixture
-def interrupted(monkeypatch, all_checkpoints):
-    """Calls a function, and interrupts it before the n-th chunk of training steps."""
-
-    def interrupted(n, call):
-        chunk, calls = train._chunk, []
-
-        def stopped(*args):
-            calls.append(args)
-            if len(calls) == n:
-                raise KeyboardInterrupt
-            return chunk(*args)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(train, "_chunk", stopped)
-            with pytest.raises(KeyboardInterrupt):
-                call()
-
-    return interrupted
-
-
-@pytest.fixture
-def assert_resumes(interrupted):
-    """Interrupts a run before each of some chunks; then its results are those of a whole run."""
-
-    def assert_resumes(run, workdir, whole, *chunks):
-        for chunk in chunks:
-            interrupted(chunk, run)
-            assert list(workdir.glob("checkpoints/*/*")) and not (workdir / "table.md").exists()
-        run()
-        for name in ("results.json", "table.md"):
-            assert (workdir / name).read_text() == (whole / name).read_text()
-
-    return assert_resumes
-
-
-@pytest.fixture
 def folder(tmp_path):
     """A folder with a BERT whose vocabulary are four words."""
     folder = tmp_path / "tiny"

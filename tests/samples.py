@@ -3,7 +3,6 @@
 import contextlib
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 
 import jax
@@ -15,10 +14,8 @@ import tokenizers
 from flax import nnx
 
 from common import retrieval
-from common.data.packages import cache_dir
 from common.encoders import bert
 from common.linear import preprocess, unit
-from common.spaces import paired_spaces
 
 TINY_BERT = {
     "hidden_size": 8,
@@ -122,16 +119,3 @@ def shuffled_copy(
     y = x @ rotation + noise * rng.normal(size=(n, d_target))
     order = rng.permutation(n)
     return preprocess(jnp.asarray(x)), preprocess(jnp.asarray(y[order])), np.argsort(order)
-
-
-def rotated_words(path: Path, random_seed: int = 0) -> None:
-    """Writes the first 3,000 words of GloVe with rotated and noisy vectors of equal dimension.
-
-    A run with GloVe and this file is on words and has spaces of one shape, so that each program is
-    compiled once; the quick runs of the configs have spaces of different dimension.
-    """
-    space = paired_spaces.load_space("glove", cache_dir())
-    x, rng = np.array(space.vectors[:3_000]), np.random.default_rng(random_seed)
-    x += 0.1 * x.std(axis=0) * rng.normal(size=x.shape)
-    rotation = np.linalg.qr(rng.normal(size=(x.shape[1],) * 2))[0]
-    np.savez(path, words=np.array(space.words[:3_000]), vectors=(x @ rotation).astype(np.float32))
