@@ -78,13 +78,14 @@ def failure(monkeypatch, capsys, all_checkpoints):
     """A function that runs a command line which fails, and returns its one sentence."""
 
     def run(main):
+        gc.collect()  # tasks of orbax that earlier tests have left, of which pytest warns
+        capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["run"])
         # Without the handlers of imported libraries, whose stream is a file and has the limit too.
         monkeypatch.setattr(logging.getLogger(), "handlers", [])
         handler = absl_logging.get_absl_handler().python_handler
         monkeypatch.setattr(handler, "stream", sys.stderr)
         monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)  # without pytest's
-        gc.collect()  # tasks of orbax that earlier tests have left
         with flagsaver.flagsaver(), pytest.raises(SystemExit) as left:
             cli.run(lambda argv: main())
         lines = capsys.readouterr().err.replace("\r", "\n").splitlines()
