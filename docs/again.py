@@ -26,7 +26,7 @@ from common.run import cli, records
 from common.run.records import Record
 from common.run.results import fields, markdown
 from docs import render
-from docs.check import JOBS, RUN, differences, identity, one_core_each, rows_of
+from docs.check import JOBS, differences, identity, one_core_each, rows_of
 from docs.keep import keep
 
 DRAW = flags.DEFINE_integer("draw", 0, "Number of records to draw and compare.")
@@ -97,7 +97,7 @@ def spot_check(count: int, random_seed: int, folder: Path, jobs: int) -> str:
 
 def main(argv: list[str]) -> None:
     """Makes the chosen records again, or draws some and compares them."""
-    folder = Path(RUN.value)
+    folder = Path(cli.given("run", "python -m docs.again"))
     if DRAW.value:
         table = spot_check(DRAW.value, RANDOM_SEED.value, folder, JOBS.value)
         about = f"{DRAW.value} records drawn by the random seed {RANDOM_SEED.value}, made again"

@@ -41,7 +41,7 @@ from docs import render
 from tests import own_cache, xla_flags
 
 ROOT = render.ROOT
-RUN = flags.DEFINE_string("run", None, "Folder of the runs that are made.", required=True)
+RUN = flags.DEFINE_string("run", None, "Folder of the runs that are made.")
 JOBS = flags.DEFINE_integer("jobs", 1, "Number of runs at a time.")
 ACCEPT = flags.DEFINE_string("accept", "", "Why numbers have changed; takes the fresh rows.")
 ENVIRONMENT = {"XLA_FLAGS": xla_flags.FLAGS, "OPENBLAS_NUM_THREADS": "1"}
@@ -232,7 +232,7 @@ def accept(found: Mapping[str, Sequence[tuple[str, str]]], folder: Path, why: st
 
 def main(argv: list[str]) -> None:
     """Checks, and accepts what differs if a reason is given."""
-    folder = Path(RUN.value)
+    folder = Path(cli.given("run", "python -m docs.check"))
     found = check(folder, JOBS.value, argv[1:])
     passed = report(found)
     if ACCEPT.value:

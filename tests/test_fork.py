@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from common.run.results import QUICK
-
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
@@ -82,14 +80,27 @@ def test_its_results_reach_the_documentation(fork):
     run(root, "python", "-m", "docs.render", "--check")  # nothing is missing before a run is kept
     with (root / "my_paper/page.py").open("a") as page:
         page.write(OWN_PACKAGE)
-    keep = ("--run=runs/mine", "--name=my_paper/main_table", "--cores=1")
-    run(root, "python", "-m", "docs.keep", *keep)
+    for words in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -qm mine"):
+        run(root, "git", *words.split())
+    run(root, "isthmus", "run", "my_paper", "--config=main_table", "--workdir=runs/whole")
+    run(root, "python", "-m", "docs.keep", "runs/whole", "my_paper/main_table")
+    run(
+        root,
+        "python",
+        "-m",
+        "docs.check",
+        "my_paper/main_table",
+        "--run=runs/quick",
+        "--accept=new",
+    )
     run(root, "python", "-m", "docs.render")
     (headline,) = re.findall(r".*`my_paper`.*accuracy.*", (root / "README.md").read_text())
-    table = (root / "runs/mine/table.md").read_text().strip()
+    table = (root / "runs/whole/table.md").read_text().strip()
     assert headline.split("|")[4].strip() in table
     assert re.search(
         r"\| `tiny-data` 1\.0 +\| a made-up set +\| CC0 ", (root / "README.md").read_text()
     )
-    shown = table.removeprefix(QUICK).strip()
-    assert shown != table and shown in (root / "docs/results/my_paper.md").read_text()
+    assert table in (root / "docs/results/my_paper.md").read_text()
+    assert (
+        "holds" in (root / "docs/results/runs.md").read_text().partition("my_paper/main_table")[2]
+    )

@@ -101,7 +101,6 @@ def test_a_command_refuses_it(good, tmp_path, monkeypatch, capfd, command, files
 
 
 LPA = {"methods": ("lpa_mse",), "num_pairs": (50,), "max_rows": 2_000, "lpa_mse.updates": 10}
-JOINED = {"known_pairs.articles": (3_000,), "encoders": ("glove",)}
 LSTM = {"pairs": ("LSTM-glove",)}
 TUNED = {"recipes": ("tuned",), "methods": ("kl",)}
 UNCONNECTED = {"graph": "block", "graph_options.block.p_out": 0.0}
@@ -119,7 +118,6 @@ VALUES = [
     ("frontier/spaces", {"pairs": ("glove",)}, "'glove' of config.pairs is no pair"),
     ("frontier/bridge", {"spaces": ("glove", "word2vec")}, "three or more"),
     ("frontier/bridge", {"num_rows": 100_000}, "fewer than num_rows=100000"),
-    ("anchor_opt/joined", JOINED, "known_pairs is 3,000 of 2,057 documents"),
     ("frontier/overlap", {"shared": (0.5, 1.5)}, r"shared is 1\.5: choose a number from 0 to 1"),
     ("frontier/halves", {"half_rows": (0, 100)}, "half_rows is 0: choose at least 1"),
     ("frontier/halves", {"shared": 1.5}, r"shared is 1\.5: choose a number from 0 to 1"),

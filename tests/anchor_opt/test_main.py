@@ -57,7 +57,7 @@ def test_a_run_prints_its_table_and_its_rows_are_of_all_methods(whole):
     relative = select(across, representation="relative")
     mrr = {row.method: row.mean for row in relative if row.anchors != "discrete"}
     assert mrr["seed"] < mrr["gt"] < mrr["lstsq_truth"]
-    for name in ("relative_spaces.png", "mrr.png", "metrics.jsonl", "config.json"):
+    for name in ("relative_spaces.png", "record.json", "metrics.jsonl", "config.json"):
         assert (workdir / name).stat().st_size > 0
     assert not list(workdir.rglob("*.half"))
 

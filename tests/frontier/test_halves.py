@@ -6,6 +6,7 @@ from scipy.linalg import orthogonal_procrustes
 
 from anchor_opt.problem import Problem, Run
 from common.linear import Maps, unit
+from common.run.train import Stages
 from common.run.workdir import Workdir
 from frontier.experiments import halves
 from frontier.methods import Settings, disjoint
@@ -109,13 +110,13 @@ def test_two_searches_agree_or_report_a_failure_and_one_of_those_that_agree_goes
     pairs = np.arange(50 if related else 0)
     problem = Problem(source=x, target=y, anchors=pairs, target_pairs=pairs)
     run = Run(values, Workdir(tmp_path, {}), "p", 0, progress=False)
-    stages, train = [], Run.train
+    stages, train = [], Stages.__call__
 
     def named(self, *args, stage, **options):
         stages.append(stage)
         return train(self, *args, stage=stage, **options)
 
-    monkeypatch.setattr(Run, "train", named)
+    monkeypatch.setattr(Stages, "__call__", named)
     result = disjoint.run(problem, run)
     assert result.notes["failed"] != related
     larger = [stage for stage in stages if "initialization" not in stage]
