@@ -75,24 +75,18 @@ def test_under_another_name_its_imports_are_sorted_by_ruff(fork):
     assert not re.search("my.paper", "".join([*written, *written.values()]), flags=re.I)
 
 
-def test_its_results_reach_the_documentation(fork):
+def test_its_results_reach_the_documentation(fork, monkeypatch, tmp_path):
+    monkeypatch.setenv("ISTHMUS_CACHE", str(tmp_path))
     root, _ = fork
     run(root, "python", "-m", "docs.render", "--check")  # nothing is missing before a run is kept
     with (root / "my_paper/page.py").open("a") as page:
         page.write(OWN_PACKAGE)
     for words in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -qm mine"):
         run(root, "git", *words.split())
+    name = "my_paper/main_table"
     run(root, "isthmus", "run", "my_paper", "--config=main_table", "--workdir=runs/whole")
-    run(root, "python", "-m", "docs.keep", "runs/whole", "my_paper/main_table")
-    run(
-        root,
-        "python",
-        "-m",
-        "docs.check",
-        "my_paper/main_table",
-        "--run=runs/quick",
-        "--accept=new",
-    )
+    run(root, "python", "-m", "docs.keep", "runs/whole", name)
+    run(root, "python", "-m", "docs.check", name, "--run=runs/quick", "--accept=a new config")
     run(root, "python", "-m", "docs.render")
     (headline,) = re.findall(r".*`my_paper`.*accuracy.*", (root / "README.md").read_text())
     table = (root / "runs/whole/table.md").read_text().strip()
@@ -101,6 +95,4 @@ def test_its_results_reach_the_documentation(fork):
         r"\| `tiny-data` 1\.0 +\| a made-up set +\| CC0 ", (root / "README.md").read_text()
     )
     assert table in (root / "docs/results/my_paper.md").read_text()
-    assert (
-        "holds" in (root / "docs/results/runs.md").read_text().partition("my_paper/main_table")[2]
-    )
+    assert "holds" in (root / "docs/results/runs.md").read_text().partition(name)[2]
