@@ -171,12 +171,6 @@ def whitening_on_span(x: Float[AnyArray, "n d"]) -> Whitening:
     return Whitening((right.T * gain) @ right, (right.T * values * kept) @ right)
 
 
-def regularised_whitening(x: Float[AnyArray, "n d"]) -> Whitening:
-    """`whitening` by the powers 1 and -1."""
-    moment = second_moment(x)
-    return Whitening(whitening_of(moment, 1.0), whitening_of(moment, -1.0))
-
-
 @jax.jit
 def procrustes(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Array, "d_x d_y"]:
     """The W with orthonormal rows or columns that maximises sum_i <x_i W, y_i>.

@@ -53,6 +53,27 @@ def test_figures_are_drawn_from_the_rows_wherever_these_suffice(monkeypatch, cap
             assert record.config["experiment"] in ("retrieval", "vision", "images", "words")
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [{"method": "a", "mean": 0.25}, {"method": "b", "mean": 0.5}],
+        [{"method": "a", "mean": 0.25, "dim": 3, "labels": {"x": 1}}, {"method": "a", "mean": 0.5}],
+        [{"method": "a", "mean": 0.25, "labels": {"x": i, "y": 2}} for i in range(2)],
+    ],
+)
+def test_rows_are_read_as_they_were_kept(rows, tmp_path):
+    rows = [row(**values) for values in rows]
+    head = {"command": "c", "finished": "2026-11-22 08:00", "commit": "a", "cores": 1}
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p/n.json").write_text(records.packed(head | {"config": {"a": [1]}}, rows))
+    record = records.read(tmp_path, "p/n")
+    assert [dataclasses.asdict(kept) for kept in record.rows] == rows
+    assert record.provenance() == "`c`: 2026-11-22, a, 1 core."
+    made = record._replace(device="one H100", seconds=1234.5).provenance()
+    assert made == "`c`: 2026-11-22, a, one H100 in 1,234 s."
+
+
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A checkout with git, one module of which is loaded; records are kept below it."""
@@ -105,36 +126,25 @@ def test_a_run_writes_its_record_with_what_its_parts_say_of_themselves(checkout,
     assert record.rows == [Row(**ABOUT, method="a", mean=0.5)]
 
 
-def change_loaded(root):
-    (root / "loaded.py").write_text("a = 2")
-
-
-def change_nothing_but_the_time(root):
-    (root / "loaded.py").touch()
-
-
-def leave_git(root):
-    shutil.rmtree(root / ".git")
+SPOILED = {
+    "": lambda root: None,
+    "changed": lambda root: (root / "loaded.py").write_text("a = 2"),
+    "exported": lambda root: shutil.rmtree(root / ".git"),
+}
 
 
 @pytest.mark.parametrize(
-    "before, options, figures, sentence",
+    "spoiled, quick, figures, sentence",
     [
-        (None, {"quick": True}, None, "is a quick run: run its command without --config.quick"),
-        (
-            change_loaded,
-            {},
-            None,
-            "was made by changed loaded.py: commit the code and run it again",
-        ),
-        (leave_git, {}, None, "was made by code without git: commit"),
-        (None, {}, ["mrr"], r"There is no .*mrr\.png: give --figures"),
+        ("", True, None, "is a quick run: run its command without --config.quick"),
+        ("changed", False, None, "was made by changed loaded.py: commit the code and run it again"),
+        ("exported", False, None, "was made by code without git: commit"),
+        ("", False, ["mrr"], r"There is no .*mrr\.png: give --figures"),
     ],
 )
-def test_what_cannot_be_trusted_is_not_kept(before, options, figures, sentence, checkout, tmp_path):
-    if before:
-        before(checkout)
-    folder = run(tmp_path / "run", **options)
+def test_what_cannot_be_trusted_is_not_kept(spoiled, quick, figures, sentence, checkout, tmp_path):
+    SPOILED[spoiled](checkout)
+    folder = run(tmp_path / "run", quick=quick)
     with pytest.raises(UserError, match=sentence):
         keep.keep(folder, "p/n", figures)
     with pytest.raises(UserError, match="give the folder of a finished run"):
