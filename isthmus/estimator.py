@@ -82,20 +82,6 @@ class AlignerTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         target = _as_columns(check_array(y, ensure_2d=False, input_name="y"))
         return np.asarray(self.aligner_.normalise_target(target))
 
-    def inverse_transform(self, X: Annotated[Unchecked, "n d_y"]) -> Float[np.ndarray, "n d_x"]:
-        """Maps results of `transform` back to normalised rows of X, by the pseudo-inverse.
-
-        With `normalise=()` these are rows of X itself; normalisation is not undone.
-        """
-        check_is_fitted(self)
-        mapped = check_array(X, dtype=np.float32)
-        inverse = np.asarray(self.aligner_.inverse().matrix)
-        if mapped.shape[1] != len(inverse):
-            raise ValueError(
-                f"X has {mapped.shape[1]} features, but results of transform have {len(inverse)}."
-            )
-        return mapped @ inverse
-
     def score(self, X: Annotated[Unchecked, "n d_x"], y: Annotated[Unchecked, "n d_y"]) -> float:
         """Mean cosine between mapped rows of X and rows of Y."""
         mapped, target = self.transform(X), self.transform_target(y)

@@ -1,7 +1,4 @@
-"""Compiler flags for quick runs and tests, which mostly compile: that takes a third of the time.
-
-python -m tests.xla_flags prints them.
-"""
+"""Compiler flags for quick runs and tests, which mostly compile: that takes a third of the time."""
 
 import jax
 
@@ -11,6 +8,3 @@ FLAGS = (
 )
 if jax.__version_info__ < (0, 11):  # later versions refuse this flag
     FLAGS += " --xla_cpu_use_fusion_emitters=false"
-
-if __name__ == "__main__":
-    print(FLAGS)

@@ -242,18 +242,10 @@ def test_a_tilde_in_an_argument_is_the_home_folder(monkeypatch, word, expected):
     assert sys.argv[2] == "--workdir=/home/me/w"
 
 
-@pytest.mark.parametrize(
-    ("word", "message"),
-    [
-        ("--workdir=gs://bucket/run", "'gs://bucket/run' is the address of remote storage"),
-        ("s3://bucket/a.vec", "'s3://bucket/a.vec' is the address of remote storage"),
-        ("--config.source=a.vec:file:///b", "'file:///b' is the address"),
-        ("--out=~nobody-has-this-name/x", "home folder in '~nobody-has-this-name' is not known"),
-    ],
-)
-def test_a_path_that_is_not_on_this_machine_is_one_sentence(ended, word, message):
-    code, lines = ended(lambda: None, word)
-    assert code == 2 and len(lines) == 1 and message in lines[0]
+def test_a_path_that_is_not_on_this_machine_is_one_sentence(ended):
+    for word in ("--workdir=gs://bucket/run", "s3://a.vec", "--config.source=a.vec:file:///b"):
+        code, (line,) = ended(lambda: None, word)
+        assert code == 2 and "is the address" in line
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,8 @@ def test_a_log_gets_lines_and_a_terminal_a_bar(monkeypatch, total):
 
 
 def test_a_log_of_short_work_has_its_beginning_and_end(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr("sys.stderr", stream := io.StringIO())
     bar = progress_bar(range(1000), desc="words")
     for i in bar:
         bar.set_postfix({"loss": i})
-        bar.set_postfix_str(f"{i}")
     assert len(stream.getvalue().splitlines()) == 2

@@ -36,17 +36,6 @@ def test_it_gives_the_results_of_the_aligner(spaces):
     assert cosines.mean() > 0.8
 
 
-def test_inverse_transform_maps_back(spaces):
-    x, y = spaces
-    plain = AlignerTransformer("least_squares", normalise=()).fit(x, y)
-    np.testing.assert_allclose(plain.inverse_transform(plain.transform(x)), x, atol=1e-3)
-    default = AlignerTransformer().fit(x, y)
-    back = default.inverse_transform(default.transform(x))
-    np.testing.assert_allclose(back, default.aligner_.normalise_source(x), atol=1e-5)
-    with pytest.raises(ValueError, match="X has 6 features, but results of transform have 8"):
-        default.inverse_transform(x)
-
-
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
