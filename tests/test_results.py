@@ -83,8 +83,8 @@ def checkout(tmp_path, monkeypatch):
     (root / "loaded.py").write_text("a = 1")
     for command in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -qm one"):
         subprocess.run(["git", "-C", str(root), *command.split()], check=True)
-    os.utime(root / "loaded.py", (0, 0))
-    os.utime(root / "configs/p/c.py", (0, 0))
+    for path in ("loaded.py", "configs/p/c.py"):
+        os.utime(root / path, (0, 0))
     monkeypatch.syspath_prepend(root)
     monkeypatch.setitem(sys.modules, "loaded", type(sys)("loaded"))
     sys.modules["loaded"].__file__ = str(root / "loaded.py")
@@ -121,8 +121,8 @@ def test_a_run_writes_its_record_with_what_its_parts_say_of_themselves(checkout,
         ("z", False),
     ]
     assert record.config == {"quick": False, "steps": 3} and record.seconds is not None
-    head = subprocess.run(["git", "-C", checkout, "rev-parse", "HEAD"], capture_output=True)
-    assert record.commit and head.stdout.decode().startswith(record.commit)
+    head = subprocess.check_output(["git", "-C", checkout, "rev-parse", "HEAD"], text=True)
+    assert record.commit and head.startswith(record.commit)
     assert record.rows == [Row(**ABOUT, method="a", mean=0.5)]
 
 
@@ -144,9 +144,8 @@ SPOILED = {
 )
 def test_what_cannot_be_trusted_is_not_kept(spoiled, quick, figures, sentence, checkout, tmp_path):
     SPOILED[spoiled](checkout)
-    folder = run(tmp_path / "run", quick=quick)
     with pytest.raises(UserError, match=sentence):
-        keep.keep(folder, "p/n", figures)
+        keep.keep(run(tmp_path / "run", quick=quick), "p/n", figures)
     with pytest.raises(UserError, match="give the folder of a finished run"):
         keep.keep(tmp_path, "p/n")
     assert not render.RESULTS.exists() and not (checkout / "docs/figures").exists()
