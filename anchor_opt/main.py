@@ -9,7 +9,7 @@ results.json, table.md, figures and the anchors that were found. A killed run re
 command is given again.
 """
 
-from common.run import cli
+from common.run.launch import launch
 
 if __name__ == "__main__":
-    cli.launch("anchor_opt.experiments")
+    launch("anchor_opt.experiments")

@@ -10,6 +10,7 @@ those that took at most an hour, are made again in full, and the page spot_check
 says how far their rows are from the recorded ones.
 """
 
+import math
 import random
 import shlex
 import subprocess
@@ -83,7 +84,8 @@ def spot_check(count: int, random_seed: int, folder: Path, jobs: int) -> str:
         kept, fresh = records.rounded([fields(row) for row in record.rows]), rows_of(run)
         kept = [row for row in kept if not row["metric"].endswith("seconds")]
         now = {identity(row): row["mean"] for row in fresh}
-        moved = max(abs(row["mean"] - now[identity(row)]) for row in kept if identity(row) in now)
+        both = [(row["mean"], now[identity(row)]) for row in kept if identity(row) in now]
+        moved = max((abs(before - after) for before, after in both), default=math.nan)
         head, _ = records.unpacked((run / records.FILE).read_text())
         counts = f"{len(kept)}", f"{len(differences(kept, fresh))}"
         return [f"`{record.name}`", record.commit, *counts, f"{moved:.2g}", f"{head['seconds']} s"]

@@ -35,8 +35,8 @@ from common.data.packages import PACKAGES
 from common.errors import UserError
 from common.files import as_json, write_atomically
 from common.run import cli, records
-from common.run.cli import define_config_flag
 from common.run.figures import png
+from common.run.launch import define_config_flag
 from common.run.records import Headline, Record
 from common.run.results import Row, markdown, mean_and_deviation, plus_minus, published_on, select
 from common.run.settings import apply_quick, flat

@@ -249,7 +249,7 @@ def _trained(
         speed = np.nan
         if not resumed:
             speed = num_words / (time.perf_counter() - start)
-            work.log(f"{part}-speed", {0: {"words_per_second": speed}})
+            work.metrics.add(f"{part}-speed", {0: {"words_per_second": speed}})
         return {"vectors": vectors, "words_per_second": np.array(speed)}
 
     stored = array_cache.load_or_compute(cache / "embeddings", name, recipe, compute)
@@ -291,7 +291,7 @@ def _lstm(settings, keys, text: Text, work: Workdir, part: str, initial) -> Trai
     steps = {"num_steps": settings.steps, "chunk": settings.steps // 5 or 1}
     state = train.run(lstm.step, state, training, settings, **steps, work=work, part=part)
     accuracy = float(lstm.accuracy(state.parameters, test, settings))
-    work.log(f"{part}-test", {0: {"accuracy": accuracy}})
+    work.metrics.add(f"{part}-test", {0: {"accuracy": accuracy}})
     num_texts = settings.steps * settings.updates_per_step * settings.batch_size
     return np.asarray(state.parameters.table[...]), num_texts * settings.max_length
 

@@ -8,7 +8,7 @@ when the same command is given again. Trained embeddings are stored in the cache
 the other experiments do not train them again.
 """
 
-from common.run import cli
+from common.run.launch import launch
 
 if __name__ == "__main__":
-    cli.launch("embed_match.experiments")
+    launch("embed_match.experiments")

@@ -7,7 +7,7 @@ Every value of the config file can be set from here, as in --config.lpa_mse.beta
 resumes when the same command is given again.
 """
 
-from common.run import cli
+from common.run.launch import launch
 
 if __name__ == "__main__":
-    cli.launch("lpl.experiments")
+    launch("lpl.experiments")

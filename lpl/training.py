@@ -156,5 +156,5 @@ def run(
     )
     jax.block_until_ready(state)
     rate = settings.updates * settings.batch * runs / (time.perf_counter() - began)
-    work.log(f"{part}/throughput", {0: {"pairs_per_second": rate}})
+    work.metrics.add(f"{part}/throughput", {0: {"pairs_per_second": rate}})
     return state

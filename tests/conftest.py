@@ -27,7 +27,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("any_speed")
 os.environ.setdefault("XLA_FLAGS", xla_flags.FLAGS)
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when a process starts, as the workers do
+# Read when a process starts, as the workers do. By default glibc keeps memory for each thread.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("MALLOC_ARENA_MAX", "1")
 # Several devices are simulated in processes of their own, whose warnings pytest does not see.
 os.environ.setdefault("PYTHONWARNINGS", "error::DeprecationWarning:common.parallel")
 # Once in a process, so not in a test that restores the flags afterwards.

@@ -185,4 +185,5 @@ def test_flags_are_defined_where_a_command_line_begins():
     for module, path in MODULES.items():
         calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
         if any(".DEFINE" in ast.unparse(call.func) for call in calls):
-            assert is_command_line(module) or module == "common.run.cli", module
+            shared = ("common.run.cli", "common.run.launch")
+            assert is_command_line(module) or module in shared, module

@@ -119,7 +119,7 @@ def records(folder):
     work, before = Workdir(folder, {}), train._chunk._cache_size()
     for name, *rest in (*of_images(), *of_words(), *of_nodes(), *of_vectors()):
         train.run(*rest, num_steps=2, chunk=1, work=work, part=name, progress=False)
-    return work.records(), train._chunk._cache_size() - before
+    return work.metrics.records(), train._chunk._cache_size() - before
 
 
 @pytest.mark.slow
@@ -128,10 +128,9 @@ def test_trainings_on_eight_devices_have_the_losses_of_one(tmp_path):
     code += "assert jax.device_count() == 8\nfolder = pathlib.Path(sys.argv[1])\n"
     code += "(folder / 'found.json').write_text(json.dumps(test_devices.records(folder)))"
     command = [sys.executable, "-c", code, tmp_path / "eight"]
-    process = subprocess.Popen(command, env=commands.on_devices(8))
+    assert subprocess.run(command, env=commands.on_devices(8)).returncode == 0
     assert jax.device_count() == 1
-    on_one, _ = records(tmp_path / "one")
-    assert process.wait() == 0
+    on_one, _ = records(tmp_path / "one")  # afterwards, for its memory
     on_eight, programs = json.loads((tmp_path / "eight/found.json").read_text())
     assert programs == 11  # one for each training, though it has two chunks
     assert len(on_eight) == len(on_one) == 22

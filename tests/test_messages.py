@@ -9,7 +9,7 @@ import pytest
 from common import alignment
 from common.data.packages import cache_dir
 from common.errors import UserError
-from common.run import cli, settings
+from common.run import launch, settings
 from common.run.workdir import Workdir
 from tests import commands
 from tests.samples import normal
@@ -185,7 +185,7 @@ def test_an_experiment_refuses_it(tmp_path, config, values, sentence):
     made = importlib.import_module(f"configs.{config.replace('/', '.')}").get_config()
     made.quick = True
     settings.apply_quick(made, values)
-    run = cli.experiment(f"{config.partition('/')[0]}.experiments", made.experiment)
+    run = launch.experiment(f"{config.partition('/')[0]}.experiments", made.experiment)
     with pytest.raises(UserError, match=sentence):
         run(made, Workdir(tmp_path, {}), cache_dir())
     assert not (tmp_path / "table.md").exists()

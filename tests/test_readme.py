@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.run import cli, settings
+from common.run import launch, settings
 from isthmus.commands import MODULES, PAPERS
 
 ROOT = Path(__file__).parents[1]
@@ -105,7 +105,7 @@ def test_commands_that_are_not_run_have_valid_flags():
             assert flags.keys() <= set(defined), command
             continue
         config = runpy.run_path(str(ROOT / flags.pop("config")))["get_config"]()
-        cli.experiment(module.replace(".main", ".experiments"), config.experiment)
+        launch.experiment(module.replace(".main", ".experiments"), config.experiment)
         for name in flags.keys() - {"workdir", "distributed"}:
             assert name.removeprefix("config.") in settings.flat(config.to_dict()), command
 

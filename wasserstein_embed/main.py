@@ -8,7 +8,7 @@ experiment on less data. The workdir receives config.json, metrics.jsonl, Tensor
 results.json, table.md and figures. A killed run resumes when the same command is given again.
 """
 
-from common.run import cli
+from common.run.launch import launch
 
 if __name__ == "__main__":
-    cli.launch("wasserstein_embed.experiments")
+    launch("wasserstein_embed.experiments")

@@ -185,7 +185,7 @@ def solve(
     ends = {"tied": settings.tied_steps, "free": settings.sphere_from, "sphere": settings.steps}
     done = 0
     for stage, end in ends.items():
-        if count := min(end, settings.steps) - done:
+        if (count := min(end, settings.steps) - done) > 0:
             options = {"stage": stage, "num_steps": count, "chunk": 25}
             state = run.train(steps[stage], state, data, values, **options)
             done += count

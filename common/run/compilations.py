@@ -1,14 +1,24 @@
-"""How many programs a run needs, and how long JAX takes to compile them."""
+"""The cache of compiled programs, how many a run needs, and how long compiling them takes."""
 
 import contextlib
 import dataclasses
+import os
+import time
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import jax
 from jax import monitoring
+
+from common.data.packages import cache_dir
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # read from the cache, or compiled
 FROM_CACHE = "/jax/compilation_cache/cache_hits"
+PROGRAM_DAYS, PROGRAM_BYTES = 60, 4 << 30  # of compiled programs in the cache folder
+# With the variants an H100 was idle for minutes before a first random run (docs/accelerators.md).
+GPU_FLAGS = "--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
 
 
 @dataclasses.dataclass
@@ -46,3 +56,41 @@ def counted() -> Iterator[Compilations]:
     finally:
         monitoring.unregister_event_duration_listener(compiled)
         monitoring.unregister_event_listener(found)
+
+
+def keep_programs() -> None:
+    """Stores compiled programs in the cache folder, so that a second run starts at once.
+
+    The variables of JAX, such as JAX_COMPILATION_CACHE_DIR, come first. JAX names each program by
+    its code, its own version and the processor.
+    """
+    folder = cache_dir() / "programs"
+    defaults = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0,  # short programs too
+    }
+    for name, value in defaults.items():
+        if not os.environ.get(name.upper()):
+            jax.config.update(name, value)
+    with contextlib.suppress(OSError):  # none yet, deleted by another run, or not ours to delete
+        _forget_old_programs(folder)
+
+
+def compile_for_gpu_at_once() -> None:
+    """Lets XLA compile for a GPU without timing variants of every matrix product on it.
+
+    XLA_FLAGS, if it is set, comes first. XLA reads it when JAX starts.
+    """
+    if find_spec("jax_plugins") and any(find_spec(f"jax_plugins.xla_cuda{n}") for n in (12, 13)):
+        os.environ.setdefault("XLA_FLAGS", GPU_FLAGS)
+
+
+def _forget_old_programs(folder: Path) -> None:
+    """Deletes programs unused for PROGRAM_DAYS, and the longest unused beyond PROGRAM_BYTES."""
+    stored = [(entry.stat(), entry.path) for entry in os.scandir(folder)]
+    used = [(max(file.st_atime, file.st_mtime), file.st_size, path) for file, path in stored]
+    total = 0
+    for last, size, path in sorted(used, reverse=True):
+        total += size
+        if total > PROGRAM_BYTES or time.time() - last > PROGRAM_DAYS * 86_400:
+            os.unlink(path)

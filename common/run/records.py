@@ -122,7 +122,7 @@ def finish(
             figure.suptitle(f"QUICK: {figure.get_suptitle()}")
         images[name] = png(figure)
         write_atomically(work.path / f"{name}.png", images[name])
-    work.show(images, settings.flat(work.config))
+    work.metrics.show(images, settings.flat(work.config))
     head = _head(work) | {"quoted": quoted}
     write_atomically(work.path / FILE, packed(head, rounded(values)).encode())
     return table

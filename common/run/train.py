@@ -113,9 +113,9 @@ def run(
         start, state = checkpoints().restore(state) if folder.exists() else (0, state)
         state, data = replicated((state, data))  # as the chunks return the state
         checkpoint, saved = start, time.monotonic()
-        work.forget(part, start if start else -1)
+        work.metrics.forget(part, start if start else -1)
         if not start and evaluate:
-            work.log(part, {0: _floats(evaluate(state))})
+            work.metrics.add(part, {0: _floats(evaluate(state))})
         shown = {"desc": part, "unit": "step", "leave": False, "disable": not progress}
         with progress_bar(total=num_steps, initial=start, **shown) as bar:
             while start < num_steps and not (done and done(state)):
@@ -129,7 +129,7 @@ def run(
                     for i in range(num_finite)
                 }
                 if num_finite < length:
-                    work.log(part, logged)
+                    work.metrics.add(part, logged)
                     names = [name for name, _ in _named_floats(metrics, state)]
                     lost = ", ".join(names[i] for i in np.flatnonzero(~finite[num_finite])[:3])
                     raise UserError(
@@ -139,14 +139,14 @@ def run(
                     )
                 start += length
                 last = logged[start] | (_floats(evaluate(state)) if evaluate else {})
-                work.log(part, logged | {start: last})
+                work.metrics.add(part, logged | {start: last})
                 # Hosts that resumed from different steps would wait for each other forever.
                 if time.monotonic() - saved >= SAVE_SECONDS and jax.process_count() == 1:
                     checkpoints().save(start, state)
                     checkpoint, saved = start, time.monotonic()
                 bar.update(length)
                 bar.set_postfix({k: f"{v:.4g}" for k, v in last.items()})
-    work.close_log(part)
+    work.metrics.close(part)
     return state
 
 

@@ -163,7 +163,7 @@ def _align_source(source: Space, target: Space, work: Workdir, config: dict) -> 
     output.write_alignment(work.path / source.name, result, source, target, FLAGS.anchors)
     for sentence in report.warnings(source, result, held_out):
         logging.warning("%s", sentence)
-    figures = report.figures(source, target, result, held_out, learning.records())
+    figures = report.figures(source, target, result, held_out, learning.metrics.records())
     for name, figure in figures.items():
         save_figure(figure, work.path / source.name / f"{name}.png")
     seconds = time.perf_counter() - began

@@ -6,7 +6,7 @@ Every value of the config file can be set from here, as in --config.num_train=50
 runs the experiment on less data. A killed run resumes when the same command is given again.
 """
 
-from common.run import cli
+from common.run.launch import launch
 
 if __name__ == "__main__":
-    cli.launch("my_paper.experiments")
+    launch("my_paper.experiments")

@@ -17,13 +17,13 @@ from absl.testing import flagsaver
 import common
 from common.data import packages
 from common.errors import UserError
-from common.run import cli
+from common.run import cli, compilations
 from tests import commands
 
 MAIN = '''"""The experiment of this test."""
-from common.run import cli
+from common.run.launch import launch
 if __name__ == "__main__":
-    cli.launch("paper.experiments")
+    launch("paper.experiments")
 '''
 EXPERIMENTS = {
     "one": 'def run(config, work, cache):\n    return f"{config.steps} steps"\n',
@@ -171,7 +171,7 @@ def test_the_oldest_programs_beyond_some_gigabytes_are_deleted(tmp_path, monkeyp
     for day, name in enumerate("abc"):
         (tmp_path / "programs" / name).write_bytes(b"x" * 10)
         os.utime(tmp_path / "programs" / name, times=(time.time() - day * 86_400,) * 2)
-    monkeypatch.setattr(cli, "PROGRAM_BYTES", 25)
+    monkeypatch.setattr(compilations, "PROGRAM_BYTES", 25)
     monkeypatch.setenv(packages.CACHE_VARIABLE, str(tmp_path))
     ended(lambda: None)
     assert sorted(path.name for path in (tmp_path / "programs").iterdir())[:2] == ["a", "b"]
@@ -181,7 +181,7 @@ def test_the_oldest_programs_beyond_some_gigabytes_are_deleted(tmp_path, monkeyp
 @pytest.mark.parametrize(
     "plugin, given, expected",
     [
-        ("xla_cuda13", None, cli.GPU_FLAGS),
+        ("xla_cuda13", None, compilations.GPU_FLAGS),
         ("xla_cuda13", "--xla_gpu_autotune_level=4", "--xla_gpu_autotune_level=4"),
         ("another", None, None),
         (None, None, None),
@@ -192,8 +192,8 @@ def test_programs_for_gpus_are_compiled_at_once(tmp_path, monkeypatch, plugin, g
     if not given:
         monkeypatch.delenv("XLA_FLAGS")
     plugins = {f"jax_plugins.{plugin}"} | ({"jax_plugins"} if plugin else set())
-    monkeypatch.setattr(cli, "find_spec", plugins.__contains__)
-    cli._compile_for_gpu_at_once()
+    monkeypatch.setattr(compilations, "find_spec", plugins.__contains__)
+    compilations.compile_for_gpu_at_once()
     assert os.environ.get("XLA_FLAGS") == expected
 
 

@@ -39,6 +39,7 @@ def main(runs):
             if code := commands.run(patch, *run, "--distributed"):
                 sys.exit(code)
         jax.distributed.initialize = lambda: None
+        jax.clear_caches()  # for the memory of the next
 
 
 def command(name, workdir):

@@ -5,7 +5,7 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from common.errors import UserError
-from common.run.cli import define_config_flag
+from common.run.launch import define_config_flag
 from common.run.settings import apply_quick, settings, sweep
 
 

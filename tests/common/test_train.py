@@ -55,7 +55,7 @@ def test_all_steps_are_done_logged_and_evaluated_by_chunk(tmp_path):
     for i in range(20):
         expected, _ = noisy_step(expected, i, jnp.arange(3.0), 0.1)
     np.testing.assert_allclose(state, expected, rtol=1e-6)
-    records = work.records()
+    records = work.metrics.records()
     assert [r["step"] for r in records] == list(range(21))
     assert [r["step"] for r in records if "norm" in r] == [0, 4, 8, 12, 16, 20]
 
@@ -63,11 +63,11 @@ def test_all_steps_are_done_logged_and_evaluated_by_chunk(tmp_path):
 def test_a_shorter_last_chunk_is_not_compiled_again(tmp_path):
     before = train._chunk._cache_size()
     work, _ = run(tmp_path / "ten", num_steps=10)
-    assert [r["step"] for r in work.records()] == list(range(11))
-    assert all("loss" in r for r in work.records()[1:])
+    assert [r["step"] for r in work.metrics.records()] == list(range(11))
+    assert all("loss" in r for r in work.metrics.records()[1:])
     assert train._chunk._cache_size() - before <= 1
     complete, _ = run(tmp_path / "complete")
-    losses = [[r["loss"] for r in of.records()[1:11]] for of in (work, complete)]
+    losses = [[r["loss"] for r in of.metrics.records()[1:11]] for of in (work, complete)]
     np.testing.assert_allclose(*losses, rtol=1e-6)
 
 
@@ -78,7 +78,7 @@ def test_a_killed_run_resumes_to_the_same_numbers(tmp_path):
             run(tmp_path / "killed", kill_at=kill_at)
     killed, again = run(tmp_path / "killed")
     np.testing.assert_array_equal(state, again)
-    assert complete.records() == killed.records()
+    assert complete.metrics.records() == killed.metrics.records()
 
 
 def counting_step(state, index, data, settings):
@@ -121,7 +121,7 @@ def test_done_ends_a_new_and_a_resumed_run_at_the_same_step(tmp_path):
     assert done(state)
     work, again = run(tmp_path, done=done)
     np.testing.assert_array_equal(state, again)
-    assert work.records()[-1]["step"] < 20
+    assert work.metrics.records()[-1]["step"] < 20
 
 
 def diverging_step(state, index, data, settings):
@@ -150,4 +150,4 @@ def test_divergence_is_an_error_with_its_step_and_array(tmp_path, name, value, c
                 work=work,
                 part="fit",
             )
-        assert [record["step"] for record in work.records()] == [1, 2, 3, 4, 5]
+        assert [record["step"] for record in work.metrics.records()] == [1, 2, 3, 4, 5]

@@ -25,7 +25,7 @@ def test_numbers_that_are_not_defined_are_null_in_parts_and_in_the_log(tmp_path)
     work = Workdir(tmp_path, {})
     results = [work.part("one", lambda: {"x": float("nan"), 1: [float("inf")]}) for _ in range(2)]
     assert results == [{"x": None, "1": [None]}] * 2
-    work.log("one", {1: {"loss": float("nan")}})
+    work.metrics.add("one", {1: {"loss": float("nan")}})
     for name in ("parts/one.json", "metrics.jsonl"):
         assert (
             "null" in (tmp_path / name).read_text() and "NaN" not in (tmp_path / name).read_text()
@@ -60,16 +60,16 @@ def test_a_workdir_that_cannot_be_created_or_locked_is_refused(tmp_path, monkeyp
 def test_forget_deletes_later_records_and_damaged_lines_are_left_out(tmp_path):
     work = Workdir(tmp_path, {})
     for step in range(6):
-        work.log("a", {step: {"loss": float(step)}})
-    work.log("b", {9: {"loss": 0.0}})
+        work.metrics.add("a", {step: {"loss": float(step)}})
+    work.metrics.add("b", {9: {"loss": 0.0}})
     path = tmp_path / "metrics.jsonl"
     lines = path.read_bytes().splitlines()
     lines[1] = lines[1].replace(b"part", b"qart")
     lines[2] = lines[2].replace(b"loss", b"\xffoss")
     path.write_bytes(b"\n".join([*lines, b"7", b'{"part": "a", "st']))
-    work.forget("a", after=3)
-    steps = [(r["part"], r["step"]) for r in work.records()]
+    work.metrics.forget("a", after=3)
+    steps = [(r["part"], r["step"]) for r in work.metrics.records()]
     assert steps == [("a", 0), ("a", 2), ("a", 3), ("b", 9)]
     assert len(path.read_text().splitlines()) == 4
-    work.close_log("a")
+    work.metrics.close("a")
     assert list((tmp_path / "tensorboard/a").iterdir())

@@ -85,8 +85,8 @@ def damaged(files: dict, rng: random.Random) -> dict[str, bytes]:
     return packed_files
 
 
-def check(reader: Reader, files: dict[str, bytes], folder: Path) -> None:
-    """Reads damaged files, which are written into a folder.
+def check(reader: Reader, files: dict[str, bytes], folder: Path) -> str | None:
+    """Reads damaged files, which are written into a folder; the sentence that refuses them.
 
     Raises:
       AssertionError: an error that is no sentence, a wrong value, or too much memory.
@@ -95,7 +95,7 @@ def check(reader: Reader, files: dict[str, bytes], folder: Path) -> None:
     write(files, folder)
     size = sum(map(len, files.values()))
     Path("/proc/self/clear_refs").write_text("5")  # lets VmHWM begin again (proc(5))
-    before = resident("VmRSS")
+    before, sentence = resident("VmRSS"), None
     tracemalloc.start()
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -111,6 +111,7 @@ def check(reader: Reader, files: dict[str, bytes], folder: Path) -> None:
     assert peak <= MEMORY * (size + CONSTANT), f"{peak:,} bytes of arrays"
     grown = resident("VmHWM") - before
     assert grown <= MEMORY * size + RESIDENT, f"the process grew by {grown >> 20} MiB"
+    return sentence
 
 
 def resident(name: str) -> int:

@@ -306,7 +306,7 @@ def _run(folder: Path) -> object:
         table = read_arrays(folder / "a.npz")["x"]
         with mock.patch.object(train, "SAVE_SECONDS", 0):  # a checkpoint after each chunk
             state = train.run(step, jnp.zeros(8), jax.random.key(0), 0, **options)
-        work.close_log("fit")
+        work.metrics.close("fit")
     finally:
         work._lock.close()
     return part, table.tolist(), state.tolist()

@@ -71,7 +71,7 @@ def test_training_resumes_from_the_checkpoint_before_a_damaged_one(
         damage(max(files, key=lambda path: path.stat().st_size), how)  # the one with the arrays
     again, resumed = fit(tmp_path)
     np.testing.assert_array_equal(resumed, state)
-    assert again.records() == work.records()
+    assert again.metrics.records() == work.metrics.records()
     warnings = [r.getMessage() for r in caplog.records if "is damaged" in r.getMessage()]
     assert len(warnings) == len(steps) and not any("\n" in text for text in warnings)
     assert {path.name for path in (tmp_path / "checkpoints/fit").iterdir()} == {"6", "8"}

@@ -44,7 +44,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     labels = np.concatenate([splits.test.labels, splits.train.labels])
     clouds = {method: _clouds_in_plane(file) for method, file in files.items()}
     figures = {
-        "training": report.training_figure(work.records(), names, config.margin),
+        "training": report.training_figure(work.metrics.records(), names, config.margin),
         "clouds": report.clouds_figure(clouds, labels),
         "nine": report.nine_figure(clouds, splits.test, config.figure_class),
     }

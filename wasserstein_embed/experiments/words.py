@@ -76,7 +76,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
             if densities:
                 figures[task.name] = report.densities_figure(densities, title)
     names = {m: [task.name for task in grid if task.method == m] for m in embeddings}
-    figures["held_out"] = report.held_out_figure(work.records(), names)
+    figures["held_out"] = report.held_out_figure(work.metrics.records(), names)
     return records.finish(work, rows, results.joined(tables), figures)
 
 

@@ -54,7 +54,7 @@ def refused(folder, reader, name, content, says):
     """Writes a file, of which the reader has to say that and where it is."""
     files = BESIDE.get(reader, {}) | {name: packed("", content)}
     path = folder / "files" / name
-    sentence = check(Reader(files, lambda _: READERS[reader](path)), files, path.parent).sentence
+    sentence = check(Reader(files, lambda _: READERS[reader](path)), files, path.parent)
     assert sentence is not None, "the file is read"
     assert re.search(says, sentence), sentence
     shown = path.parent if reader == "images" else path
