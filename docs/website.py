@@ -32,9 +32,8 @@ GUIDES = {
     "What has been tried against faults": "tests/faults/README.md",
     "Changes": "CHANGELOG.md",
 }
-FILES = ("*.md", "CITATION.cff", NOTEBOOK, "tests/faults/README.md")
-FILES += ("docs/**/*.md", "docs/figures/**/*.png", "benchmarks/**/*.md", "benchmarks/**/*.png")
-FILES += ("benchmarks/results/*.json",)
+FILES = ("*.md", "CITATION.cff", NOTEBOOK, "tests/faults/README.md", "docs/**/*.md")
+FILES += ("docs/figures/**/*.png", "benchmarks/**/*.md", "benchmarks/results/*.json")
 ROWS = "docs/results/rows.csv"  # the rows of all records, made for the site
 
 
