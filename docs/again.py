@@ -6,8 +6,9 @@ r"""Makes records again by their own commands, and keeps them.
 
 Each run has a folder PAPER/NAME below --run, a log beside it, and one core of its own. A killed run
 resumes by the same command. With --draw, nothing is kept: as many records as it says, drawn among
-those that took at most an hour, are made again in full, and the page spot_check.md of docs/results
-says how far their rows are from the recorded ones.
+those of which no longer time than an hour is known, are made again in full, and the page
+spot_check.md of docs/results says how far their rows are from the recorded ones. A run that takes
+longer than an hour is ended, and its line says so.
 """
 
 import math
@@ -102,7 +103,7 @@ def main(argv: list[str]) -> None:
     folder = Path(cli.given("run", "python -m docs.again"))
     if DRAW.value:
         table = spot_check(DRAW.value, RANDOM_SEED.value, folder, JOBS.value)
-        about = f"{DRAW.value} records drawn by the random seed {RANDOM_SEED.value}, made again"
+        about = f"Drawn by the random seed {RANDOM_SEED.value}, and made again"
         write_atomically(SPOT_CHECK, f"# Spot check\n\n{about} in full.\n\n{table}\n".encode())
         print(f"{table}\n\nwrote {SPOT_CHECK.relative_to(render.ROOT)}")
         return
