@@ -6,7 +6,6 @@ parallel anchors are known.
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -46,14 +45,14 @@ class Problem(NamedTuple):
 
     @property
     def known_truth(self) -> Int[np.ndarray, " n"]:
-        """`truth`, for those who need it.
-
-        Raises:
-          ValueError: it is unknown.
-        """
+        """`truth`; a ValueError if it is unknown."""
         if self.truth is None:
             raise ValueError("the true partners are unknown")
         return self.truth
+
+    def seen(self, reads_truth: bool) -> "Problem":
+        """What a method is given, which reads the truth or does not."""
+        return self if reads_truth else self._replace(truth=None)
 
     @property
     def source_pairs(self) -> Int[np.ndarray, " p"]:
@@ -66,6 +65,12 @@ class Problem(NamedTuple):
         return self.source_pairs, self.target_pairs
 
     @property
+    def shared(self) -> tuple[Int[np.ndarray, " s"], Int[np.ndarray, " s"]]:
+        """Rows of `source` and of `target` that are the same items; they are the truth."""
+        rows = np.flatnonzero(self.known_truth >= 0)
+        return rows, self.known_truth[rows]
+
+    @property
     def source_anchors(self) -> Float[Array, "k d_source"]:
         """The given anchors."""
         return jnp.take(self.source, self.anchors, axis=0)
@@ -74,26 +79,18 @@ class Problem(NamedTuple):
         self, anchors: Float[Array, "k d_target"]
     ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
         """`unit_relative` rows of both spaces over the first k anchors, row i the same item."""
-        rows = self.anchors[: len(anchors)]
-        return _both_relative(self.source, self.target, rows, anchors, self.truth)
+        source = unit_relative(self.source, self.source_anchors[: len(anchors)])
+        return source, unit_relative(jnp.take(self.target, self.known_truth, axis=0), anchors)
 
 
 class Run(NamedTuple):
-    """What a method is run with.
+    """What a method is run with."""
 
-    Attributes:
-      settings: `methods.Settings`, the values of every method.
-      work: the run's folder.
-      part: name of this part of the run, under which logs and checkpoints are kept.
-      random_seed: of the methods' random draws.
-      progress: whether to show progress bars.
-    """
-
-    settings: Any
-    work: Workdir
-    part: str
-    random_seed: int
-    progress: bool = True
+    settings: Any  # `methods.Settings`, the values of every method
+    work: Workdir  # the run's folder
+    part: str  # of the run, under whose name its logs and checkpoints are kept
+    random_seed: int  # of the methods' random draws
+    progress: bool = True  # whether to show progress bars
 
     @property
     def train(self) -> train.Stages:
@@ -102,10 +99,9 @@ class Run(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of a method.
+    """The result of a method: anchors that are parallel to the source space's first k anchors.
 
     Attributes:
-      anchors: [k, d_target], parallel to the source space's first k anchors.
       maps: of the rows of source and target into the method's own common coordinates, up to the
         length of rows; None if it has none.
       notes: what the method reports about itself; it does not read the true pairing for it.
@@ -130,11 +126,6 @@ class Result(NamedTuple):
         return self.placed or apply_maps((source, target), self.maps)
 
 
-@jax.jit
-def _both_relative(source, target, rows, anchors, truth) -> tuple[Array, Array]:
-    return unit_relative(source, source[rows]), unit_relative(target[truth], anchors)
-
-
 def sample(
     source: Float[AnyArray, "n d_source"],
     target: Float[AnyArray, "n d_target"],
@@ -149,20 +140,9 @@ def sample(
 
     Row i of `source` and of `target` is the same item; the shuffle hides this from the methods. The
     anchors depend on the random seed and the number of rows alone, so that both directions use the
-    same items.
+    same items. In a fraction of the known pairs, rounded, the target row is another one at random.
 
-    Args:
-      source: preprocessed vectors of the space whose anchors are given.
-      target: those of the other space, the same items in the same order.
-      num_anchors: k.
-      num_pairs: p.
-      random_seed: of the draw.
-      wrong_pair_fraction: fraction of the known pairs, rounded, whose target row is replaced by
-        another one at random.
-      ranks: of the rows of `source` and of `target`, see `Problem`.
-
-    Raises:
-      UserError: there are more anchors than rows or more pairs than anchors.
+    UserError: there are more anchors than rows or more pairs than anchors.
     """
     num_rows = source.shape[0]
     _check_sizes(num_pairs, num_anchors, num_rows)
@@ -187,30 +167,20 @@ def sample(
 def partly_shared(
     source: Float[AnyArray, "N d_source"],
     target: Float[AnyArray, "N d_target"],
+    random_seed: int,
     *,
     num_rows: int,
     shared: float,
     num_anchors: int,
     num_pairs: int,
-    random_seed: int,
 ) -> Problem:
-    """Draws rows of two spaces, of which a fraction are the same items.
+    """Draws `num_rows` of each space, of which a fraction, rounded, are the same items.
 
-    Args:
-      source: rows.
-      target: rows; row i of both is the same item.
-      num_rows: number of rows n that are drawn of each space.
-      shared: fraction of them, rounded, that are the same items; the anchors are among these, which
-        are therefore at least k.
-      num_anchors: k.
-      num_pairs: p.
-      random_seed: of the draw.
+    Row i of `source` and of `target` is the same item. Anchors are among the shared items, which
+    are therefore at least as many. The problem has no ranks; `truth` is -1 for items that the
+    target lacks.
 
-    Returns:
-      A problem without ranks. `truth` is -1 for items that the target lacks.
-
-    Raises:
-      UserError: there are more anchors than rows or more pairs than anchors.
+    UserError: there are more anchors than rows or more pairs than anchors.
     """
     _check_sizes(num_pairs, num_anchors, num_rows)
     rng = np.random.default_rng(random_seed)

@@ -26,10 +26,10 @@ Evaluate = Callable[[Task, Problem, Result], list[Row]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What all experiments share; configs/anchor_opt/retrieval.py explains the values."""
+    """What all experiments share; configs/anchor_opt/shared.py explains the values."""
 
-    num_anchors: int
-    num_pairs: int
+    num_anchors: int = 0
+    num_pairs: int = 0
     wrong_pair_fraction: float = 0.0
     random_seeds: tuple[int, ...]
     optimise: tuple[str, ...] = ("target",)  # roles of the spaces whose anchors are sought in turn
@@ -42,19 +42,14 @@ def grid(
 ) -> Grid:
     """The grid of a config. Without known pairs, methods that need them are left out.
 
-    Args:
-      config: of the experiment.
-      known: all methods by name.
-      values: the class of their settings.
-
-    Raises:
-      UserError: an unknown method or role, or no pair of spaces.
+    `known` has all methods by name, and `values` is the class of their settings. UserError: an
+    unknown method or role, or no pair of spaces.
     """
     for name in config.get("optimise", ()):
         check_choice("role", name, ROLES)
     if "pairs" in config:
         check_count("The number of pairs", len(config.pairs))
-    methods = chosen(config.methods, config.num_pairs, known)
+    methods = chosen(config.methods, config.get("num_pairs", True), known)
     return settings(Grid, config, methods=methods, settings=settings(values, config))
 
 
@@ -70,21 +65,19 @@ class Point(NamedTuple):
 def points_of(config: ConfigDict) -> Iterator[Point]:
     """The config's own value of each name and those in config.vary; numbers in order.
 
-    The methods are those of config.methods, or the one that the name begins with.
-
-    Raises:
-      UserError: as `varied` and `with_value`.
+    The methods are those of config.methods, or the one that the name begins with. UserError: as
+    `varied` and `with_value`.
     """
-    own: dict[str, Any] = flat(config.to_dict())
-    for name, given in varied(config):
-        values = list(dict.fromkeys((own[name], *given)))
+    now: dict[str, Any] = flat(config.to_dict())
+    for name, others in varied(config):
+        values = list(dict.fromkeys((now[name], *others)))
         changed = {value: with_value(config, name, value) for value in values}
         method = name.split(".")[0]
-        for value in values if isinstance(own[name], str) else sorted(values):
+        for value in values if isinstance(now[name], str) else sorted(values):
             if method in METHODS:
                 changed[value].methods = (method,)
             shown = str(value) if isinstance(value, bool) else value
-            yield Point(name, shown, value == own[name], changed[value])
+            yield Point(name, shown, value == now[name], changed[value])
 
 
 def run(
@@ -97,24 +90,24 @@ def run(
 ) -> Measured:
     """Every method of the grid on every case and random seed.
 
-    The true pairing is given to those methods alone that read it.
+    The true pairing is given to those methods alone that read it; those that need known pairs are
+    left out of cases that have none.
 
-    Args:
-      cases: whose problems are of type `Problem`.
-      grid: methods with their settings, and random seeds.
-      evaluate: of the result of a method; it may read the truth.
-      work: the run's folder.
-      title: of the progress bar.
+    The problems of the cases are of type `Problem`, or have its `seen`. `evaluate` may read the
+    truth.
     """
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
         problem = task.case.problem(task.random_seed)
         method, part = grid.methods[task.method], Run(grid.settings, work, task.name, task.seed)
-        given = problem if method.reads_truth else problem._replace(truth=None)
-        result = method.run(given, part)
+        result = method.run(problem.seen(method.reads_truth), part)
         return evaluate(task, problem, result), dict(result.notes)
 
-    todo = tasks.grid(cases, grid.methods, grid.random_seeds)
+    todo = [
+        task
+        for task in tasks.grid(cases, grid.methods, grid.random_seeds)
+        if task.case.fields.get("num_pairs", True) or not grid.methods[task.method].needs_pairs
+    ]
     return tasks.run(todo, measure, work, title=title, arrays=anchors_file)
 
 
@@ -124,7 +117,7 @@ def other(role: str) -> str:
 
 
 def anchors_file(task: Task) -> str:
-    """Where a task keeps its anchors, below the run's folder."""
+    """Where a task keeps its anchors, below the run's folder, see `keep_anchors`."""
     return f"anchors/{task.name}.npz"
 
 
@@ -138,18 +131,16 @@ def keep_anchors(
     """Writes the anchors of a task, and gives the forms of them that are measured.
 
     The file holds source_rows [k], target_vectors [k, d] and target_rows [k], the rows nearest to
-    the vectors (line 10 of Algorithm 1). All rows are numbered as those of the source; -1 is a row
-    of the target whose item the source lacks. Given names it also holds source_names and
-    target_names [k].
+    the vectors (line 10 of Algorithm 1), and names of both rows if they are given. All rows are
+    numbered as those of the source; -1 is a row of the target whose item the source lacks.
 
-    Returns:
-      The `continuous` anchors and the `discrete` ones, which are their nearest rows; or the anchors
-      by the name None, if these are rows already.
+    Returns the `continuous` anchors and the `discrete` ones, which are their nearest rows; or the
+    anchors by the name None, if these are rows already.
     """
     nearest = np.asarray(algorithm1.discretise(result.anchors, problem.target))
-    shared = np.flatnonzero(problem.known_truth >= 0)
+    items, rows = problem.shared
     item = np.full(len(problem.target), -1)
-    item[problem.known_truth[shared]] = shared
+    item[rows] = items
     arrays = {
         "source_rows": problem.anchors[: len(nearest)],
         "target_vectors": np.asarray(result.anchors),

@@ -1,6 +1,6 @@
 """Retrieval across two spaces of the same items: of words, and of images by two encoders."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 from anchor_opt import evaluation, runner
 from anchor_opt.methods import algorithm1
 from anchor_opt.problem import Problem, Result, sample
-from anchor_opt.reports.retrieval import Drawn, Published
 from anchor_opt.runner import ROLES, Grid, other
+from common.files import read_arrays
 from common.linear import preprocess
 from common.metrics import correspondence
 from common.run.results import Row
@@ -23,21 +23,13 @@ from common.spaces.paired_spaces import PairedSpaces
 
 
 class Pair(NamedTuple):
-    """Two spaces whose row i is the same item, by the names under which their rows are reported.
+    """Two spaces whose row i is the same item; the rows are preprocessed."""
 
-    Attributes:
-      names: of source and target.
-      items: names of the items.
-      source: preprocessed rows.
-      target: preprocessed rows.
-      ranks: of the items by frequency in source and target; None without frequencies.
-    """
-
-    names: tuple[str, str]
-    items: Sequence[str]
+    names: tuple[str, str]  # of source and target, under which they are reported
+    items: Sequence[str]  # names of the items
     source: Float[Array, "n d_source"]
     target: Float[Array, "n d_target"]
-    ranks: tuple[Any, Any] | None
+    ranks: tuple[Any, Any] | None  # of the items by frequency in both, if they have any
 
     @classmethod
     def of(
@@ -56,40 +48,40 @@ class Pair(NamedTuple):
         return self.names[ROLES.index(role)]
 
 
-class Score(NamedTuple):
-    """A metric of retrieval from one space, by its role, to another or to itself."""
-
-    source: str
-    target: str
-    metric: str
-    value: float
+# Roles of the space that queries and of the other or the same, metric, value, representation, and
+# form of the anchors.
+Score = tuple[str, str, str, float, str, str | None]
 
 
 def retrieve(
-    pair: Pair,
-    grid: Grid,
-    paper: Published,
-    work: Workdir,
-    fields: dict[str, Any],
-    prefix: str = "",
+    pair: Pair, grid: Grid, work: Workdir, fields: dict[str, Any], prefix: str = ""
 ) -> Measured:
-    """Every method on a pair of spaces, in each direction of the grid.
+    """Every method on a pair of spaces, in each direction of the grid (`grid.optimise`).
 
-    Args:
-      pair: the spaces.
-      grid: `grid.optimise` has the roles of the spaces whose anchors are sought.
-      paper: its numbers stand beside ours.
-      work: the run's folder.
-      fields: of all rows.
-      prefix: of the names of tasks.
+    The metrics of the absolute vectors stand beside those of every method, as in the paper. All
+    rows have the `fields`, and the names of tasks the `prefix`.
     """
-    absolute = [
-        Score(*score)
-        for score in work.part(f"{prefix}absolute", lambda: _scores(pair.spaces(), grid.settings.k))
-    ]
-    cases = [_case(pair, role, grid, fields, prefix) for role in grid.optimise]
-    measure = partial(evaluate, pair=pair, absolute=absolute, grid=grid, paper=paper, work=work)
+    k = grid.settings.k
+    absolute = work.part(f"{prefix}absolute", lambda: [*_scores(pair.spaces(), k, "absolute")])
+
+    def measure(task: Task, problem: Problem, result: Result) -> list[Row]:
+        forms = runner.keep_anchors(task, problem, result, work, pair.items)
+        scores = *evaluate(problem, result, forms, k), *absolute
+        return [
+            task.row(
+                metric,
+                value,
+                source=pair.name(source),
+                target=pair.name(target),
+                dim=pair.spaces()[source].shape[1],
+                anchors=form,
+                labels={"representation": representation},
+            )
+            for source, target, metric, value, representation, form in scores
+        ]
+
     title = f"anchor optimisation {prefix.rstrip('-')}".rstrip()
+    cases = [_case(pair, role, grid, fields, prefix) for role in grid.optimise]
     return runner.run(cases, grid, measure, work, title=title)
 
 
@@ -109,109 +101,65 @@ def problem(pair: Pair, grid: Grid, sought: str, random_seed: int) -> Problem:
 
 def _case(pair: Pair, sought: str, grid: Grid, fields: dict[str, Any], prefix: str) -> Case:
     """The direction in which the anchors of the space in the role `sought` are sought."""
-    own = {
+    about = {
         "dataset": " -> ".join(pair.names),
         "num_items": len(pair.items),
         "num_pairs": grid.num_pairs,
         "labels": {"optimised": pair.name(sought)},
     }
     draw = partial(problem, pair, grid, sought)
-    return Case(f"{prefix}{sought}", {**fields, **own}, draw)
+    return Case(f"{prefix}{sought}", {**fields, **about}, draw)
 
 
-def drawn(pair: Pair, grid: Grid, prefix: str = "") -> Drawn:
-    """What the figures show: the first direction of the grid."""
-    sought = grid.optimise[0]
-    # Of the case only the name is used.
-    case = Case(f"{prefix}{sought}", {}, partial(problem, pair, grid, sought))
-    tasks = {
-        method: [Task(case, method, random_seed).name for random_seed in grid.random_seeds]
-        for method in grid.methods
-    }
-    return Drawn(pair.names, pair.name(sought), pair.source, pair.target, tasks)
+def first_anchors(
+    pair: Pair, grid: Grid, work: Workdir, prefix: str = ""
+) -> dict[str, dict[str, Float[Array, "k d"]]]:
+    """Method -> role -> anchors, of the first random run in the first direction of the grid."""
+    sought, anchors = grid.optimise[0], {}
+    for method in grid.methods:
+        task = Task(_case(pair, sought, grid, {}, prefix), method, grid.random_seeds[0])
+        arrays = read_arrays(work.path / runner.anchors_file(task))
+        given = pair.spaces()[other(sought)][arrays["source_rows"]]
+        anchors[method] = {other(sought): given, sought: arrays["target_vectors"]}
+    return anchors
 
 
 def evaluate(
-    task: Task,
     problem: Problem,
     result: Result,
-    *,
-    pair: Pair,
-    absolute: Sequence[Score],
-    grid: Grid,
-    paper: Published,
-    work: Workdir,
-) -> list[Row]:
-    """All metrics by relative vectors, P@1 by the method's own maps, and the absolute vectors'.
+    forms: Mapping[str | None, Float[Array, "k d_target"]],
+    k: int,
+) -> Iterator[Score]:
+    """Metrics by relative vectors of each form of the anchors, and P@1 by the method's own maps.
 
-    The metrics of the absolute vectors stand beside every method's, as in the paper.
+    Of a search also what it says of itself.
     """
-    k, sought, given = grid.settings.k, problem.sought, other(problem.sought)
-
-    def row(score: Score, representation: str, **more: Any) -> Row:
-        return task.row(
-            score.metric,
-            score.value,
-            source=pair.name(score.source),
-            target=pair.name(score.target),
-            dim=pair.spaces()[score.source].shape[1],
-            labels={"representation": representation},
-            **more,
-        )
-
-    rows = []
-    for form, anchors in runner.keep_anchors(task, problem, result, work, pair.items).items():
+    sought, given = problem.sought, other(problem.sought)
+    for form, anchors in forms.items():
         vectors = dict(zip((given, sought), problem.relative(anchors), strict=True))
-        for score in _scores({role: vectors[role] for role in ROLES}, k):
-            published = paper.fields(task.method, sought, score.source, score.target, score.metric)
-            rows.append(row(score, "relative", anchors=form, **published))
+        yield from _scores({role: vectors[role] for role in ROLES}, k, "relative", form)
     if result.maps is not None:
         precision = evaluation.precision_of_maps(problem, result, k)
         reached = {given: precision.to_target, sought: precision.to_source}
         for role in ROLES:
-            rows.append(row(Score(role, other(role), "p_at_1", reached[role]), "mapped"))
+            yield role, other(role), "p_at_1", reached[role], "mapped", None
         if "failed" in result.notes:
-            names: dict[str, Any] = {"source": pair.name(given), "target": pair.name(sought)}
-            names["dim"] = problem.source.shape[1]
-            rows += evaluation.search_rows(
-                task, problem, result.notes, precision.to_target, k, **names
-            )
-    return rows + [row(score, "absolute") for score in absolute]
+            scores = evaluation.search_scores(problem, result.notes, precision.to_target, k)
+            for metric, value in scores.items():
+                yield given, sought, metric, value, "search", None
 
 
-def mrr(
-    pair: Pair,
-    grid: Grid,
-    work: Workdir,
-    fields: dict[str, Any],
-    name: str,
-    detail: bool = False,
-) -> Measured:
-    """MRR from source to target of every method, the anchors of the target being sought.
-
-    Args:
-      pair: the spaces.
-      grid: methods with their settings, and random seeds.
-      work: the run's folder.
-      fields: of all rows.
-      name: of the case.
-      detail: whether `discrete` and `matched` anchors are measured as well.
-    """
-    own = {
-        **space_pairs.fields(pair.names),
-        "num_items": len(pair.items),
-        "num_pairs": grid.num_pairs,
-        "dim": pair.target.shape[1],
-    }
-    case = Case(name, {**fields, **own}, partial(problem, pair, grid, "target"))
-    measure = partial(evaluate_mrr, k=grid.settings.k, detail=detail)
-    return runner.run([case], grid, measure, work, title=name)
+def mrr_case(pair: Pair, grid: Grid, name: str, fields: dict[str, Any]) -> Case:
+    """The direction from source to target, for `evaluate_mrr`; `fields` are those of all rows."""
+    sizes = {"num_items": len(pair.items), "num_pairs": grid.num_pairs}
+    about = {**space_pairs.fields(pair.names), **sizes, "dim": pair.target.shape[1]}
+    return Case(name, {**about, **fields}, partial(problem, pair, grid, "target"))
 
 
 def evaluate_mrr(
     task: Task, problem: Problem, result: Result, *, k: int, detail: bool = False
 ) -> list[Row]:
-    """MRR by relative vectors from source to target.
+    """MRR by relative vectors from source to target, whose anchors are sought.
 
     In detail also with items in the place of anchors that are none: the nearest ones (`discrete`),
     and those of a one-to-one match (`matched`).
@@ -229,10 +177,10 @@ def evaluate_mrr(
     ]
 
 
-def _scores(spaces: dict[str, Float[Array, "n d"]], k: int) -> list[Score]:
+def _scores(
+    spaces: dict[str, Float[Array, "n d"]], k: int, representation: str, form: str | None = None
+) -> Iterator[Score]:
     """All metrics of each space with each, itself included, by role."""
-    return [
-        Score(source, target, metric, float(value))
-        for (source, target), values in correspondence(spaces, k).items()
-        for metric, value in values.items()
-    ]
+    for (source, target), values in correspondence(spaces, k).items():
+        for metric, value in values.items():
+            yield source, target, metric, float(value), representation, form

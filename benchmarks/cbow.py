@@ -18,10 +18,10 @@ from common.data.packages import cache_dir
 from common.data.sets import corpus
 from common.linear import unit
 from common.retrieval import top_k
-from common.run.settings import settings
 from common.spaces import paired_spaces
 from configs.embed_match.match import get_config
 from embed_match import embeddings
+from embed_match.experiments import models
 
 RANDOM_SEED = 1
 NUM_PAIRS = 200_000
@@ -31,9 +31,9 @@ NEIGHBOURS = 10
 def load(num_texts: int) -> tuple[embeddings.Text, cbow.Settings]:
     """The first reviews of IMDB, for one epoch."""
     config = get_config()
-    models = embeddings.models(settings(embeddings.Values, config))
-    text = embeddings.read(config.dataset, num_texts, config.num_words, models, cache_dir())
-    return text, dataclasses.replace(models["C1"].settings, epochs=1)
+    known = models(config)
+    text = embeddings.read(config.dataset, num_texts, config.num_words, known, cache_dir())
+    return text, dataclasses.replace(known["C1"].settings, epochs=1)
 
 
 def work(task) -> Work:

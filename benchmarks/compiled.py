@@ -54,8 +54,7 @@ H100 = Path(__file__).with_name("h100.txtpb")
 def describe(topology: str) -> tuple[Sequence[Any], Chip]:
     """The described devices of a topology, between which programs are split then, and their rates.
 
-    Raises:
-      UserError: the topology is unknown, or its compiler is not installed.
+    UserError: the topology is unknown, or its compiler is not installed.
     """
     kind, _, size = topology.partition(":")
     gpus = re.fullmatch(r"(\d+)xh100", size)
@@ -89,21 +88,18 @@ def describe(topology: str) -> tuple[Sequence[Any], Chip]:
     return description.devices, chip
 
 
-def shapes(arguments: Any, devices: Sequence[Any]) -> Any:
-    """The shapes of arguments, with a copy on each device."""
-    whole = NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec())
-    return jax.tree.map(lambda x: x.update(sharding=whole), jax.eval_shape(arguments))
+def shapes(program: Program, devices: Sequence[Any]) -> Any:
+    """The shapes of arguments, with a copy on each device, or a part if they are split."""
+    spec = PartitionSpec("devices") if program.split else PartitionSpec()
+    sharding = NamedSharding(Mesh(np.array(devices), ("devices",)), spec)
+    return jax.tree.map(lambda x: x.update(sharding=sharding), jax.eval_shape(program.arguments))
 
 
 def measure(name: str, program: Program, arguments: Any, chip: Chip, timed: bool) -> dict:
     """Compiles a program; its row of the table.
 
-    Args:
-      name: of the program.
-      program: what is compiled.
-      arguments: arrays, or their shapes if nothing is run.
-      chip: rates of a device.
-      timed: whether the program is run: for SECONDS, or once if a call takes LONG_CALL.
+    If it is timed it is run for SECONDS, or once if a call takes LONG_CALL; otherwise the shapes of
+    its arguments suffice.
     """
     traced = hlo.traced(program.function, *arguments)
     lowered = traced.lower()

@@ -34,14 +34,8 @@ def work(data: np.ndarray) -> Work:
 
 def ours(iterations: int, implicit_diff: bool):
     """`cloud.pair_distances` of x and y, where each cloud is in one pair."""
-    distance = cloud.Distance(
-        ground="euclidean",
-        p=2,
-        epsilon=EPSILON,
-        iterations=iterations,
-        value="sinkhorn_divergence",
-        implicit_diff=implicit_diff,
-    )
+    solver = {"epsilon": EPSILON, "iterations": iterations, "implicit_diff": implicit_diff}
+    distance = cloud.Distance(p=2, value="sinkhorn_divergence", **solver)
 
     def value(x, y):
         clouds = cloud.Clouds(jnp.concatenate([x, y]))

@@ -36,19 +36,9 @@ from jax import lax
 
 from common.files import write_atomically, write_json
 
-BENCHMARKS = (  # modules of this folder, in the order in which they are run
-    "matching",
-    "neighbours",
-    "approximate",
-    "divergence",
-    "cbow",
-    "encode",
-    "lle",
-    "assignment",
-    "unpaired",
-    "few_pairs",
-    "migrate",
-)
+# Modules of this folder, in the order in which they are run.
+BENCHMARKS = ("matching", "neighbours", "approximate", "divergence", "cbow", "encode", "lle")
+BENCHMARKS += ("assignment", "unpaired", "few_pairs", "migrate")
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 
@@ -62,20 +52,15 @@ class Work(NamedTuple):
 class Implementation(NamedTuple):
     """One way to do the task.
 
-    Attributes:
-      prepare: takes the data of a case and returns the call that is timed. Moving data to the
-        device and building what a user builds once are not timed.
-      max_n: the largest n at which it is run; larger ones take too long or too much memory.
-      requires: the modules that it imports.
-      compared_with: our implementations that it is compared with; empty: the first one.
-      warm_up: whether a first call, in which programs are compiled, is not timed.
+    `prepare` takes the data of a case and returns the call that is timed, or None if it can't do
+    this case. Moving data to the device and building what a user builds once are not timed.
     """
 
-    prepare: Callable[[Any], Callable[[], Any]]
-    max_n: float = float("inf")
-    requires: tuple[str, ...] = ()
-    compared_with: tuple[str, ...] = ()
-    warm_up: bool = True
+    prepare: Callable[[Any], Callable[[], Any] | None]
+    max_n: float = float("inf")  # at which it is run; more takes too long or too much memory
+    requires: tuple[str, ...] = ()  # the modules that it imports
+    compared_with: tuple[str, ...] = ()  # implementations of ours; empty: the first one
+    warm_up: bool = True  # whether a first call, in which programs are compiled, is not timed
 
 
 class Case(NamedTuple):
@@ -169,7 +154,8 @@ def measure(benchmark: ModuleType, case: Case, rounds: int) -> list[dict]:
         for name, implementation in benchmark.IMPLEMENTATIONS.items()
         if case.n <= implementation.max_n and installed(implementation)
     }
-    calls = {name: x.prepare(data) for name, x in implementations.items()}
+    prepared = {name: x.prepare(data) for name, x in implementations.items()}
+    calls = {name: call for name, call in prepared.items() if call is not None}
     for name, call in calls.items():
         if implementations[name].warm_up:
             seconds(call)
@@ -182,7 +168,7 @@ def measure(benchmark: ModuleType, case: Case, rounds: int) -> list[dict]:
     rate = {name: max(before[name], value) for name, value in rates().items()}
     work = benchmark.work(data)
     rows = []
-    for name, implementation in implementations.items():
+    for name in calls:
         median = statistics.median(times[name])
         row = {
             "case": case.name,
@@ -199,7 +185,7 @@ def measure(benchmark: ModuleType, case: Case, rounds: int) -> list[dict]:
             "scores": benchmark.score(data, results[name]),
             "against": {},
         }
-        for ours in implementation.compared_with or list(implementations)[:1]:
+        for ours in implementations[name].compared_with or list(calls)[:1]:
             if ours != name:
                 ratios = [a / b for a, b in zip(times[name], times[ours], strict=True)]
                 row["against"][ours] = [statistics.median(ratios), min(ratios), max(ratios)]
@@ -231,10 +217,7 @@ def _peak_memory(benchmark, case, implementation):
 
 
 def _process_status(field):
-    """A field of the status of this process, in bytes.
-
-    `getrusage` is not used, since the peak it reports includes that of the parent process.
-    """
+    """A field of the status of this process, in bytes; `getrusage` includes its parent's peak."""
     match = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     return int(match[1]) << 10
 

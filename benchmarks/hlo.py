@@ -53,10 +53,8 @@ def traced(function: Any, *arguments: Any) -> Any:
 def product_flops(jaxpr: Any, trips: float = 1.0, high: float = 1.0) -> float:
     """Operations of the matrix products and convolutions of one device.
 
-    Args:
-      jaxpr: of the program, in which mapped functions are those of one device.
-      trips: iterations of loops whose number is only known when they run.
-      high: for how much an operation of a product in precision HIGH counts.
+    Loops whose number is only known when they run have `trips` iterations; an operation of a
+    product in precision HIGH counts for `high`.
     """
     total = 0.0
     for equation in jaxpr.eqns:
@@ -89,12 +87,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def cost(text: str, trips: float = 1.0) -> Cost:
-    """The cost of a compiled program.
-
-    Args:
-      text: of the program.
-      trips: iterations of loops whose number is only known when they run.
-    """
+    """The cost of a compiled program; `trips` as in `product_flops`."""
     program = _Program(text)
     total, collectives, counts = Counter(), Counter(), Counter()
 

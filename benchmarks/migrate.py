@@ -25,21 +25,17 @@ PROBED = 500  # candidates of a query that embedflow's probe embeds, its default
 class Change(NamedTuple):
     """The files that a user has, and what only the score sees.
 
-    Attributes:
-      folder: of `old.npy`, the whole store; `new.npy`, its first rows by the new model;
-        `pairs.txt`, their row numbers; `queries.npy`, of the new model, not in the store. For
-        isotrieve also `paired.npy`, the old vectors of `new.npy`, and `store/vectors.npy`, old.npy.
-        For embedflow, which runs both models, `embedded.npy`, the whole store by the new model,
-        and `old_queries.npy`.
-      held_out: the rows of the store that are searched, of which none is paired.
-      new: their unit rows by the new model.
-      queries: unit rows.
+    The folder has `old.npy`, the whole store; `new.npy`, its first rows by the new model;
+    `pairs.txt`, their row numbers; `queries.npy`, of the new model, not in the store. For isotrieve
+    also `paired.npy`, the old vectors of `new.npy`, and `store/vectors.npy`, old.npy. For
+    embedflow, which runs both models, `embedded.npy`, the whole store by the new model, and
+    `old_queries.npy`.
     """
 
     folder: tempfile.TemporaryDirectory
-    held_out: slice
-    new: Float[np.ndarray, "n d"]
-    queries: Float[np.ndarray, "q d"]
+    held_out: slice  # the rows of the store that are searched, of which none is paired
+    new: Float[np.ndarray, "n d"]  # their unit rows by the new model
+    queries: Float[np.ndarray, "q d"]  # unit rows
 
     def read(self, *names: str) -> list[np.ndarray]:
         """The vectors of some of the files."""

@@ -47,6 +47,7 @@ class Program(NamedTuple):
     arguments: Callable[[], tuple]  # makes them; traced or run under jit
     sizes: str  # of the problem, for the table
     trips: float = 1.0  # iterations of those loops whose number is only known when they run
+    split: bool = False  # whether each device has a part of the arguments, for which one is small
 
 
 def random_key() -> Array:
@@ -134,6 +135,17 @@ def neighbours(search: Callable[..., Any], queries: int, keys: int) -> Program:
     return Program(partial(search, k=10), arguments, sizes)
 
 
+def split_match(n: int) -> Program:
+    """As `match`, of rows that are split between the devices."""
+    return match(n, n, 1)._replace(split=True)
+
+
+def split_csls(n: int) -> Program:
+    """The best partner of every row by CSLS, of rows that are split between the devices."""
+    arguments = partial(spaces, n, SOURCE_DIM, SOURCE_DIM)
+    return Program(csls.matches, arguments, f"{n:,} x {n:,} rows", split=True)
+
+
 def dictionary(n: int) -> Program:
     """Best partners by CSLS with their confidence."""
     arguments = partial(spaces, n, SOURCE_DIM, SOURCE_DIM)
@@ -151,14 +163,8 @@ def lle(n: int, count: int) -> Program:
 
 def sinkhorn(pairs: int, points: int, implicit: bool) -> Program:
     """Transport costs of small clouds and their gradient."""
-    distance = cloud.Distance(
-        ground="euclidean",
-        p=2.0,
-        epsilon=1.0,
-        iterations=20,
-        value="transport_cost",
-        implicit_diff=implicit,
-    )
+    solver = {"epsilon": 1.0, "iterations": 20, "implicit_diff": implicit}
+    distance = cloud.Distance(p=2.0, value="transport_cost", **solver)
 
     def total(points):
         first = jnp.arange(pairs)
@@ -188,13 +194,8 @@ def mnist() -> Program:
 def graphs(count: int, nodes: int) -> Program:
     """Ten updates of the clouds of some graphs."""
     config = graphs_config.get_config()
-    chosen = settings(
-        metric_embed.Settings,
-        config.tuned.wasserstein,
-        geometry="wasserstein",
-        shape=(5, 2),
-        steps=config.steps.clouds,
-    )
+    about = {"geometry": "wasserstein", "shape": (5, 2), "steps": config.steps.clouds}
+    chosen = settings(metric_embed.Settings, config.tuned.wasserstein, **about)
     first, second = (nodes * np.arange(count)[:, None] + x for x in np.triu_indices(nodes, 1))
 
     def arguments():
@@ -332,6 +333,8 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "csls_200000": partial(neighbours, csls.top_k, 200_000, 200_000),
     "csls_1000000": partial(neighbours, csls.top_k, 1_000_000, 1_000_000),
     "csls_dictionary_200000": partial(dictionary, 200_000),
+    "match_10000000": partial(split_match, 10_000_000),
+    "csls_10000000": partial(split_csls, 10_000_000),
     "lle_200000": partial(lle, 200_000, 20_000),
     "sinkhorn": partial(sinkhorn, 1_024, 16, False),
     "sinkhorn_implicit": partial(sinkhorn, 1_024, 16, True),

@@ -62,15 +62,9 @@ def run(name: str, benchmark: ModuleType, cases: Iterable[Case]) -> str:
             given = benchmark.__name__, case, row["side"]
             rows.append(row | {"memory": harness.peak_memory(*given) if wanted else None})
     missing = [key for key, x in benchmark.IMPLEMENTATIONS.items() if not harness.installed(x)]
-    about = {
-        "subject": benchmark.TITLE,
-        "goal": benchmark.GOAL,
-        "chip": harness.chip(),
-        "date": datetime.date.today().isoformat(),
-        "versions": harness.versions(),
-        "note": benchmark.NOTE,
-        "not_installed": missing,
-    }
+    about = {"subject": benchmark.TITLE, "goal": benchmark.GOAL, "note": benchmark.NOTE}
+    about |= {"chip": harness.chip(), "date": datetime.date.today().isoformat()}
+    about |= {"versions": harness.versions(), "not_installed": missing}
     path = Path(OUT.value) / f"{name}_{harness.file_name(about['chip'])}"
     flops, bandwidth = rows[-1]["machine_flops"], rows[-1]["machine_bytes"]
     return harness.write(

@@ -80,15 +80,7 @@ class Part(NamedTuple):
 def train(
     corpus: Corpus, settings: Settings, keys: Array, *, work: Workdir, part: str
 ) -> Float[np.ndarray, "V d"]:
-    """Trains the vectors of all words of a corpus.
-
-    Args:
-      corpus: the texts, not subsampled, with gaps of `settings.window`.
-      settings: of the training.
-      keys: random keys of the training and of the initial vectors.
-      work: the run's folder.
-      part: name of the training.
-    """
+    """Word vectors of a corpus with gaps of `settings.window`; `keys[1]` is of the initial ones."""
     state = run(
         step,
         init(settings, len(corpus.words), keys[1]),
@@ -103,10 +95,9 @@ def train(
 
 
 def data(corpus: Corpus, settings: Settings, key: Array) -> Data:
-    """Prepares a text for training.
+    """Prepares a text, not subsampled, for training.
 
-    The probability to keep a word of relative frequency f is min(1, sqrt(t / f) + t / f), where t
-    is `settings.subsample`, as in the public word2vec code; the corpus itself is not subsampled.
+    A word of frequency f is kept with min(1, sqrt(t / f) + t / f), t being `settings.subsample`.
     """
     n = settings.copies * -(-len(corpus.tokens) // (settings.shards * settings.copies))
     padding = n * settings.shards - len(corpus.tokens)
@@ -157,17 +148,13 @@ def _train_copies(settings, rows, state, index, data):
 def _changes_by_copy(begin, part, number, index, settings):
     """What the batches of one copy between two exchanges add to the tables, and their losses.
 
-    Args:
-      begin: the tables after the last exchange.
-      part: the copy's text, with the draws of all its batches.
-      number: of the exchange.
-      index: of the shard, by which the learning rate decreases.
-      settings: of the training.
+    `begin` are the tables after the last exchange, `index` is the shard's, for the learning rate.
     """
 
     def update(batch, carry):
         tables, sums = carry
-        progress = (index + batch / part.batches) / (settings.epochs * settings.shards)
+        done = jnp.asarray(index, jnp.float32) + batch / part.batches
+        progress = done / (settings.epochs * settings.shards)
         rate = settings.learning_rate * (1 - progress)
         words = segments(part.tokens, part.stride, batch, settings)
         draws = part.widths[batch], part.noise[batch]
@@ -199,11 +186,7 @@ def draw(text: Int[Array, " n"], key: Array, data: Data, settings: Settings) -> 
 def subsample(
     tokens: Int[Array, " n"], keep_prob: Float[Array, " V"], key: Array
 ) -> tuple[Int[Array, " n"], Int[Array, ""]]:
-    """Removes words at random and moves the remaining ones together.
-
-    Returns:
-      The remaining tokens, padded with -1, and their number.
-    """
+    """Removes words at random; the remaining ones, padded with -1, and their number."""
     stays = (tokens < 0) | (jax.random.uniform(key, tokens.shape) < keep_prob[tokens])
     position = jnp.where(stays, jnp.cumsum(stays) - 1, len(tokens))
     closed = jnp.full_like(tokens, -1).at[position].set(tokens, mode="drop")
@@ -211,16 +194,12 @@ def subsample(
 
 
 def segments(
-    tokens: Int[Array, " n"],
-    stride: WholeNumber,
-    batch: WholeNumber,
-    settings: Settings,
+    tokens: Int[Array, " n"], stride: WholeNumber, batch: WholeNumber, settings: Settings
 ) -> Int[Array, "s {settings.segment_length+2*settings.window}"]:
     """The word ids of a batch: `segment_length` positions of each segment, with context.
 
-    Segment i of the text starts at position i * stride. Each row has `window` further positions
-    at both ends. Positions that belong to the next segment are context only, never predicted:
-    word w is encoded there as -2 - w.
+    Segment i starts at position i * stride; at both ends are `window` positions more. Those of the
+    next segment are context only, never predicted: word w is encoded there as -2 - w.
     """
     starts = stride * jnp.arange(settings.segments)[:, None]
     offset = batch * settings.segment_length
@@ -237,37 +216,29 @@ def sgd_update(
     learning_rate: RealNumber,
     settings: Settings,
 ) -> tuple[Parameters, tuple[Float[Array, ""], Float[Array, ""]]]:
-    """One step of gradient descent on the sum of the losses of a batch.
+    """One step of gradient descent on the sum of the losses of a batch, as `segments` returns it.
 
     With the mean h of the input vectors of its context, the output vectors u, and the K shared
     negative samples, a position with word o has the loss
 
       -log sigmoid(<h, u_o>) - (negatives / K) sum_{k != o} log sigmoid(-<h, u_k>).
 
-    Args:
-      parameters: before the update.
-      words: as returned by `segments`.
-      widths: the largest distance of a context word of each position.
-      noise: word ids of the negative samples.
-      learning_rate: step size at this point of its decay.
-      settings: all else.
-
-    Returns:
-      The new parameters, and the sum of -log sigmoid(<h, u_o>) and the number of positions.
+    Returns also the sum of -log sigmoid(<h, u_o>), and the number of positions.
     """
     w, length = settings.window, settings.segment_length
     context = jnp.where(words < -1, -2 - words, words)
     distance = jnp.abs(jnp.arange(2 * w + 1) - w)
     near = (distance > 0) & (distance <= widths[:, :, None]) & (_around(context, w) >= 0)
     count = jnp.sum(near, axis=2)
-    h = _window_sum(parameters.inputs[context], near) / jnp.maximum(1, count)[:, :, None]
+    h = _window_sum(parameters.inputs[context], near)
+    h /= jnp.maximum(1, count).astype(h.dtype)[:, :, None]
     h = h.reshape(-1, settings.dim)
     word = words[:, w : w + length].ravel()
     valid = (word >= 0) & (count.ravel() > 0)
     positive, negative = parameters.outputs[word], parameters.outputs[noise]
     # Derivatives of the loss with respect to the logits <h, u_o> (negated) and <h, u_k>.
     score = jnp.sum(h * positive, axis=1)
-    d_positive = valid * jax.nn.sigmoid(-score)
+    d_positive = jnp.where(valid, jax.nn.sigmoid(-score), 0.0)
     weight = settings.negatives / settings.shared_negatives
     logits = h @ negative.T
     counted = valid[:, None] & (noise != word[:, None])
@@ -298,11 +269,8 @@ def _around(x: Int[Array, "s n"], window: int) -> Int[Array, "s m {2*window+1}"]
 def _window_sum(
     vectors: Float[Array, "s n d"], near: Bool[Array, "s m c"]
 ) -> Float[Array, "s m d"]:
-    """Sums of the chosen vectors of each window.
-
-    Sums of shifted vectors take a third of the time of products with banded matrices (measured by
-    themselves, on a CPU with a window of 5 in segments of 32 positions).
-    """
+    """Sums of the chosen vectors of each window, three times as fast as by banded matrices."""
     length = near.shape[1]
+    near = near.astype(vectors.dtype)
     shifted = (near[:, :, j, None] * vectors[:, j : j + length] for j in range(near.shape[2]))
     return jnp.asarray(sum(shifted))

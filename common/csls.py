@@ -19,30 +19,22 @@ from scipy.optimize import linear_sum_assignment
 
 from common import retrieval
 from common.arrays import AnyArray, RealNumber
-from common.parallel import block_rows, scan_rows
-from common.retrieval import TopK, first_largest, largest, products
-
-
-def hubness(
-    rows: Float[AnyArray, "n d"], others: Float[AnyArray, "m d"], neighbours: int = 10
-) -> Float[Array, " n"]:
-    """R of each row: the mean of its `neighbours` largest cosines with the other space's rows.
-
-    All of these are taken if there are fewer.
-    """
-    return _hubness(rows, others, min(neighbours, len(others)))
+from common.parallel import Part, block_rows, scan_rows, sum_of_parts
+from common.retrieval import TopK, first_largest, largest, largest_of_parts, products
 
 
 @partial(jax.jit, static_argnames="neighbours")
-def _hubness(rows, others, neighbours):
-    return retrieval.top_k(rows, others, neighbours).values.mean(axis=1)
+def hubness(
+    rows: Float[AnyArray, "n d"], others: Float[AnyArray, "m d"], neighbours: int = 10
+) -> Float[Array, " n"]:
+    """R of each row: the mean of its `neighbours` largest cosines, or all, with the other space."""
+    return retrieval.top_k(rows, others, min(neighbours, len(others))).values.mean(axis=1)
 
 
-def _hubness_of_block(
-    similarity: Float[Array, "b m"], neighbours: int, axis: int = 1
-) -> Float[Array, " _"]:
-    """R of some rows, given their cosines with all rows of the other space; axis 0: of columns."""
-    return largest(similarity, min(neighbours, similarity.shape[axis]), axis).values.mean(axis=1)
+def _hubness_of_block(similarity: Float[Array, "b m"], neighbours: int) -> Float[Array, " b"]:
+    """R of some rows, given their cosines with those rows of the other space on this device."""
+    best = largest(similarity, min(neighbours, similarity.shape[1]))
+    return largest_of_parts(best, neighbours).values.mean(axis=1)
 
 
 @partial(jax.jit, static_argnames=("k", "neighbours"))
@@ -53,35 +45,22 @@ def top_k(
     neighbours: int = 10,
     key_hubness: Float[Array, " m"] | None = None,
 ) -> TopK:
-    """The k keys of largest CSLS with each query, best first.
-
-    Args:
-      queries: unit rows.
-      keys: unit rows.
-      k: number of keys returned for each query.
-      neighbours: number of nearest neighbours in r; all keys or queries if there are fewer.
-      key_hubness: r of the keys, if it is known; this saves a pass.
-    """
-    if key_hubness is None:
-        key_hubness = hubness(keys, queries, neighbours)
+    """The k keys of largest CSLS with each query, best first; known `key_hubness` saves a pass."""
+    r = hubness(keys, queries, neighbours) if key_hubness is None else key_hubness
 
     def scores(queries, keys, key_hubness):
         similarity = products(queries, keys)
         return similarity, 2 * similarity - key_hubness
 
     counts = [min(neighbours, keys.shape[0]), k]
-    nearest, best = retrieval.top_k_over_tiles(scores, counts, queries, keys, key_hubness)
+    nearest, best = retrieval.top_k_over_tiles(scores, counts, queries, keys, r)
     return TopK(best.values - nearest.values.mean(axis=1, keepdims=True), best.index)
 
 
 class Matches(NamedTuple):
-    """The best partners by CSLS in both directions.
+    """The best rows by CSLS in both directions, and the mean CSLS of these matches.
 
-    Attributes:
-      to_target: the best target row of every source row.
-      to_source: the best source row of every target row.
-      mutual: whether the source row is also the best one of its target row.
-      objective: the mean CSLS of the matches of both directions; high if both spaces correspond.
+    `mutual`: whether a source row is also the best one of its target row.
     """
 
     to_target: Int[AnyArray, " n"]
@@ -92,18 +71,9 @@ class Matches(NamedTuple):
 
 @partial(jax.jit, static_argnames="neighbours")
 def matches(
-    source: Float[Array, "n r"],
-    target: Float[Array, "m r"],
-    *,
-    neighbours: int = 10,
+    source: Float[Array, "n r"], target: Float[Array, "m r"], *, neighbours: int = 10
 ) -> Matches:
-    """The best partner of every row, in two streamed passes.
-
-    Args:
-      source: unit rows.
-      target: unit rows.
-      neighbours: number of nearest neighbours in r; all rows if there are fewer.
-    """
+    """The best partner of every row, in two streamed passes."""
     best_source, source_hubness = _best_rows(source, target, neighbours)
     best_target, target_hubness = _best_rows(target, source, neighbours)
     to_target, to_source = best_target.row, best_source.row
@@ -117,15 +87,7 @@ def matches(
 def best_keys(
     queries: Float[Array, "n d"], keys: Float[Array, "m d"], neighbours: int = 10
 ) -> Int[Array, " n"]:
-    """The key of largest CSLS with each query, in one streamed pass.
-
-    r of a query is the same for all keys, so that only that of the keys is computed.
-
-    Args:
-      queries: unit rows.
-      keys: unit rows.
-      neighbours: number of nearest queries in r of a key; all if there are fewer.
-    """
+    """The key of largest CSLS with each query, whose own r is the same for all keys."""
     return _best_rows(keys, queries, neighbours)[0].row
 
 
@@ -136,41 +98,42 @@ class _Best(NamedTuple):
     row: Int[Array, " m"]
 
     @classmethod
-    def none(cls, num_columns: int) -> "_Best":
-        return cls(jnp.full(num_columns, -jnp.inf), jnp.zeros(num_columns, jnp.int32))
+    def none(cls, columns: Part) -> "_Best":
+        row = jnp.zeros_like(columns.index)
+        return cls(jnp.full_like(row, -jnp.inf, jnp.float32), row)
 
     def merge(self, later: "_Best") -> "_Best":
-        better = later.score > self.score  # strictly, so that the lower row wins a tie
+        tied = later.score == self.score
+        better = (later.score > self.score) | (tied & (later.row < self.row))
         return jax.tree.map(lambda old, new: jnp.where(better, new, old), self, later)
 
 
 def _best_rows(rows, columns, neighbours) -> tuple[_Best, Float[Array, " n"]]:
     """For every column the row of largest 2 s - r(row), and r of all rows.
 
-    r of a block's rows is known once the block is, so one pass gives hubness and argmax together.
-    Of the similarities one block [block, columns] is held (243 MiB for 200,000 columns).
+    r is known with a block's rows: one pass, one block of similarities (243 MiB for 200,000).
     """
+    neighbours = min(neighbours, len(columns))
 
-    def step(best, index, valid, block, columns):
-        similarity = products(block, columns)
+    def step(best, block, columns):
+        similarity = columns.masked(products(block.rows, columns.rows), -jnp.inf)
         hubness = _hubness_of_block(similarity, neighbours)
-        penalty = jnp.where(valid, hubness, jnp.inf)[:, None]
-        score, winner = first_largest(2 * similarity - penalty, axis=0)
-        return best.merge(_Best(score, index[winner])), hubness
+        return best.merge(_best_of_block(similarity, block, hubness)), hubness
 
-    init, block = _Best.none(len(columns)), block_rows(len(columns))
-    return scan_rows(step, init, _Best.merge, rows, columns, block=block)
+    return scan_rows(step, _Best.none, rows, columns, block=block_rows)
+
+
+def _best_of_block(similarity, block: Part, hubness) -> _Best:
+    """For every column the row of largest 2 s - r(row) in a block."""
+    penalty = block.masked(hubness, jnp.inf)[:, None]
+    score, winner = first_largest(2 * similarity - penalty, axis=0)
+    return _Best(score, block.index[winner])
 
 
 class Dictionary(NamedTuple):
-    """Matched rows of two spaces.
+    """The best rows by CSLS in both directions; score and confidence are of the source's matches.
 
-    Attributes:
-      to_target: the best target row of every source row.
-      to_source: the best source row of every target row.
-      score: CSLS of each source row and its best target row.
-      mutual: whether the source row is also the best one of that target row.
-      confidence: of each of these pairs, from 0 to 1, see `dictionary`.
+    `mutual`: whether a source row is also the best one of its target row.
     """
 
     to_target: Int[AnyArray, " n"]
@@ -198,70 +161,45 @@ def dictionary(
 
     The confidence of a pair is the smaller of its softmax probabilities, exp(b cos) over its sum
     over all target rows and over its sum over all source rows (the softmax and the inverted softmax
-    of Smith et al. 2017, whose b is 30). All pairs of rows are met once: a matrix product, two
-    argmaxes and two sums. Beside the rows it holds little more than a block of rows of their
-    similarities (250 MiB for 200,000 target rows).
-
-    Args:
-      source: unit rows in common coordinates, the most frequent first.
-      target: likewise.
-      neighbours: number of nearest neighbours in r; all rows if there are fewer.
-      frequent: number of rows of the other space among which these neighbours are; 20,000 of
-        200,000 are enough to estimate r.
-      inverse_temperature: b.
+    of Smith et al. 2017, whose b is 30). r is estimated among the first `frequent` rows of the
+    other space; 20,000 of 200,000 are enough. One pass holds 250 MiB for 200,000 target rows.
     """
     target_hubness = hubness(target, source[:frequent], neighbours)
+    neighbours = min(neighbours, frequent, len(target))
 
     def add_weights(total, rows):
         similarity, valid = rows
         weight = jnp.where(valid[:, None], _weight(similarity, inverse_temperature), 0.0)
         return total + weight.sum(axis=0), weight.sum(axis=1)
 
-    def step(carry, index, valid, block, target, target_hubness):
+    def step(carry, block, columns):
         best, total = carry
-        similarity = products(block, target)
-        block_hubness = _hubness_of_block(similarity[:, :frequent], neighbours)
-        score = 2 * similarity - target_hubness
-        best_score, to_target = first_largest(score, axis=1)
-        nearest = jnp.take_along_axis(similarity, to_target[:, None], axis=1)[:, 0]
+        target, target_hubness = columns.rows
+        similarity = columns.masked(products(block.rows, target), -jnp.inf)
+        known = jnp.where(columns.index < frequent, similarity, -jnp.inf)[:, :frequent]
+        block_hubness = _hubness_of_block(known, neighbours)
+        best_score, place = first_largest(2 * similarity - target_hubness, axis=1)
+        nearest = jnp.take_along_axis(similarity, place[:, None], axis=1)[:, 0]
+        place = columns.index[place]
+        best_of_all = largest_of_parts(TopK(best_score[:, None], place[:, None]), 1)
+        best_score, to_target = (x[:, 0] for x in best_of_all)
+        nearest = sum_of_parts(jnp.where(place == to_target, nearest, 0))
         # In eight parts, since the compiler stores the weights: 250 MiB instead of 415, and faster.
-        eighths = jax.tree.map(lambda x: x.reshape(8, -1, *x.shape[1:]), (similarity, valid))
+        eighths = jax.tree.map(lambda x: x.reshape(8, -1, *x.shape[1:]), (similarity, block.valid))
         total, row_total = lax.scan(add_weights, total, eighths)
-        penalty = jnp.where(valid, block_hubness, jnp.inf)[:, None]
-        reverse_score, winner = first_largest(2 * similarity - penalty, axis=0)
-        out = _Forward(
-            to_target=to_target,
-            score=best_score - block_hubness,
-            weight=_weight(nearest, inverse_temperature),
-            total=row_total.ravel(),
-        )
-        return (best.merge(_Best(reverse_score, index[winner])), total), out
+        best = best.merge(_best_of_block(similarity, block, block_hubness))
+        weight, row_total = _weight(nearest, inverse_temperature), sum_of_parts(row_total.ravel())
+        return (best, total), (to_target, best_score - block_hubness, weight, row_total)
 
-    def merge(first, second):
-        return first[0].merge(second[0]), first[1] + second[1]
+    def init(columns):
+        return _Best.none(columns), jnp.zeros(len(columns.index))
 
-    m = target.shape[0]
-    init = _Best.none(m), jnp.zeros(m)
-    (best_source, target_total), forward = scan_rows(
-        step, init, merge, source, target, target_hubness, block=block_rows(m)
+    (best_source, target_total), (to_target, score, weight, total) = scan_rows(
+        step, init, source, (target, target_hubness), block=block_rows
     )
-    total = jnp.maximum(forward.total, target_total[forward.to_target])
-    return Dictionary(
-        to_target=forward.to_target,
-        to_source=best_source.row,
-        score=forward.score,
-        mutual=best_source.row[forward.to_target] == jnp.arange(source.shape[0]),
-        confidence=forward.weight / jnp.maximum(total, 1e-30),
-    )
-
-
-class _Forward(NamedTuple):
-    """Of each source row its match, CSLS and softmax weight, and the weights of all target rows."""
-
-    to_target: Int[Array, " n"]
-    score: Float[Array, " n"]
-    weight: Float[Array, " n"]
-    total: Float[Array, " n"]
+    confidence = weight / jnp.maximum(jnp.maximum(total, target_total[to_target]), 1e-30)
+    mutual = best_source.row[to_target] == jnp.arange(source.shape[0])
+    return Dictionary(to_target, best_source.row, score, mutual, confidence)
 
 
 def _weight(similarity, inverse_temperature):
@@ -277,15 +215,7 @@ def confidence(
     target_rows: Int[Array, " p"],
     inverse_temperature: RealNumber = 30.0,
 ) -> Float[Array, " p"]:
-    """The confidence of given pairs, as in `dictionary`.
-
-    Args:
-      source: unit rows in common coordinates.
-      target: likewise.
-      source_rows: the source row of each pair.
-      target_rows: its target row.
-      inverse_temperature: b.
-    """
+    """The confidence of given pairs of rows, as in `dictionary`."""
 
     def of_pair(pair):
         x, y = source[pair[0]], target[pair[1]]
@@ -301,8 +231,11 @@ def scores(
 ) -> Float[Array, "n m"]:
     """CSLS of all pairs of rows, held in memory."""
     similarity = products(source, target)
-    source_hubness = _hubness_of_block(similarity, neighbours)
-    return 2 * similarity - source_hubness[:, None] - _hubness_of_block(similarity, neighbours, 0)
+    source_hubness, target_hubness = (
+        largest(similarity, min(neighbours, similarity.shape[axis]), axis).values.mean(axis=1)
+        for axis in (1, 0)
+    )
+    return 2 * similarity - source_hubness[:, None] - target_hubness
 
 
 class OneToOne(NamedTuple):
@@ -315,12 +248,7 @@ class OneToOne(NamedTuple):
 def one_to_one(
     source: Float[AnyArray, "n r"], target: Float[AnyArray, "m r"], neighbours: int = 10
 ) -> OneToOne:
-    """The one-to-one matching of largest total CSLS, by scipy; all [n, m] scores are held.
-
-    Items that exclude each other as partners are matched better than by nearest neighbours, of
-    which several may choose the same row. Items without a partner are matched too, mostly with a
-    negative score: one below the mean similarity to the nearest rows.
-    """
+    """The one-to-one matching of largest total CSLS, by scipy; all [n, m] scores are held."""
     score = np.asarray(scores(source, target, neighbours))
     rows, columns = linear_sum_assignment(score, maximize=True)
     result = OneToOne(np.zeros(len(score), np.int32), np.zeros(len(score), bool))

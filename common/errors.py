@@ -2,10 +2,13 @@
 
 import contextlib
 import difflib
+import math
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+
+import numpy as np
 
 MAX_LENGTH = 1000  # characters of a sentence, which may quote a file
 # A path at the beginning of a word of a command line, of a flag's value or of a part of it.
@@ -29,18 +32,15 @@ class UserError(ValueError):
 
 
 def check_choice(what: str, name: object, choices: Collection[str]) -> None:
-    """Checks the name of one of several things.
-
-    Args:
-      what: what is named, in the singular.
-      name: as the user gave it.
-      choices: the names that there are.
-
-    Raises:
-      UserError: there is no such thing.
-    """
+    """Raises a UserError if the name of one of several things, `what` in the singular, is none."""
     if name not in choices:
         raise UserError(f"There is no {what} '{name}': choose one of {', '.join(choices)}.")
+
+
+def named(items: Sequence[object], most: int = 5) -> str:
+    """The first of several things, and how many there are if these are more."""
+    shown = ", ".join(map(str, items[:most]))
+    return f"{shown}, ... ({len(items):,} in all)" if len(items) > most else shown
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
@@ -53,45 +53,37 @@ def nearest(name: str, names: Collection[str]) -> str | None:
 
 
 def check_count(
-    name: str, count: int, most: int | None = None, of: str = "", *, least: int = 1
+    name: str, count: float, most: int | None = None, of: str = "", *, least: int = 1
 ) -> None:
-    """Checks a number of things, which may be taken from all that there are.
+    """Raises a UserError if `count`, which the user calls `name`, is no whole number in the limits.
 
-    Args:
-      name: of the number, as the user gives it.
-      count: the number.
-      most: how many there are; None: no limit.
-      of: what they are, in the plural.
-      least: the smallest number that makes sense.
-
-    Raises:
-      UserError: too few or too many.
+    `most` is how many there are of what `of` says in the plural; None: no limit.
     """
+    if not isinstance(count, (int, np.integer)) or isinstance(count, bool):
+        raise UserError(f"{name} is {count!r}: choose a whole number.")
     if count < least or (most is not None and count > most):
         available = "" if most is None else f" of {most:,} {of}"
         limit = "" if most is None else f", at most {most:,}"
-        raise UserError(f"{name} is {count:,}{available}: choose at least {least:,}{limit}.")
+        advice = f"choose at least {least:,}{limit}"
+        if most is not None and most < least:
+            advice = f"give at least {least:,} {of}"
+        raise UserError(f"{name} is {count:,}{available}: {advice}.")
 
 
 def check_fraction(name: str, value: float) -> None:
-    """Checks a number that is a part of a whole.
-
-    Args:
-      name: of the number, as the user gives it.
-      value: the number.
-
-    Raises:
-      UserError: it is not between 0 and 1.
-    """
+    """Raises a UserError if a number that is a part of a whole is not from 0 to 1."""
     if not 0 <= value <= 1:  # nor is NaN
         raise UserError(f"{name} is {value:g}: choose a number from 0 to 1.")
 
 
-def is_unreadable(error: Exception) -> bool:
-    """Whether an error says that a file cannot be read, and nothing about what it holds.
+def check_penalty(name: str, value: object) -> None:
+    """Raises a UserError if a penalty's weight is negative or not finite; not of traced values."""
+    if isinstance(value, (int, float, np.number)) and not 0 <= value < math.inf:
+        raise UserError(f"{name} is {value}: choose a finite number of at least 0.")
 
-    No permission, no memory or a failing disk do not make a file damaged; a missing one may be.
-    """
+
+def is_unreadable(error: Exception) -> bool:
+    """Whether an error says that a file cannot be read, which says nothing about what it holds."""
     missing = FileNotFoundError, IsADirectoryError, NotADirectoryError
     if isinstance(error, OSError):
         return error.errno is not None and not isinstance(error, missing)
@@ -100,16 +92,7 @@ def is_unreadable(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def writing(path: Path, flag: str, preserved: str = "") -> Iterator[None]:
-    """Turns an OSError raised while a file of the user's choice is written into a UserError.
-
-    Args:
-      path: the file.
-      flag: the command-line flag that chose it.
-      preserved: end of the sentence, which may say what is not lost.
-
-    Raises:
-      UserError: an OSError was raised.
-    """
+    """A UserError, ending with `preserved`, for an OSError in writing the file of `flag`."""
     try:
         yield
     except OSError as error:
@@ -120,11 +103,7 @@ def writing(path: Path, flag: str, preserved: str = "") -> Iterator[None]:
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
-    """A path on this machine, in which `~` and `~user` at the beginning are home folders.
-
-    Raises:
-      UserError: an address such as gs://bucket/file, or a home folder that is not known.
-    """
+    """A path on this machine, `~` expanded; UserError for a remote address or an unknown home."""
     text = os.fspath(path)
     if re.match(r"\w[\w+.-]*://", text):
         raise UserError(
@@ -138,11 +117,5 @@ def local_path(path: str | os.PathLike[str]) -> str:
 
 
 def resolved(word: str) -> str:
-    """A word of a command line with all paths in it as `local_path` returns them.
-
-    A shell expands `~` at the beginning of a word alone, and not in `--out=~/x`.
-
-    Raises:
-      UserError: as `local_path`.
-    """
+    """A word of a command line, `--out=~/x` for instance, with its paths by `local_path`."""
     return WRITTEN_PATH.sub(lambda match: local_path(match[0]), word)

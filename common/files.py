@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from jaxtyping import ArrayLike, Shaped
 from numpy.lib import format as npy_format
 
 from common.errors import UserError, is_unreadable
@@ -33,13 +32,7 @@ HEADERS = {
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that replaces `path` atomically when the block ends without an error.
-
-    Of two processes that write the same file, the later one wins.
-
-    Raises:
-      OSError: the file cannot be written.
-    """
+    """A file to write that replaces `path` atomically when the block ends without an error."""
     half = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.half")
     try:
         with naming(path):
@@ -72,14 +65,11 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def as_json(value: Any) -> Any:
-    """The value as it is read from JSON, where keys are texts and no number is NaN or infinite.
-
-    Such a number becomes None; `json.dumps` would write a word that other readers refuse.
-    """
+    """The value as it is read from JSON, with None for NaN and infinity."""
     return json.loads(json.dumps(value), parse_constant=lambda word: None)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, Shaped[ArrayLike, "..."]]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Writes arrays to an .npz by `replacing`.
 
     The format has a checksum of each array, but not of its directory, where a flipped bit can hide
@@ -98,9 +88,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Shaped[ArrayLike, "..."]]) -> 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Reads the arrays of an .npz from any source; checks the checksum of `write_arrays`.
 
-    Raises:
-      UserError: the file does not exist, is damaged or is not an .npz of plain arrays.
-      OSError: the file cannot be read, which says nothing about its content.
+    UserError: it is missing, damaged or no .npz of plain arrays; OSError: it cannot be read.
     """
     try:
         content = path.read_bytes()
@@ -118,9 +106,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 def read_npz(path: Path, wanted: Collection[str] | None = None) -> dict[str, np.ndarray]:
     """Reads the arrays of an .npz, those of `wanted` that it has or all.
 
-    Raises:
-      OSError: the file cannot be opened.
-      ValueError: it is no complete .npz, holds pickled objects, or states sizes it does not have.
+    OSError: it cannot be opened; ValueError: it is damaged, has pickled objects or wrong sizes.
     """
     with path.open("rb") as file:
         try:

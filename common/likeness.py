@@ -5,44 +5,40 @@ more of their length than others. Vectors of another space, even of as many dime
 coordinates, in which these directions are as good as random.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from common.arrays import Leaf
+from common.arrays import AnyArray, Leaf
+from common.rows import by_jax
 
 MAX_DIRECTIONS = 10
 MIN_EXCESS = 0.5  # of the share over that in random directions, by which a space is recognised
 
 
 class Profile(NamedTuple):
-    """A summary of a space.
+    """Orthonormal principal directions [d, r] of a space's normalised rows, and other rows' share.
 
-    Attributes:
-      directions: [d, r] orthonormal principal directions of its normalised rows.
-      share: mean share of the squared length of other rows of the space in these directions. It is
-        r / d if the space has no such directions.
+    That is the mean share of their squared length; it is r / d if there are no such directions.
     """
 
     directions: Leaf
     share: Leaf
 
 
-@jax.jit
-def profile(rows: Float[Array, "n d"]) -> Profile:
-    """The profile of a space of normalised rows: directions by every other row, share by the rest.
+def profile(rows: Float[AnyArray, "n d"]) -> Profile:
+    """The profile of normalised rows: directions of every other one, share of those not fitted."""
+    return by_jax(_profile)(rows)
 
-    The share is not measured on the rows to which the directions are fitted, where it is larger.
-    """
+
+def _profile(rows, xp) -> Profile:
     count = min(MAX_DIRECTIONS, max(1, rows.shape[1] // 10))
     fitted = rows[::2]
-    _, directions = jnp.linalg.eigh(fitted.T @ fitted)  # in ascending order of their share
+    _, directions = xp.linalg.eigh(fitted.T @ fitted)  # in ascending order of their share
     return Profile(directions[:, -count:], _share(rows[1::2], directions[:, -count:]))
 
 
-def likeness(space: Profile, rows: Float[Array, "n d"]) -> float | None:
+def likeness(space: Profile, rows: Float[AnyArray, "n d"]) -> float | None:
     """(s - r / d) / (share - r / d), where s is the share of new normalised rows.
 
     It is about 1 for rows of the space and 0 for rows in random coordinates; None if the space has
@@ -55,5 +51,5 @@ def likeness(space: Profile, rows: Float[Array, "n d"]) -> float | None:
     return float((_share(rows, space.directions) - random) / (space.share - random))
 
 
-def _share(rows: Float[Array, "n d"], directions: Float[Array, "d r"]) -> Float[Array, ""]:
+def _share(rows: Any, directions: Any) -> Any:
     return ((rows @ directions) ** 2).sum(axis=1).mean() / (rows**2).sum(axis=1).mean()

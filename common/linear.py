@@ -4,20 +4,20 @@ Vectors are rows, so a map acts from the right: x @ W.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from common.arrays import AnyArray, RealNumber, SameArray
-from common.errors import check_choice
+from common.arrays import AnyArray, RealNumber
+from common.errors import check_choice, check_penalty
 from common.parallel import on_tpu
+from common.rows import NORMALISATION, STEPS
+from common.rows import unit as unit
 
 EPSILON = float(np.finfo(np.float32).eps)
-STEPS = ("unit", "center")  # of a normalisation
-NORMALISATION = ("unit", "center", "unit")
 
 
 class Maps(NamedTuple):
@@ -48,22 +48,10 @@ class Whitening(NamedTuple):
     inverse: Float[Array, "d d"]
 
 
-def unit(x: Float[SameArray, "... d"]) -> Float[SameArray, "... d"]:
-    """Divides rows (last axis) by their Euclidean norm; a zero row stays zero, with gradient one.
-
-    A NumPy array is normalised by NumPy in its own precision, any other array by JAX.
-    """
-    return _unit(x, np) if isinstance(x, np.ndarray) else _unit_by_jax(x)
-
-
-def _unit(x, xp) -> Any:
-    squares = xp.sum(x * x, axis=-1, keepdims=True)
-    length = xp.sqrt(xp.where(squares > 0, squares, 1))
-    # The `where` keeps XLA from multiplying by a reciprocal root, which has one rounding more.
-    return x / xp.where(squares > 0, length, 1)
-
-
-_unit_by_jax = jax.jit(partial(_unit, xp=jnp))
+def centred(x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """Rows minus their mean; twice, since the mean of a large common offset is rounded."""
+    x = x - x.mean(axis=0)
+    return x - x.mean(axis=0)
 
 
 @jax.jit
@@ -90,14 +78,8 @@ def normalise(
 ) -> Normalised:
     """Applies steps in their order: 'unit' (rows of unit norm) and 'center' (columns of zero mean).
 
-    Args:
-      x: rows.
-      steps: of the normalisation.
-      means: what each 'center' subtracts; None: the mean of the rows at this step.
-      centre_rows: number of leading rows whose mean that is; None: all.
-
-    Raises:
-      UserError: an unknown step.
+    Each 'center' subtracts its row of `means`; None: the mean of the rows at this step, or of the
+    first `centre_rows` of them. An unknown step raises a UserError.
     """
     fitted = []
     for step in steps:
@@ -114,15 +96,9 @@ def normalise(
 def preprocess(
     x: Float[Array, "n d"], centre_of: Float[Array, "m d"] | None = None
 ) -> Float[Array, "n d"]:
-    """Scales rows to unit norm, centres them, and scales them to unit norm again.
+    """Scales rows, none of them zero, to unit norm, centres them, and scales them once more.
 
-    The vectors of an encoder often share a large mean. Without centring it is a part of every
-    cosine, and the similarities of two encoders do not correspond.
-
-    Args:
-      x: rows, none of them zero.
-      centre_of: rows whose mean after scaling is subtracted, for instance the training rows when
-        `x` are test rows; None: `x` itself.
+    The mean is that of `centre_of` after scaling, for instance of the training rows; None: of `x`.
     """
     means = None if centre_of is None else unit(centre_of).mean(axis=0)[None]
     return normalise(x, NORMALISATION, means).rows
@@ -138,13 +114,7 @@ def second_moment(x: Float[Array, "n d"]) -> Moment:
 def whitening(
     x: Float[Array, "n d"], power: RealNumber = 1.0, penalty: RealNumber = 0.0
 ) -> Float[Array, "d d"]:
-    """The matrix C^(-power/2), where C = x' x / n + penalty I with the second moment of the rows.
-
-    Args:
-      x: rows, centred if C is to be their covariance.
-      power: 0 is the identity, 1 whitens, -1 undoes 1; values between whiten partly.
-      penalty: the larger it is, the nearer is the matrix to a multiple of the identity.
-    """
+    """C^(-power/2), where C = x' x / n + penalty I; 1 whitens, -1 undoes 1; x is centred or not."""
     return whitening_of(second_moment(x), power, penalty)
 
 
@@ -160,39 +130,40 @@ def whitening_of(
 
 
 def whitening_on_span(x: Float[AnyArray, "n d"]) -> Whitening:
-    """The matrix V diag(1/s) V' of x = U diag(s) V', and its pseudo-inverse.
+    """The matrix V diag(1/s) V' of x = U diag(s) V', and its pseudo-inverse; 0 off the span of x.
 
-    The columns of the whitened rows are orthonormal on the span of the rows; both matrices are zero
-    off it. Computed from x, not from x' x, whose condition number is the square of that of x.
+    Computed from x, not from x' x, whose condition number is the square of that of x.
     """
     _, values, right = jnp.linalg.svd(x, full_matrices=False)
     kept = values > EPSILON * max(x.shape) * values[0]
     gain = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
-    return Whitening((right.T * gain) @ right, (right.T * values * kept) @ right)
+    return Whitening((right.T * gain) @ right, (right.T * jnp.where(kept, values, 0)) @ right)
 
 
 @jax.jit
 def procrustes(x: Float[Array, "n d_x"], y: Float[Array, "n d_y"]) -> Float[Array, "d_x d_y"]:
-    """The W with orthonormal rows or columns that maximises sum_i <x_i W, y_i>.
+    """The W with orthonormal rows or columns that maximises sum_i <x_i W, y_i> (Schoenemann 1966).
 
-    W = U V' of the singular value decomposition x' y = U S V' (Schoenemann 1966). If d_x <= d_y, it
-    also minimises |x W - y|. With fewer pairs than dimensions W is not unique: directions that x' y
-    does not determine are mapped isometrically but arbitrarily.
+    If d_x <= d_y, it also minimises |x W - y|. With fewer pairs than dimensions W is not unique.
     """
     return polar(x.T @ y)
 
 
-@jax.jit
 def whitened_procrustes(
-    x: Float[Array, "n d_x"], y: Float[Array, "n d_y"], penalty: RealNumber = 1.0
+    x: Float[AnyArray, "n d_x"], y: Float[AnyArray, "n d_y"], penalty: RealNumber = 1.0
 ) -> Float[Array, "d_x d_y"]:
     """An orthogonal map between whitened rows, whose images are coloured as the rows of y are.
 
     W = A polar(A x' y B) B^-1 with A = (x' x + penalty I)^(-1/2), and B likewise of y. Without a
     penalty these are the steps S1, S2 and S4 of Artetxe et al. 2018; with a large one it is
-    `procrustes`. The second moments of few rows are uncertain where they are small, which a penalty
-    conceals.
+    `procrustes`. Raises a UserError for a penalty that is negative or not finite.
     """
+    check_penalty("penalty", penalty)
+    return _whitened_procrustes(x, y, penalty)
+
+
+@jax.jit
+def _whitened_procrustes(x, y, penalty):
     share = penalty / len(x)
     a, moment = whitening(x, 1.0, share), second_moment(y)
     b, inverse = (whitening_of(moment, power, share) for power in (1.0, -1.0))
@@ -204,12 +175,8 @@ def whitened_procrustes(
 def polar(c: Float[AnyArray, "d_x d_y"]) -> Float[Array, "d_x d_y"]:
     """The W with orthonormal rows or columns that maximises <W, c>: W = U V' of c = U S V'.
 
-    It is not unique if c is rank-deficient; one of the maximisers is returned, and the derivative
-    is not finite.
-
-    The compiler of TPUs makes four times as much code of a singular value decomposition as of the
-    QR decompositions by which W is computed there (Nakatsukasa et al. 2010, "Optimizing Halley's
-    iteration for computing the matrix polar decomposition").
+    If c is rank-deficient, it is one of several, and the derivative is not finite. On a TPU, whose
+    compiler makes four times as much code of a singular value decomposition, it is `polar_by_qr`.
     """
     if on_tpu():
         return polar_by_qr(c)
@@ -237,7 +204,7 @@ def _polar_jvp(primals, tangents):
 
 
 def polar_by_qr(c: Float[AnyArray, "d_x d_y"]) -> Float[Array, "d_x d_y"]:
-    """`polar` by the QR-based dynamically weighted Halley iteration."""
+    """`polar` by the dynamically weighted Halley iteration (Nakatsukasa et al. 2010)."""
     if c.shape[0] < c.shape[1]:
         return polar_by_qr(c.T).T
     return jax.scipy.linalg.polar(c, method="qdwh")[0]
@@ -250,11 +217,16 @@ def least_squares(
     return ridge(x, y, 0.0)
 
 
-@jax.jit
 def ridge(
-    x: Float[Array, "n d_x"], y: Float[Array, "n d_y"], penalty: RealNumber = 1.0
+    x: Float[AnyArray, "n d_x"], y: Float[AnyArray, "n d_y"], penalty: RealNumber = 1.0
 ) -> Float[Array, "d_x d_y"]:
-    """The W that minimises |x W - y|^2 + penalty |W|^2 (Hoerl and Kennard 1970)."""
+    """The W that minimises |x W - y|^2 + penalty |W|^2; the penalty is checked."""
+    check_penalty("penalty", penalty)
+    return _ridge(x, y, penalty)
+
+
+@jax.jit
+def _ridge(x, y, penalty):
     # The triangular factor of x has the singular values of x and fewer rows. A decomposition of
     # x' x would square the condition number, which float32 does not allow.
     base, triangle = jnp.linalg.qr(x)

@@ -34,21 +34,10 @@ def tangent(
 def spheres(optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
     """Turns an optax optimiser into one on a product of unit spheres.
 
-    The last axis of each parameter array is a point on a sphere. Learning rates, schedules,
-    clipping and weight decay belong inside: nothing may follow in an `optax.chain`. If only some
-    arrays of a tree are on the manifold, use it in `optax.partition`. An initial point off the
-    manifold is moved onto it by the first update; a zero row becomes its first nonzero step,
-    normalised.
-
-    Args:
-      optimiser: any whose state has no points, so not schedule-free, lookahead, mechanic, L-BFGS.
-
-    Returns:
-      A transformation after whose updates `optax.apply_updates` is on the manifold up to rounding.
-      Its state is that of `optimiser`; first moments are tangent at the new point.
-
-    Raises:
-      ValueError: `update` is called without the parameters.
+    The last axis of each parameter array is a point on a sphere; an initial point off it is moved
+    onto it by the first update. Learning rates, schedules, clipping and weight decay belong inside:
+    nothing may follow in an `optax.chain`. The optimiser's state must have no points, as that of
+    schedule-free, lookahead, mechanic and L-BFGS has. ValueError: `update` without the parameters.
     """
     optimiser = optax.with_extra_args_support(optimiser)
 

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from common import csls
 from common.arrays import AnyArray
+from common.linear import centred
 from common.parallel import block_rows, map_rows
 from common.retrieval import products, top_k
 
@@ -26,18 +27,11 @@ def correspondence(
     """Jaccard, MRR, cosine and P@1 of each ordered pair of spaces, row i being the same item.
 
     For an item w, T(w) are the k target rows with the largest cosine to w's target row, and S(w)
-    those with the largest cosine to w's source row; both may contain w. Ties go to the lower index.
-    Each list is computed once, streamed over blocks of rows. All metrics of a pair are NaN if one
-    of its spaces has NaN or consists of equal rows, whose lists would be the order of the rows.
-
-    Args:
-      spaces: unit rows by name; pairs of unequal dimension are omitted.
-      k: length of the lists and number of neighbours of CSLS; at most n.
-
-    Returns:
-      (source, target) -> `jaccard`, the mean of |S & T| / |S | T|; `mrr`, the mean of 1 / rank of w
-      in S(w), 0 if it is not in it; `cosine`, the mean cosine of source and target rows; and, for
-      different spaces, `p_at_1`, the fraction of items that retrieve themselves first by CSLS.
+    those with the largest cosine to w's source row; both may contain w. `jaccard` is the mean of
+    |S & T| / |S | T|; `mrr` that of 1 / rank of w in S(w), 0 if it is not in it; `cosine` that of
+    corresponding rows; `p_at_1`, of different spaces, the fraction of items that retrieve
+    themselves first by CSLS with k neighbours. Rows are unit rows; pairs of unequal dimension are
+    omitted. A pair is NaN if one of its spaces has NaN or consists of equal rows.
     """
     metrics, names = ("jaccard", "mrr", "cosine", "p_at_1"), list(spaces)
     return {
@@ -67,19 +61,19 @@ def _correspondence(spaces: tuple[Array, ...], k: int) -> dict[tuple[int, int], 
 
 def _one_if_comparable(*spaces: Float[Array, "n _"]) -> Float[Array, ""]:
     """1, or NaN if a space has NaN or consists of several equal rows."""
-    comparable = [jnp.isfinite(x).all() & ((x != x[0]).any() | (len(x) == 1)) for x in spaces]
+    comparable = [jnp.isfinite(x).all() & ((x != x[:1]).any() | (len(x) == 1)) for x in spaces]
     return jnp.where(jnp.array(comparable).all(), 1.0, jnp.nan)
 
 
 @jax.jit
 def linear_cka(x: Float[Array, "n d"], y: Float[Array, "n e"]) -> Float[Array, ""]:
-    """Linear centred kernel alignment of two spaces, row i being the same item.
+    """|x' y|^2 / (|x' x| |y' y|) of centred columns, linear CKA (Kornblith et al. 2019, eq. 3).
 
-    |x' y|^2 / (|x' x| |y' y|) with centred columns and Frobenius norms (Kornblith et al. 2019, eq.
-    3). It is 1 for spaces that differ by a rotation and a scale, and 0 for uncorrelated ones; NaN
-    if a space has NaN or consists of equal rows.
+    It is 1 up to rotation and scale, 0 for uncorrelated spaces, NaN if one has NaN or equal rows.
     """
-    a, b, norm = x - x.mean(axis=0), y - y.mean(axis=0), jnp.linalg.norm
+    # Squares of squares of very small or large numbers have no place in float32.
+    a, b = (centred(z / jnp.abs(z).max(initial=0)) for z in (x, y))
+    a, b, norm = a / jnp.abs(a).max(initial=0), b / jnp.abs(b).max(initial=0), jnp.linalg.norm
     cka = norm(a.T @ b) ** 2 / (norm(a.T @ a) * norm(b.T @ b))
     return cka * _one_if_comparable(x, y)
 
@@ -106,14 +100,8 @@ def calibrated(
 ) -> Float[Array, ""]:
     """max(0, (s - t) / (1 - t)), a similarity of which chance is taken off (Gröger et al. 2026).
 
-    Two spaces of many dimensions have a linear CKA above 0 even if no row of one is related to that
-    of the other. t is the ceil((1 - level) (r + 1))-th smallest of s and the r similarities by
-    chance (Algorithm 1 of the paper).
-
-    Args:
-      similarity: s, at most 1, of two spaces.
-      by_chance: of the same spaces, the rows of one of them in a random order each time.
-      level: fraction of unrelated spaces that are above 0.
+    t is the ceil((1 - level) (r + 1))-th smallest of s and r similarities `by_chance`,
+    with the rows of one space in random orders; `level` of unrelated spaces are above 0.
     """
     together = jnp.sort(jnp.append(by_chance, similarity))
     threshold = together[math.ceil((1 - level) * len(together)) - 1]
@@ -124,20 +112,16 @@ def calibrated(
 def mrr(index: Int[Array, "n k"], truth: Int[Array, " n"]) -> Float[Array, ""]:
     """Mean of 1 / rank of the true index in each row, best first; 0 if it is not in the row."""
     hit = index == truth[:, None]
-    return jnp.sum(hit / jnp.arange(1, index.shape[1] + 1), axis=1).mean()
+    return jnp.sum(jnp.where(hit, 1 / jnp.arange(1, index.shape[1] + 1), 0), axis=1).mean()
 
 
 @partial(jax.jit, static_argnames="k")
 def precision_at_k(
     index: Int[Array, "n m"], truth: Int[Array, " n"] | Int[Array, "n g"], k: int
 ) -> Float[Array, ""]:
-    """Fraction of queries with a correct target among the first k.
+    """Fraction of queries with a correct target among the first k retrieved, best first.
 
-    Args:
-      index: retrieved targets, best first, m >= k.
-      truth: the correct target of each query, or its set of correct targets, padded with -1. A
-        query with an empty set counts as wrong.
-      k: number of retrieved targets that are looked at.
+    `truth` is the correct target, or the set of them, padded with -1; an empty one counts as wrong.
     """
     gold = truth.reshape(len(truth), -1, 1)
     return jnp.any((index[:, None, :k] == gold) & (gold >= 0), axis=(1, 2)).mean()
@@ -147,10 +131,9 @@ def precision_at_k(
 def foscttm(source: Float[Array, "n d"], target: Float[Array, "n d"]) -> Float[Array, ""]:
     """Fraction of samples closer than the true match (Liu et al. 2019), row i being the same item.
 
-    For a source row, the fraction of the n - 1 wrong target rows with a larger inner product than
-    the true one, of which those with an equal product count half; the mean over rows. 0 is best and
-    .5 chance, which is also the value of equal rows. NaN if an array has NaN, or one row only. No
-    [n, n] array is held.
+    The mean over source rows of the fraction of the n - 1 wrong target rows with a larger inner
+    product than the true one; equal ones count half. 0 is best, .5 chance and the value of equal
+    rows; NaN if an array has NaN or one row only. No [n, n] array is held.
     """
     n = len(target)
 
@@ -180,14 +163,9 @@ def ndcg(
 ) -> Float[Array, " n"]:
     """Normalised discounted cumulative gain of each query (Jarvelin and Kekalainen 2002).
 
-    The sum of 1 / log2(rank + 1) over the relevant documents among the first k, divided by that of
-    a list that begins with all relevant ones.
-
-    Args:
-      relevant: whether the document at each rank is relevant, best first, m >= k.
-      num_relevant: number of documents that are relevant to the query, at least 1.
-      k: number of documents that are looked at.
+    The sum of 1 / log2(rank + 1) over the relevant documents, best first, among the first k <= m,
+    divided by that of a list that begins with all `num_relevant`, of which there is at least one.
     """
     gains = 1 / jnp.log2(jnp.arange(2, k + 2))
     best = jnp.cumsum(gains)[jnp.minimum(num_relevant, k) - 1]
-    return jnp.sum(relevant[:, :k] * gains, axis=1) / best
+    return jnp.sum(jnp.where(relevant[:, :k], gains, 0), axis=1) / best

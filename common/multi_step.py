@@ -21,14 +21,7 @@ from common.linear import Maps, Whitening
 
 @jax.jit
 def fit_covariance(covariance: Float[Array, "d_source d_target"], reweight: RealNumber) -> Maps:
-    """S2 and S3: the maps U s^(reweight/2) and V s^(reweight/2).
-
-    U s V' is the singular value decomposition of the covariance, s divided by its largest entry.
-
-    Args:
-      covariance: sum of x_i y_j' over matched rows.
-      reweight: power of the singular values; 0: one orthogonal map between the spaces.
-    """
+    """S2 and S3: U s^(reweight/2) and V s^(reweight/2) of the covariance U s V', s_1 set to 1."""
     left, values, right = jnp.linalg.svd(covariance, full_matrices=False)
     scale = (values / values[0]) ** (reweight / 2)
     return Maps(left * scale, right.T * scale)
@@ -42,16 +35,11 @@ def fit(
     whiten: Callable[[Array], Whitening] | None = None,
     reweight: tuple[float, float] = (0.0, 0.0),
 ) -> Maps:
-    """S1 to S4: the maps of both spaces, fitted to paired rows.
+    """S1 to S4: the maps of both spaces, fitted to paired, normalised rows.
 
     With whitenings A and B, U s V' = (x A)' (y B), so that x A U and y B V are as correlated as
-    possible. The maps are A U s^p U' A^-1 U and B V s^q V' B^-1 V for powers p and q.
-
-    Args:
-      x: rows of the source, normalised.
-      y: rows of the target, row i being the partner of row i of x.
-      whiten: S1, of each space by its rows, which S4 undoes; None: neither.
-      reweight: S3, the powers p and q of the singular values.
+    possible. The maps are A U s^p U' A^-1 U and B V s^q V' B^-1 V for powers p and q (`reweight`).
+    Without `whiten`, A and B are the identity.
     """
     if whiten is None:
         left, values, right = jnp.linalg.svd(x.T @ y, full_matrices=False)

@@ -1,5 +1,6 @@
 """Progress bars: redrawn in a terminal or a notebook, a line now and then in a log."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterable
@@ -11,15 +12,20 @@ LOG_SECONDS = 30  # between two lines
 LOG_FORMAT = "{desc}: {n_fmt} of {total_fmt} ({elapsed}, {remaining} left)"
 LOG_FORMAT_WITHOUT_TOTAL = "{desc}: {n_fmt} ({elapsed})"
 
+# Standard error may be None, closed, or an object that has little of a file.
+WITHOUT_STREAM = contextlib.suppress(AttributeError, ValueError, OSError)
+
+
+def is_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    with WITHOUT_STREAM:
+        return sys.stderr.isatty()
+    return False
+
 
 def progress_bar(items: Iterable | None = None, **options: Any) -> tqdm:
-    """The bar of tqdm, for standard error.
-
-    Args:
-      items: what is iterated over; None: `update` is called.
-      **options: of `tqdm`.
-    """
-    if sys.stderr.isatty():
+    """The bar of tqdm, with its options, for standard error; without items, call `update`."""
+    if is_terminal():
         return tqdm(items, **options)
     has_total = options.get("total") is not None or hasattr(items, "__len__")
     log = {
@@ -50,7 +56,9 @@ class _Lines:
 
     def write(self, text: str) -> None:
         if line := text.replace("\x1b[A", "").strip():
-            sys.stderr.write(f"{line}\n")
+            with WITHOUT_STREAM:
+                sys.stderr.write(f"{line}\n")
 
     def flush(self) -> None:
-        sys.stderr.flush()
+        with WITHOUT_STREAM:
+            sys.stderr.flush()

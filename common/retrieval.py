@@ -7,19 +7,22 @@ sums are float32 (benchmarks/README.md has the errors).
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
-from common.arrays import AnyArray, RealNumber
-from common.errors import check_count
-from common.parallel import block_rows, map_rows, on_cpu, on_tpu
+from common.arrays import AnyArray, RealNumber, Unchecked
+from common.errors import UserError, check_count
+from common.parallel import all_parts, block_rows, map_rows, on_cpu, on_tpu, scan_rows
 
 GROUP_SIZE = 16  # entries in a group of `largest`; measured
 MIN_TILE_KEYS = 16_384  # minimal number of keys in a tile, measured
+MAX_PADDING = 256  # queries that are added to a request
 TILE_QUERIES = 1_024  # queries in a block if there are several tiles, measured
 
 
@@ -33,8 +36,7 @@ class TopK(NamedTuple):
 def products(a: Float[AnyArray, "n d"], b: Float[AnyArray, "m d"]) -> Float[Array, "n m"]:
     """All inner products, summed in float32 for rows of any type.
 
-    A TPU multiplies float32 by three products of bfloat16, half of those of full precision. The
-    products of unit rows are then wrong by 2e-6 at most, a few times the rounding of their sums.
+    On a TPU those of unit rows are wrong by 2e-6 at most, in half the time of full precision.
     """
     precision = lax.Precision.HIGH if on_tpu() else None
     return jnp.matmul(a, b.T, preferred_element_type=jnp.float32, precision=precision)
@@ -78,12 +80,8 @@ def first_largest(
 ) -> tuple[Float[Array, " _"], Int[Array, " _"]]:
     """The maxima along an axis, and the place of the first entry that equals each.
 
-    These are max and argmax, of which XLA does not vectorise the latter on CPUs: for a block of 584
-    rows of 4,000 numbers it takes four times as long as both minimum and maximum. The compiler may
-    compute `scores` twice, for the maxima and for the places, but the results are bitwise equal if
-    there are no multiplications but by powers of two between the matrix products and the scores;
-    the rounding of others depends on the operations they are fused with. Places are counted in
-    float32, whose minimum is fast: exact up to 2^24.
+    XLA does not vectorise argmax on CPUs, which takes four times as long. The compiler may compute
+    `scores` twice: they are equal if only multiplications by powers of two follow a matrix product.
     """
     best = scores.max(axis=axis)
     place = lax.broadcasted_iota(jnp.float32, scores.shape, axis)
@@ -91,14 +89,32 @@ def first_largest(
     return best, first.min(axis=axis).astype(jnp.int32)
 
 
+def top_k(queries: Annotated[Unchecked, "n d"], keys: Annotated[Unchecked, "m d"], k: int) -> TopK:
+    """The k keys with the largest inner product with each query, best first; they are checked."""
+    try:
+        queries, keys = (
+            x if isinstance(x, np.ndarray | jax.Array) else np.asarray(x, float)
+            for x in (queries, keys)
+        )
+    except (TypeError, ValueError) as error:
+        raise UserError("The queries or the keys are no arrays of numbers: give rows.") from error
+    shapes = queries.shape, keys.shape
+    if [*map(len, shapes)] != [2, 2] or shapes[0][1] != shapes[1][1]:
+        given = "The queries have shape {} and the keys {}".format(*map(list, shapes))
+        raise UserError(f"{given}: give rows of one width, [n, d] and [m, d].")
+    check_count("k", k, len(keys), "keys")
+    n = len(queries)
+    padding = (1 << max(0, n - 1).bit_length()) - n
+    if not 0 < padding <= MAX_PADDING or isinstance(queries, Tracer):
+        return _top_k(queries, keys, k)
+    # One program serves the requests of a service, whose numbers of queries differ.
+    found = _top_k(np.pad(queries, ((0, padding), (0, 0))), keys, k)
+    return TopK(*(jax.device_put(np.asarray(array)[:n]) for array in found))
+
+
 @partial(jax.jit, static_argnames="k")
-def top_k(queries: Float[Array, "n d"], keys: Float[Array, "m d"], k: int) -> TopK:
-    """The k keys with the largest inner product with each query, best first."""
-    return top_k_over_tiles(_products_alone, [k], queries, keys)[0]
-
-
-def _products_alone(queries, keys):
-    return [products(queries, keys)]
+def _top_k(queries, keys, k):
+    return top_k_over_tiles(lambda rows, tile: [products(rows, tile)], [k], queries, keys)[0]
 
 
 def top_k_over_tiles(
@@ -107,51 +123,54 @@ def top_k_over_tiles(
     queries: Float[Array, "n d"],
     *keys: Float[Array, "m ..."],
 ) -> tuple[TopK, ...]:
-    """The largest of each score of each query among all keys.
+    """The `counts` largest of each score of each query among all keys.
 
-    The products of a block of queries and a tile of keys fit into the cache for any number of keys.
-
-    Args:
-      scores: maps a block of queries and a tile of each array of keys to one or more scores.
-      counts: how many of each score are returned.
-      queries: rows.
-      *keys: arrays with m rows, which are cut into tiles.
-
-    Raises:
-      UserError: more are to be returned than there are keys, or none.
+    `scores` maps a block of queries and a tile of each array of keys, which fit into the cache for
+    any number of keys, to one or more scores. UserError: more than there are keys, or none.
     """
-    m = len(keys[0])
     for count in counts:
-        check_count("k", count, m, "keys")
-    tiles = max(1, m // max(MIN_TILE_KEYS, *counts))
-    size = m // tiles
+        check_count("k", count, len(keys[0]), "keys")
 
-    def tile(start, size, counts, queries, keys):
-        of_tile = scores(queries, *(lax.dynamic_slice_in_dim(x, start, size) for x in keys))
-        best = map(largest, of_tile, counts)
-        return tuple(TopK(values, index + start) for values, index in best)
+    def num_tiles(m):
+        return max(1, m // max(MIN_TILE_KEYS, *counts))
 
-    def block(queries, *keys):
+    def best_of_tile(start, size, queries, keys):
+        tile = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start, size), keys)
+        of_tile = (tile.masked(x, -jnp.inf) for x in scores(queries, *tile.rows))
+        best = (largest(x, min(count, size)) for x, count in zip(of_tile, counts, strict=True))
+        return tuple(TopK(values, index + tile.index[0]) for values, index in best)
+
+    def step(carry, block, keys):
+        m = len(keys.index)
+        tiles, size = num_tiles(m), m // num_tiles(m)
+        best = best_of_tile(0, size, block.rows, keys)
+
         def add(best, start):
-            return _join(best, tile(start, size, counts, queries, keys)), None
+            return tuple(map(_join, best, best_of_tile(start, size, block.rows, keys))), None
 
-        best = tile(0, size, counts, queries, keys)
         if tiles > 1:
             best, _ = lax.scan(add, best, size * jnp.arange(1, tiles, dtype=jnp.int32))
-        if rest := m - tiles * size:  # fewer keys than tiles, and maybe fewer than the counts
-            fewer = [min(count, rest) for count in counts]
-            best = _join(best, tile(m - rest, rest, fewer, queries, keys))
+        if rest := m - tiles * size:  # fewer keys than tiles
+            best = tuple(map(_join, best, best_of_tile(m - rest, rest, block.rows, keys)))
+        return carry, tuple(map(largest_of_parts, best, counts))
+
+    def block(m, parts):
+        return block_rows(m, parts) if num_tiles(-(-m // parts)) == 1 else TILE_QUERIES
+
+    return scan_rows(step, lambda keys: (), queries, keys, block=block)[1]
+
+
+def largest_of_parts(best: TopK, k: int) -> TopK:
+    """The k largest of each row among all columns, from those of the columns of each device."""
+    values = all_parts(best.values, axis=1)
+    if values is best.values:  # of one device
         return best
+    values, place = lax.top_k(values, k)
+    return TopK(values, jnp.take_along_axis(all_parts(best.index, axis=1), place, axis=1))
 
-    return map_rows(block, queries, *keys, block=block_rows(m) if tiles == 1 else TILE_QUERIES)
 
-
-def _join(first: tuple[TopK, ...], second: tuple[TopK, ...]) -> tuple[TopK, ...]:
+def _join(first: TopK, second: TopK) -> TopK:
     """Merges sorted lists; ties go to the first list, whose indices are lower."""
-    return tuple(map(_join_lists, first, second))
-
-
-def _join_lists(first: TopK, second: TopK) -> TopK:
     values, index = (jnp.concatenate(pair, axis=1) for pair in zip(first, second, strict=True))
     values, place = lax.top_k(values, first.values.shape[1])
     return TopK(values, jnp.take_along_axis(index, place, axis=1))
@@ -177,10 +196,9 @@ def inverted_softmax_top_k(
     beta: RealNumber = 30.0,
     key_mass: Float[Array, " m"] | None = None,
 ) -> TopK:
-    """As `top_k`, under the log of the inverted softmax (Smith et al. 2017, eq. 9).
+    """As `top_k`, by log inverted softmax (Smith et al. 2017, eq. 9): beta cos(q, y) - `key_mass`.
 
-    score(q, y) = beta cos(q, y) - log sum_q' exp(beta cos(q', y)), where q' are all queries. Pass
-    `key_mass`, from `log_mass`, if the sum is known or is over other queries.
+    None: `log_mass` over these queries, the log of sum_q' exp(beta cos(q', y)).
     """
     mass = log_mass(keys, queries, beta) if key_mass is None else key_mass
 

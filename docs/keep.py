@@ -7,7 +7,6 @@ figures of the run to docs/figures/PAPER/NAME-FIGURE.png; without --figures, tho
 record of this name has. `python -m docs.render` then writes the pages that quote it.
 """
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,22 +20,13 @@ from docs import render
 FIGURES = flags.DEFINE_list("figures", None, "Figures to keep, without .png.")
 
 
-def keep(run: Path, name: str, figures: Sequence[str] | None = None) -> list[Path]:
-    """Copies the record of a finished run, and its figures.
+def keep(run: Path, name: str, figures: Sequence[str] | None = None) -> None:
+    """Copies the record PAPER/NAME of a finished run, and figures, and prints what was written.
 
-    Args:
-      run: its folder.
-      name: PAPER/NAME of the record.
-      figures: names of figures of the run; None: of those that the record has already.
-
-    Returns:
-      The files that were written.
-
-    Raises:
-      UserError: the run is not finished, is a quick one, its code is in no commit, or it has no
-        such figure; nothing is written then.
+    None: the figures that the record has already. UserError, and nothing is written: the run is not
+    finished, is a quick one, its code is in no commit, or it has no such figure.
     """
-    file, images = run / records.FILE, render.ROOT / "docs/figures"
+    file = run / records.FILE
     if not file.exists():
         raise UserError(f"There is no {file}: give the folder of a finished run.")
     head, _ = records.unpacked(file.read_text())
@@ -45,26 +35,21 @@ def keep(run: Path, name: str, figures: Sequence[str] | None = None) -> list[Pat
     if head["changed"] or not head["commit"]:
         what = f"changed {', '.join(head['changed'])}" if head["changed"] else "code without git"
         raise UserError(f"{run} was made by {what}: commit the code and run it again to keep it.")
-    if figures is None:
-        kept = sorted(images.glob(f"{name}-*.png"))
-        figures = [path.stem.removeprefix(f"{Path(name).name}-") for path in kept]
-    copies = {run / f"{figure}.png": images / f"{name}-{figure}.png" for figure in figures}
-    if missing := [str(path) for path in copies if not path.exists()]:
+    wanted = render.kept_figures(name) if figures is None else figures
+    folder = render.ROOT / "docs/figures"
+    copies = {run / f"{figure}.png": folder / f"{name}-{figure}.png" for figure in wanted}
+    if missing := [path for path in copies if not path.exists()]:
         raise UserError(f"There is no {missing[0]}: give --figures of this run.")
-    record = render.RESULTS / f"{name}.json"
-    write_atomically(record, file.read_bytes())
-    for image, copy in copies.items():
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(image, copy)
-    return [record, *copies.values()]
+    for source, copy in ({file: render.RESULTS / f"{name}.json"} | copies).items():
+        write_atomically(copy, source.read_bytes())
+        print(f"wrote {copy.relative_to(render.ROOT)}")
 
 
 def main(argv: list[str]) -> None:
-    """Keeps one run and prints what was written."""
+    """Keeps one run."""
     if len(argv) != 3 or "/" not in argv[2]:
         raise UserError("Give the folder of a run and PAPER/NAME of its record; see --help.")
-    for path in keep(Path(argv[1]), argv[2], FIGURES.value):
-        print(f"wrote {path.relative_to(render.ROOT)}")
+    keep(Path(argv[1]), argv[2], FIGURES.value)
 
 
 if __name__ == "__main__":

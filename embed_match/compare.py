@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,48 +29,10 @@ class Transport:
     tolerance: float
 
 
-class Distances(NamedTuple):
-    """Mean Euclidean distance and mean cosine of corresponding rows."""
-
-    l2: float
-    cosine: float
-
-
-class Neighbours(NamedTuple):
-    """How often row i of y is among the one or five nearest neighbours of row i of x."""
-
-    p_at_1: float
-    p_at_5: float
-
-
-class Matching(NamedTuple):
-    """How well rows are matched by optimal transport with the cost 1 - cos.
-
-    Attributes:
-      ot: fraction of rows that the optimal permutation matches with their own index.
-      ot_cost: mean cost of the permutation.
-      ot_seconds: duration of exact transport.
-      ot_entropic: fraction of rows whose own index is the argmax of their row of the entropic plan.
-      ot_entropic_error: L1 error of the plan's marginals.
-      ot_entropic_seconds: duration of entropic transport.
-    """
-
-    ot: float
-    ot_cost: float
-    ot_seconds: float
-    ot_entropic: float
-    ot_entropic_error: float
-    ot_entropic_seconds: float
-
-
 def rotation(source: Float[np.ndarray, "n d_s"], target: Float[np.ndarray, "n d_t"]) -> Aligner:
     """The orthogonal map of source onto target that minimises |X R - Y|_F (poster, Figure 3).
 
-    Rows are scaled to unit norm first. With d_s < d_t the source is padded with zeros.
-
-    Args:
-      source: X, row i the same word as row i of the target; no zero rows; d_s <= d_t.
-      target: Y.
+    Rows, none of them zero, are scaled to unit norm first; d_s <= d_t, by zeros that are added.
     """
     return alignment.fit("procrustes", source, target, normalise=("unit",))
 
@@ -96,26 +57,32 @@ def aligned(
 def scores(
     x: Float[Array, "n d"], y: Float[Array, "n d"], transport: Transport
 ) -> dict[str, float]:
-    """Metric -> value: the fields of `Distances`, `Neighbours` and `Matching`."""
-    parts = distances(x, y), neighbours(x, y), matching(x, y, transport)
-    return {metric: value for part in parts for metric, value in part._asdict().items()}
+    """Metric -> value, of unit rows: `distances`, `neighbours` and `matching`."""
+    return distances(x, y) | neighbours(x, y) | matching(x, y, transport)
 
 
-def distances(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> Distances:
-    """Distance and cosine of corresponding rows."""
+def distances(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> dict[str, float]:
+    """Mean Euclidean distance (`l2`) and mean `cosine` of corresponding rows."""
     l2 = jnp.linalg.norm(x - y, axis=1)
-    return Distances(l2=float(l2.mean()), cosine=float(jnp.sum(x * y, axis=1).mean()))
+    return {"l2": float(l2.mean()), "cosine": float(jnp.sum(x * y, axis=1).mean())}
 
 
-def neighbours(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> Neighbours:
-    """P@1 and P@5 of the rows of x among those of y."""
+def neighbours(x: Float[Array, "n d"], y: Float[Array, "n d"]) -> dict[str, float]:
+    """How often row i of y is among the one or five nearest neighbours of row i of x."""
     nearest = top_k(x, y, min(5, len(y)))[1]
     truth = jnp.arange(len(x))
-    return Neighbours(*(float(metrics.precision_at_k(nearest, truth, k)) for k in (1, 5)))
+    return {f"p_at_{k}": float(metrics.precision_at_k(nearest, truth, k)) for k in (1, 5)}
 
 
-def matching(x: Float[Array, "n d"], y: Float[Array, "n d"], transport: Transport) -> Matching:
-    """Matches as many unit rows of x and y by exact and by entropic transport."""
+def matching(
+    x: Float[Array, "n d"], y: Float[Array, "n d"], transport: Transport
+) -> dict[str, float]:
+    """How well as many unit rows are matched by optimal transport with the cost 1 - cos.
+
+    `ot` is the fraction of rows that the optimal permutation, of mean cost `ot_cost`, matches with
+    their own index; `ot_entropic` that of rows whose own index is the argmax of their row of the
+    entropic plan, whose marginals have the L1 error `ot_entropic_error`.
+    """
     start = time.perf_counter()
     exact = ot.assign(x, y)
     middle = time.perf_counter()
@@ -126,23 +93,18 @@ def matching(x: Float[Array, "n d"], y: Float[Array, "n d"], transport: Transpor
     end = time.perf_counter()
     truth = np.arange(len(x))
     cosines = np.sum(np.asarray(x, np.float64) * np.asarray(y)[exact], axis=1)
-    return Matching(
-        ot=float(np.mean(exact == truth)),
-        ot_cost=1 - float(np.mean(cosines)),
-        ot_seconds=middle - start,
-        ot_entropic=float(np.mean(entropic == truth)),
-        ot_entropic_error=float(plan.error),
-        ot_entropic_seconds=end - middle,
-    )
+    return {
+        "ot": float(np.mean(exact == truth)),
+        "ot_cost": 1 - float(np.mean(cosines)),
+        "ot_seconds": middle - start,
+        "ot_entropic": float(np.mean(entropic == truth)),
+        "ot_entropic_error": float(plan.error),
+        "ot_entropic_seconds": end - middle,
+    }
 
 
 def correlation(accuracy: Mapping[str, float], l2: Mapping[tuple[str, str], float]) -> float:
-    """Spearman correlation, over all pairs, of their distance with their difference in accuracy.
-
-    Args:
-      accuracy: of each embedding.
-      l2: distance of each pair of embeddings.
-    """
+    """Spearman correlation, over all pairs, of their distance with their difference in accuracy."""
     return _spearman(*_distances_and_differences(accuracy, l2), np.arange(len(accuracy)))
 
 
@@ -153,11 +115,6 @@ def interval(
 
     Pairs are not independent, since they share embeddings. Therefore embeddings are resampled, not
     pairs; an embedding does not form a pair with itself.
-
-    Args:
-      accuracy: of each embedding.
-      l2: distance of each pair of embeddings.
-      resamples: number of bootstrap samples.
     """
     distance, difference = _distances_and_differences(accuracy, l2)
     rng, n = np.random.default_rng(0), len(accuracy)

@@ -50,13 +50,8 @@ def news(text: Text, cache: Path) -> LabelledTexts:
 def sentences(name: str, num_texts: int, cache: Path) -> tuple[list[str], LabelledTexts]:
     """Texts whose vectors are given, and a task in which each text is a word of its own.
 
-    Args:
-      name: `imdb`, whose labels alternate, or `bbc`, of whose headlines random ones are taken.
-      num_texts: number of texts; the first half are training texts.
-      cache: the cache directory.
-
-    Raises:
-      UserError: an unknown name, or another number of texts than can be split and classified.
+    They are of `imdb`, whose labels alternate, or random headlines of `bbc`; the first half are
+    training texts. UserError: an unknown name, or texts that can't be split and classified.
     """
     if name == "bbc":
         articles = bbc.load(cache)
@@ -77,18 +72,8 @@ def _counts(text, word, shape) -> scipy.sparse.csr_array:
 TASKS = {"sentiment": sentiment, "news": news}
 
 
-def load(name: str, text: Text, cache: Path) -> LabelledTexts:
-    """The labelled texts of a downstream task in `TASKS`."""
-    return TASKS[name](text, cache)
-
-
 def is_proxy(name: str, dataset: str) -> bool:
-    """Whether the texts of a task replace those of the poster, which does not name its headlines.
-
-    Args:
-      name: of the task.
-      dataset: that the embeddings are trained on.
-    """
+    """Whether the texts of a task, or the training texts, replace those of the poster."""
     return dataset != "imdb" or name == "news"
 
 
@@ -138,14 +123,9 @@ def logits(
     test: Int[np.ndarray, " m"],
     inverse_penalty: float,
 ) -> Float[np.ndarray, "m c"]:
-    """Class logits of the texts `test`, from logistic regression on the texts `train`.
+    """Class logits of the rows `test`, from logistic regression on the rows `train`.
 
-    Args:
-      x: features of all texts.
-      texts: with their labels.
-      train: rows to train on.
-      test: rows to classify.
-      inverse_penalty: C of scikit-learn's LogisticRegression.
+    `x` are the features of all texts, and `inverse_penalty` is C of scikit-learn.
     """
     model = LogisticRegression(C=inverse_penalty, solver="newton-cholesky", max_iter=200)
     model.fit(x[train], texts.labels[train])
@@ -190,14 +170,8 @@ def ensembles(
     """Accuracy of single embeddings and of three ensembles of each pair (poster, Figure 6).
 
     The ensembles are: features concatenated, embeddings averaged after rotation, logits averaged.
-
-    Args:
-      texts: to be classified.
-      spaces: embeddings by name.
-      random_seed: of `split`.
-      inverse_penalty: C of scikit-learn's LogisticRegression.
-      of_texts: whether the embeddings are those of texts, not of words. The rotation is then fitted
-        on the training texts alone.
+    If the embeddings are those of texts, not of words, the rotation is fitted on the training texts
+    alone. `inverse_penalty` is C of scikit-learn's LogisticRegression.
 
     Returns:
       The `accuracy` of single embeddings, whose method is `member`, and of the ensembles; `gain` is

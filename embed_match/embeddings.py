@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from ml_collections import ConfigDict
 
 from common import cbow
 from common.data import array_cache
@@ -23,34 +22,7 @@ from common.run.workdir import Workdir
 from common.spaces import paired_spaces
 from embed_match import glove, lstm
 
-SEED_STEP = 10  # between the random seeds of a model in two random runs
 VERSION = 2  # of the trained embeddings: increase it when a change of the code changes them
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Values:
-    """Values of configs/embed_match/trained.py.
-
-    Attributes:
-      dataset: name of the reviews that embeddings are trained on.
-      num_texts: number of texts.
-      num_words: size of the vocabulary.
-      models: name -> `kind`, `random_seed`, `init_from` of fine-tuned ones, and values that differ
-        from those of the kind.
-      random_seeds: of the random runs, in each of which every model is trained anew.
-      cbow: settings of the kind `cbow`.
-      glove: settings of the kind `glove`.
-      lstm: settings of the kind `lstm`.
-    """
-
-    dataset: str
-    num_texts: int
-    num_words: int
-    models: ConfigDict
-    random_seeds: tuple[int, ...]
-    cbow: cbow.Settings
-    glove: glove.Settings
-    lstm: lstm.Settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,78 +52,23 @@ class Embedding(NamedTuple):
     words_per_second: float  # in training, compilation included; NaN if not measured
 
 
-@dataclasses.dataclass(frozen=True)
-class RandomRuns:
-    """The embeddings of all random runs.
+class RandomRuns(NamedTuple):
+    """The embeddings of all random runs."""
 
-    Attributes:
-      models: those that are trained, as in the first of all random runs.
-      text: that they are trained on, whose vocabulary is embedded.
-      spaces: random seed -> embeddings by name.
-    """
-
-    models: dict[str, Model]
-    text: Text
-    spaces: dict[int, dict[str, Embedding]]
-
-    def in_common(
-        self, random_seed: int, source: str, target: str, ranks: str = ""
-    ) -> tuple[Float[np.ndarray, "n d_s"], Float[np.ndarray, "n d_t"]]:
-        """Vectors of the words that two embeddings share in a random run.
-
-        Args:
-          random_seed: of the random run.
-          source: name of an embedding.
-          target: name of another one.
-          ranks: which words in the order of frequency, such as 1-5000; all if empty.
-        """
-        x, y = self.spaces[random_seed][source], self.spaces[random_seed][target]
-        first, last = map(int, ranks.split("-")) if ranks else (1, len(x.known))
-        position = np.arange(1, len(x.known) + 1)
-        rows = x.known & y.known & (first <= position) & (position <= last)
-        return x.vectors[rows], y.vectors[rows]
+    models: dict[str, Model]  # those that are trained, as in the first of all random runs
+    text: Text  # that they are trained on, whose vocabulary is embedded
+    spaces: dict[int, dict[str, Embedding]]  # random seed -> embeddings by name
 
 
-def models(values: Values, random_seed: int = 0) -> dict[str, Model]:
-    """The models that are trained, with their settings in a random run.
-
-    Raises:
-      UserError: an unknown kind.
-    """
-    by_name = {}
-    for name, own in values.models.items():
-        own = dict(own)
-        kind, init_from = own.pop("kind"), own.pop("init_from", None)
-        check_choice(f"kind of {name}", kind, TRAININGS)
-        seed = own.pop("random_seed") + SEED_STEP * random_seed
-        own_settings = dataclasses.replace(getattr(values, kind), **own)
-        by_name[name] = Model(
-            kind=kind, settings=own_settings, random_seed=seed, init_from=init_from
-        )
-    return by_name
-
-
-def random_runs(values: Values, names: Iterable[str], work: Workdir, cache: Path) -> RandomRuns:
-    """Embeddings by name in each random run; pretrained ones are the same in all.
-
-    Args:
-      values: the text and the models.
-      names: models, or pretrained spaces; see `load`.
-      work: the run's folder, for the checkpoints of trainings.
-      cache: the cache directory.
-
-    Raises:
-      UserError: see `models`, `read` and `load`.
-    """
-    names, known = list(dict.fromkeys(names)), models(values)
-    text = read(values.dataset, values.num_texts, values.num_words, known, cache)
-    trained = [name for name in names if name in known]
-    pretrained = load([name for name in names if name not in known], known, text, work, cache)
-    spaces = {}
-    for random_seed in values.random_seeds:
-        of_run = pretrained | load(trained, models(values, random_seed), text, work, cache)
-        spaces[random_seed] = {name: of_run[name] for name in names}
-    return RandomRuns(known, text, spaces)
+def in_common(
+    spaces: Mapping[str, Embedding], source: str, target: str, ranks: str = ""
+) -> tuple[Float[np.ndarray, "n d_s"], Float[np.ndarray, "n d_t"]]:
+    """Vectors of the words that two embeddings share, of all or of some ranks, such as 1-5000."""
+    x, y = spaces[source], spaces[target]
+    first, last = map(int, ranks.split("-")) if ranks else (1, len(x.known))
+    position = np.arange(1, len(x.known) + 1)
+    rows = x.known & y.known & (first <= position) & (position <= last)
+    return x.vectors[rows], y.vectors[rows]
 
 
 def read(
@@ -159,15 +76,9 @@ def read(
 ) -> Text:
     """Tokenises texts, once into the cache directory; the first half are the training texts.
 
-    Args:
-      dataset: a name of `common.data.sets.reviews`.
-      num_texts: number of texts, negative and positive ones in turn.
-      num_words: size of the vocabulary, the most frequent words.
-      models: to be trained on it; no window may reach from one text into the next.
-      cache: the cache directory.
-
-    Raises:
-      UserError: an unknown dataset, or texts of fewer than two words.
+    They are those of `common.data.sets.reviews`, negative and positive ones in turn, with the most
+    frequent words. No window of the `models` reaches from one text into the next. UserError: an
+    unknown dataset, or texts of fewer than two words.
     """
     gap = max(getattr(model.settings, "window", 1) for model in models.values())
 
@@ -190,15 +101,8 @@ def load(
 ) -> dict[str, Embedding]:
     """Loads embeddings by name, training those that are not in the cache directory.
 
-    Args:
-      names: keys of `models`, or pretrained spaces of `common.spaces.paired_spaces`.
-      models: the embeddings that are trained on the text.
-      text: the training text, whose vocabulary is embedded.
-      work: the run's folder, for the checkpoints of a training.
-      cache: the cache directory.
-
-    Raises:
-      UserError: an unknown name.
+    Names are those of `models`, or of pretrained spaces (`common.spaces.paired_spaces`). UserError:
+    an unknown name.
     """
     spaces, names = {}, dict.fromkeys(names)
     for name in names:  # before the first one is trained
@@ -297,3 +201,4 @@ def _lstm(settings, keys, text: Text, work: Workdir, part: str, initial) -> Trai
 
 
 TRAININGS = {"cbow": _cbow, "glove": _glove, "lstm": _lstm}  # by the kind of a model
+SETTINGS = {"cbow": cbow.Settings, "glove": glove.Settings, "lstm": lstm.Settings}

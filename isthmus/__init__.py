@@ -4,25 +4,30 @@ The front door of the library, beside the command `isthmus`:
 
   discover(source, target, pairs)   the rows of two arrays that correspond, and a map between them
   migrate(old, new, pairs)          what to do with a store whose embedding model changes
+  check(stored, again, pairs)       whether a store and a kept map are still right
   fit(method, source, target)       a map fitted to pairs that are known, with its normalisation
   load(path)                        a map that was saved
   encode(texts, model)              texts as vectors
   top_k(queries, keys, k)           the nearest rows, without an array of all pairs
+  explore(result, source, target, path)  a web page with both spaces, to search and to click
 
 Each is imported when it is first used, so that `import isthmus` and `isthmus --help` start at once.
 """
 
 import importlib
 import importlib.metadata
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Callable, Sequence
 from typing import Any
 
 FRONT_DOOR = {
     "discover": "isthmus.align",
     "migrate": "isthmus.store",
+    "check": "isthmus.store.check",
     "fit": "common.alignment",
-    "load": "common.alignment",
+    "load": "common.aligner",
     "top_k": "common.retrieval",
+    "explore": "isthmus.align.report",
 }
 
 
@@ -39,7 +44,22 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *FRONT_DOOR, "__version__"])
 
 
-def encode(texts: Sequence[str], model: str = "minilm", *, max_pieces: int = 256) -> Any:
+def names_of(module: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are those of a module, imported at the first use.
+
+    A command whose help is asked for, and a map that is applied, do without JAX.
+    """
+    package = module.rpartition(".")[0]
+
+    def get(name: str) -> Any:
+        if name.startswith("__") or importlib.util.find_spec(f"{package}.{name}"):
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        return getattr(importlib.import_module(module), name)
+
+    return get
+
+
+def encode(texts: Sequence[str], model: str = "minilm", *, max_pieces: int | None = None) -> Any:
     """Unit vectors [n, d] of texts, float32.
 
     They are kept in the cache folder, so that the same texts are not encoded twice, and a call that
@@ -47,16 +67,16 @@ def encode(texts: Sequence[str], model: str = "minilm", *, max_pieces: int = 256
 
     Args:
       texts: n texts.
-      model: `minilm` or `mpnet`, which are downloaded, or the path of a folder with a BERT or an
-        MPNet in Hugging Face's format.
-      max_pieces: number of word pieces, special ones included, after which a text is cut.
-
-    Raises:
-      UserError: no such encoder, a folder that cannot be read, or a failed download.
+      model: `minilm`, `mpnet`, or of many languages `use` or `e5`, which are downloaded; or the
+        path of a folder with a BERT or an MPNet in Hugging Face's format. `e5` takes a text as a
+        passage unless it begins with "query: ".
+      max_pieces: number of word pieces, special ones included, after which a text is cut; None: the
+        model's own maximum.
     """
     from common.data.packages import cache_dir
     from common.encoders import texts as text_encoders
     from common.errors import local_path
 
     model = local_path(model)
-    return text_encoders.encode(model, list(texts), cache_dir(), max_pieces=max_pieces)
+    texts = texts if isinstance(texts, str) else list(texts)  # one text is refused
+    return text_encoders.encode(model, texts, cache_dir(), max_pieces=max_pieces)

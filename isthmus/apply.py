@@ -26,18 +26,16 @@ from pathlib import Path
 
 from absl import flags
 
-from common import alignment
 from common.errors import UserError
 from common.run import cli
-from isthmus.align import files
 
 flags.DEFINE_string("map", None, "The map.npz of an alignment or a migration.")
 flags.DEFINE_string("out", None, "New file of vectors, or a folder of several.")
-flags.DEFINE_enum("side", "source", files.SIDES, "What the vectors are, see above.")
+flags.DEFINE_enum(
+    "side", "source", ("source", "target", "back"), "What the vectors are, see above."
+)
 cli.define_form_flags()
 FLAGS = flags.FLAGS
-SUFFIXES = {".npy": ".npy", ".npz": ".npz", ".safetensors": ".npy", ".txt": ".txt"}  # in a folder
-SUFFIXES |= dict.fromkeys((".parquet", ".arrow", ".feather", ""), ".parquet")  # "": shards
 DONE = {
     "source": "of '{source}' mapped onto '{target}'. Search them with vectors of '{target}' that "
     "`isthmus apply --side=target` has normalised.",
@@ -50,14 +48,22 @@ DONE = {
 
 def main(argv: list[str]) -> None:
     """Maps the files."""
+    from common import aligner as maps  # --help does without
+    from isthmus.align import files
+
     if len(argv) < 2:
         raise UserError("There are no vectors: give their files after 'apply'.")
     saved, out = (cli.given(name, "isthmus apply") for name in ("map", "out"))
     outputs = _outputs(argv[1:], Path(out))
-    aligner = alignment.load(saved)
+    aligner, form = maps.load(saved), cli.form()
+    if len(outputs) > 1:  # each is tried before any is written, but for files without a row
+        empty = [path for path in outputs if files.is_empty(path, aligner, form, FLAGS.side)]
+        for path in empty:
+            print(f"{path}: no vectors, nothing is written")
+        outputs = {path: out for path, out in outputs.items() if path not in empty}
     for path, written in outputs.items():
         rows = written.suffix == ".parquet"  # which holds all columns of a table
-        blocks = files.map_blocks(path, aligner, cli.form(), side=FLAGS.side, rows=rows)
+        blocks = files.map_blocks(path, aligner, form, side=FLAGS.side, rows=rows)
         count = files.write_blocks(written, blocks)
         done = DONE[FLAGS.side].format(source=aligner.source, target=aligner.target)
         print(f"{written}: {count} vectors {done}")
@@ -66,16 +72,16 @@ def main(argv: list[str]) -> None:
 def _outputs(words: Sequence[str], out: Path) -> dict[Path, Path]:
     """The file that is written for each file that is read; none of them exists.
 
-    Args:
-      words: paths and globs.
-      out: a file, or a folder if there may be several files.
+    A word is a path or a glob; `out` is a file, or a folder if there may be several files.
     """
+    from isthmus.align import files
+
     found = [[word] if Path(word).exists() else sorted(glob.glob(word)) or [word] for word in words]
     paths = [Path(path) for matches in found for path in matches]
     if len(words) == 1 and paths == [Path(words[0])]:
         outputs = {paths[0]: out}
     else:
-        outputs = {path: out / _name(path) for path in dict.fromkeys(paths)}
+        outputs = {path: out / files.name_of_mapped(path) for path in dict.fromkeys(paths)}
     for written, count in Counter(outputs.values()).items():
         if count > 1:
             raise UserError(f"{count} of the files would be {written}: map them one by one.")
@@ -86,12 +92,6 @@ def _outputs(words: Sequence[str], out: Path) -> dict[Path, Path]:
     return outputs
 
 
-def _name(path: Path) -> str:
-    """`a.arrow` becomes `a.parquet`, `b.bin.gz` `b.vec`."""
-    path = path.with_suffix("") if path.suffix == ".gz" else path
-    return path.stem + SUFFIXES.get(path.suffix, ".vec")
-
-
 if __name__ == "__main__":
     FLAGS.set_gnu_getopt()  # flags may follow the files
-    cli.run(main, positional=True)
+    cli.run(main, positional=True, by_jax=False)

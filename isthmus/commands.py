@@ -1,5 +1,6 @@
 """The command `isthmus`, which runs the module of each of its commands as `python -m` does."""
 
+import ast
 import importlib.metadata
 import importlib.util
 import keyword
@@ -9,7 +10,12 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-ROOT = Path(__file__).parents[1]  # a checkout, or the folder of all installed packages
+INSTALLED = Path(__file__).parents[1]  # a checkout, or the folder of all installed packages
+# The checkout in which one stands comes first: its papers are run, and it gets new ones.
+ROOT = next(
+    (path for path in (Path.cwd(), *Path.cwd().parents) if (path / "template/my_paper").is_dir()),
+    INSTALLED,
+)
 PAPERS = sorted(
     path.name for path in ROOT.glob("configs/*") if (ROOT / path.name / "main.py").exists()
 )
@@ -17,6 +23,7 @@ MODULES = {
     "align": "isthmus.align",
     "apply": "isthmus.apply",
     "migrate": "isthmus.store",
+    "check": "isthmus.checks",
     "encode": "isthmus.texts",
 }
 HELP = f"""Two embedding spaces and a few known pairs of items: how do the spaces correspond?
@@ -24,6 +31,7 @@ HELP = f"""Two embedding spaces and a few known pairs of items: how do the space
   isthmus align --source=A --target=B --pairs=PAIRS --out=FOLDER    finds the items that correspond
   isthmus apply FILES --map=FOLDER/A/map.npz --out=FILE             maps new vectors
   isthmus migrate --old=A --new=B --pairs=PAIRS --out=FOLDER        what to do when a model changes
+  isthmus check --stored=A --again=B                                whether a store is still right
   isthmus encode --input=TEXTS --output=FILE                        turns texts into vectors
   isthmus run PAPER --config=NAME --workdir=FOLDER                  runs an experiment of a paper
   isthmus new PAPER                                                 makes the files of a new paper
@@ -37,7 +45,7 @@ HELPS = {  # of the commands that are not modules of their own
 
 NAME is a file of configs/PAPER, or the path of another; any of its values is changed by
 --config.VALUE=..., and --config.quick makes a run of minutes. FOLDER gets the results; the same
-command resumes a run that was stopped. `isthmus run PAPER --help` lists the flags.""",
+command resumes a run that was stopped. `isthmus run PAPER --help` lists configs and flags.""",
     "new": """Makes the files of a new paper in a checkout of isthmus, copies of template/.
 
   isthmus new NAME
@@ -60,7 +68,7 @@ def main() -> None:
         return
     # Modules beside this package come before those of the working folder, and a paper may have been
     # added after the packages were installed from this folder.
-    sys.path.insert(0, str(ROOT))
+    sys.path.insert(0, str(ROOT if command in HELPS else INSTALLED))
     if command == "new":
         _new(*rest[:1] or [""])
         return
@@ -70,11 +78,25 @@ def main() -> None:
         paper, *rest = rest or [""]
         if paper not in PAPERS:
             _refuse(f"There is no paper '{paper}': give one of {', '.join(PAPERS)} after 'run'.")
+        if {"-h", "--help"} & {*rest}:
+            print("\n".join(configs(paper)), end="\n\n")
         module = f"{paper}.main"
     else:
         module = MODULES[command]
     sys.argv[1:] = rest
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def configs(paper: str) -> list[str]:
+    """A line for each config of a paper: its name, and the first line of its docstring."""
+    texts = {path.stem: path.read_text() for path in (ROOT / "configs" / paper).glob("*.py")}
+    first = {
+        name: (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+        for name, text in sorted(texts.items())
+        if "def get_config" in text
+    }
+    width = max(map(len, first), default=0)
+    return [f"  --config={name:{width}}  {line}" for name, line in first.items()]
 
 
 def _new(paper: str) -> None:
@@ -87,6 +109,7 @@ def _new(paper: str) -> None:
     if importlib.util.find_spec(paper):
         _refuse(f"There is a module '{paper}' already: give the paper another name.")
     words = paper.replace("_", " ")
+    print(f"In {ROOT}:", file=sys.stderr)
     for source in sorted(path for path in template.rglob("*.*") if path.suffix != ".pyc"):
         path = str(source.relative_to(template)).replace("my_paper", paper)
         text = source.read_text(encoding="utf-8").replace("my_paper", paper)

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.arrays import RealNumber
-from common.errors import check_count
+from common.arrays import AnyArray, RealNumber
+from common.errors import check_count, check_penalty
+from common.linear import centred
 from common.parallel import block_rows, map_rows
 from common.retrieval import top_k
 
@@ -26,11 +27,12 @@ REGULARISATION = 1e-3  # relative to the trace of the Gram matrix, as in scikit-
 @partial(jax.jit, static_argnames="k")
 def neighbours(vectors: Float[Array, "n d"], rows: Int[Array, " r"], k: int) -> Int[Array, "r k"]:
     """The k < n nearest other rows of the given rows by the Euclidean distance, nearest first."""
+    vectors = centred(vectors)  # a large common offset would round the products
     # |x - y|^2 = |x|^2 - 2 (<x, y> - |y|^2 / 2), so the nearest y has the largest bracket.
     offset = -jnp.sum(vectors**2, axis=1, keepdims=True) / 2
     keys = jnp.concatenate([vectors, offset], axis=1)
     queries = jnp.concatenate([vectors[rows], jnp.ones((len(rows), 1))], axis=1)
-    check_count("k", k, len(vectors) - 1, "other rows")
+    check_count("k", k, max(0, len(vectors) - 1), "other rows")
     nearest = top_k(queries, keys, k + 1)[1]
     # The row itself is moved to the end and cut off. It may be missing from the list if the vector
     # has k duplicates; then the last one is cut off.
@@ -66,11 +68,10 @@ def gradient_descent(gram: Float[Array, "b k k"], steps: int = 500) -> Float[Arr
 WEIGHTS = {"closed_form": closed_form, "gradient": gradient_descent}
 
 
-@partial(jax.jit, static_argnames="solve")
 def lle_weights(
-    vectors: Float[Array, "n d"],
-    rows: Int[Array, " r"],
-    index: Int[Array, "r k"],
+    vectors: Float[AnyArray, "n d"],
+    rows: Int[AnyArray, " r"],
+    index: Int[AnyArray, "r k"],
     regularisation: RealNumber = REGULARISATION,
     solve: Callable = closed_form,
 ) -> Float[Array, "r k"]:
@@ -80,8 +81,18 @@ def lle_weights(
     the offsets x_j - x. Without the second term they are not unique if k > d (Roweis and Saul
     2000). `index` has the neighbours of `rows`, which are processed in blocks, and `solve` is one
     of `WEIGHTS`.
-    """
 
+    Raises:
+      UserError: a regularisation that is negative or not finite.
+    """
+    check_penalty("regularisation", regularisation)
+    if not index.size:
+        return jnp.zeros(index.shape)
+    return _lle_weights(vectors, rows, index, regularisation, solve)
+
+
+@partial(jax.jit, static_argnames="solve")
+def _lle_weights(vectors, rows, index, regularisation, solve):
     def block_weights(rows, vectors):
         row, index = rows
         offsets = vectors[index] - vectors[row][:, None]

@@ -38,16 +38,10 @@ class Classifier(nnx.Module):
 
 
 class Method(NamedTuple):
-    """Which inputs the classifier has, and whether LPL is used.
+    """Which inputs the classifier has, and whether L_lpl is added to L_mse."""
 
-    Attributes:
-      map: whether the classifier reads f(p).
-      premise: whether the classifier reads p.
-      lpl: whether L_lpl is added to L_mse. Both are weighted by gamma, a config value.
-    """
-
-    map: bool = True
-    premise: bool = True
+    map: bool = True  # whether the classifier reads f(p)
+    premise: bool = True  # whether it reads p
     lpl: bool = False
 
 

@@ -1,13 +1,14 @@
-"""Sentence pairs for natural language inference: two proxy data sets, SNLI and MultiNLI.
+"""Sentence pairs for natural language inference: proxy data sets, SNLI and MultiNLI.
 
-Labels are those of SNLI: 0 entailment, 1 neutral, 2 contradiction. Both proxy sets have equally
+Labels are those of SNLI: 0 entailment, 1 neutral, 2 contradiction. The proxy sets have equally
 many pairs of each label, and their parts share no text.
 
 - BBC pairs: real text, labelled by construction. The premise is the opening of an article; the
   hypothesis is its own headline (0), that of another article of its class (1) or of another class
-  (2).
+  (2). BBC passages: the same for each of the first paragraphs of an article.
 - Synthetic NLI: sentences of the BBC and edits of them (synthetic_nli.py). The mismatched test
-  part, of another genre, is made from Rotten Tomatoes reviews.
+  part, of another genre, is made from Rotten Tomatoes reviews. Synthetic NLI of reviews: the same
+  of IMDB reviews, with a mismatched part from the BBC.
 """
 
 import dataclasses
@@ -65,11 +66,7 @@ class Corpus(NamedTuple):
         return {"train": self.train, "validation": self.validation} | self.tests
 
     def judged(self, split: str) -> dict[str, SentencePairs]:
-        """The parts by which methods are judged: the tests, or the validation part.
-
-        Raises:
-          UserError: `split` is neither 'test' nor 'validation'.
-        """
+        """The parts by which methods are judged: tests or validation; UserError: another split."""
         check_choice("split", split, SPLITS)
         return self.tests if split == "test" else {"validation": self.validation}
 
@@ -77,9 +74,7 @@ class Corpus(NamedTuple):
 def load(name: str, limits: Limits, cache: Path) -> Corpus:
     """Reads or makes the data set of this name in `CORPORA`; the same pairs in every run.
 
-    Raises:
-      UserError: an unknown name, a data set that TFDS has not prepared or that is damaged, or a
-        download that failed.
+    UserError: an unknown name, a set that TFDS has not prepared or is damaged, a failed download.
     """
     check_choice("set of sentence pairs", name, CORPORA)
     return CORPORA[name](limits, cache)
@@ -105,53 +100,72 @@ def encode(
     return unit(vectors), encoded
 
 
-def _bbc_pairs(limits: Limits, cache: Path) -> Corpus:
-    articles = bbc.load(cache)
+def _bbc_pairs(limits: Limits, cache: Path, title: str = "BBC pairs", passages: int = 1) -> Corpus:
+    """Three pairs for each of the first `passages` paragraphs of each article."""
+    articles, most = bbc.load(cache), 3 * passages
     rng = np.random.default_rng(0)
     order = rng.permutation(len(articles.labels))
-    counts = [limit // 3 for limit in (limits.max_validation, limits.max_test, limits.max_train)]
+    counts = [limit // most for limit in (limits.max_validation, limits.max_test, limits.max_train)]
     validation, test, train = np.split(order, np.cumsum(counts))[:3]
-    parts = [_article_pairs(articles, rows, rng) for rows in (train, validation, test)]
-    return Corpus("BBC pairs", parts[0], parts[1], {"test": parts[2]}, proxy=True)
+    parts = [_article_pairs(articles, rows, rng, passages) for rows in (train, validation, test)]
+    return Corpus(title, parts[0], parts[1], {"test": parts[2]}, proxy=True)
 
 
-def _article_pairs(articles: bbc.Articles, rows: Int[np.ndarray, " n"], rng) -> SentencePairs:
-    """Three pairs for each article, with texts of the articles `rows` alone."""
+def _article_pairs(
+    articles: bbc.Articles, rows: Int[np.ndarray, " n"], rng, passages: int
+) -> SentencePairs:
+    """The pairs of the articles `rows`, with texts of these alone."""
     classes = articles.labels[rows]
     pairs = []
     for row, label in zip(rows, classes, strict=True):
         others = rows[(classes == label) & (rows != row)], rows[classes != label]
         if not all(map(len, others)):
             continue
-        headlines = row, *(rng.choice(group) for group in others)
-        opening = bbc.first_paragraph(articles.bodies[row])
-        pairs += [(opening, articles.headlines[i], j) for j, i in enumerate(headlines)]
+        for passage in articles.bodies[row].split("\n")[:passages]:
+            headlines = row, *(rng.choice(group) for group in others)
+            pairs += [(passage, articles.headlines[i], j) for j, i in enumerate(headlines)]
     return _sentence_pairs(pairs)
 
 
-def _synthetic(limits: Limits, cache: Path) -> Corpus:
+def _synthetic_news(limits: Limits, cache: Path) -> Corpus:
+    short = reviews.load("rotten_tomatoes", cache).texts
+    return _synthetic("synthetic NLI", bbc.load(cache).bodies, short, limits)
+
+
+def _synthetic_reviews(limits: Limits, cache: Path) -> Corpus:
+    long, short = reviews.load("imdb", cache).texts, _sentences(bbc.load(cache).bodies)
+    return _synthetic("synthetic NLI of reviews", long, short, limits)
+
+
+def _synthetic(title: str, long: list[str], short: list[str], limits: Limits) -> Corpus:
+    """Edited sentences of the long texts, and as the mismatched part edits of the short ones."""
     rng = np.random.default_rng(0)
-    articles = bbc.load(cache)
-    order = rng.permutation(len(articles.bodies))
+    order = rng.permutation(len(long))
     matched, used = [], set()
-    # Parts are split by article, since the sentences of an article are about the same things.
+    # Parts are split by text, since the sentences of a text are about the same things.
     bounds = np.linspace(0, len(order), 11).astype(int)
     splits = ((0, 7, limits.max_train), (7, 8, limits.max_validation), (8, 10, limits.max_test))
     for first, last, limit in splits:
-        rows = order[bounds[first] : bounds[last]]
-        lines = [line for row in rows for line in articles.bodies[row].split("\n")]
-        sentences = [text for line in lines for text in SENTENCE_END.split(line)]
+        sentences = _sentences([long[row] for row in order[bounds[first] : bounds[last]]])
         new = [text for text in dict.fromkeys(sentences) if text not in used]
         used |= set(new)
         matched.append(_sentence_pairs(synthetic_nli.edited_pairs(new, limit, rng)))
-    texts = reviews.load("rotten_tomatoes", cache).texts
-    texts = [texts[i] for i in rng.permutation(len(texts))]
-    mismatched = _sentence_pairs(synthetic_nli.edited_pairs(texts, limits.max_test, rng))
+    short = [short[i] for i in rng.permutation(len(short))]
+    mismatched = _sentence_pairs(synthetic_nli.edited_pairs(short, limits.max_test, rng))
     tests = {"matched": matched[2], "mismatched": mismatched}
-    return Corpus("synthetic NLI", matched[0], matched[1], tests, proxy=True)
+    return Corpus(title, matched[0], matched[1], tests, proxy=True)
+
+
+def _sentences(texts: list[str]) -> list[str]:
+    lines = [line for text in texts for line in text.split("\n")]
+    return [sentence for line in lines for sentence in SENTENCE_END.split(line)]
 
 
 def _sentence_pairs(pairs: list[tuple[str, str, int]]) -> SentencePairs:
+    if not pairs:
+        raise UserError(
+            "One part of the sentence pairs is empty: raise max_train, max_validation or max_test."
+        )
     premises, hypotheses, labels = zip(*pairs, strict=True)
     return SentencePairs(list(premises), list(hypotheses), np.array(labels, np.int32))
 
@@ -208,4 +222,11 @@ def _read_split(builder: tfds.core.DatasetBuilder, split: str, *counts: int) -> 
     return samples
 
 
-CORPORA = {"bbc_pairs": _bbc_pairs, "synthetic": _synthetic, "snli": _snli, "multi_nli": _multi_nli}
+CORPORA = {
+    "bbc_pairs": _bbc_pairs,
+    "bbc_passages": partial(_bbc_pairs, title="BBC passages", passages=8),
+    "synthetic": _synthetic_news,
+    "synthetic_reviews": _synthetic_reviews,
+    "snli": _snli,
+    "multi_nli": _multi_nli,
+}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,14 +14,14 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.errors import UserError, check_choice
+from common.errors import check_choice, check_count
 from common.parallel import value_and_gradient
 from common.run import train
 from common.run.train import Metrics, State
 from common.run.workdir import Workdir
 
 HIDDEN_LAYERS = {"linear": 0, "mlp": 1, "three_layers": 2}  # of the maps, by name
-STEPS = 10  # of a training: losses are logged after each, a checkpoint is written after each half
+STEPS = 10  # of a training, at most: losses are logged after each
 Parameters = Any
 Apply = Callable[[Parameters, Float[Array, "... d_in"]], Any]
 
@@ -80,7 +81,7 @@ class Training:
     Attributes:
       learning_rate: at the start; it decays to zero as a cosine.
       batch: pairs of an update, drawn with replacement.
-      updates: number of updates, a multiple of `STEPS`.
+      updates: number of updates.
       apply: applies the map that is trained.
     """
 
@@ -88,6 +89,11 @@ class Training:
     batch: int
     updates: int
     apply: Apply = linear
+
+    @property
+    def steps(self) -> int:
+        """Equal parts of the updates, of each of which `step` makes one."""
+        return math.gcd(self.updates, STEPS)
 
     def objective(self, parameters: Parameters, data: Any, rows: Int[Array, " b"]) -> Any:
         """The loss of the training pairs `rows`, and its terms by name."""
@@ -106,7 +112,7 @@ def init_state(parameters: Parameters, settings: Training) -> State:
 def step(
     state: State, index: Int[Array, ""], data: Any, settings: Training
 ) -> tuple[State, Metrics]:
-    """One of `STEPS` equal parts of the updates, and the mean of their losses.
+    """One of `settings.steps` equal parts of the updates, and the mean of their losses.
 
     Batches are drawn from the first `data.num_pairs` pairs; they depend on `data.key` and the
     number of the update alone, and are sharded over the devices. The objective, a mean over its
@@ -122,12 +128,13 @@ def step(
         (_, terms), gradient = value_and_gradient(objective, state.parameters, rows, data)
         return state.update(gradient, _optimiser(settings)), terms
 
-    count = settings.updates // STEPS
+    count = settings.updates // settings.steps
     state, terms = lax.scan(update, state, index * count + jnp.arange(count))
     return state, {name: values.mean() for name, values in terms.items()}
 
 
 def _optimiser(settings: Training) -> optax.GradientTransformation:
+    check_count("updates", settings.updates)
     return settings.optimiser(optax.cosine_decay_schedule(settings.learning_rate, settings.updates))
 
 
@@ -146,13 +153,12 @@ def run(
     `step` may be the one above, or train several runs at once; `state` is donated.
 
     Raises:
-      UserError: a number of updates that is no multiple of `STEPS`, or a training that diverged.
+      UserError: no update, or a training that diverged.
     """
-    if settings.updates % STEPS:
-        raise UserError(f"updates is {settings.updates}: give a multiple of {STEPS}.")
-    began = time.perf_counter()
+    began, steps = time.perf_counter(), settings.steps
+    chunk = -(-steps // 2)
     state = train.run(
-        step, state, data, settings, num_steps=STEPS, chunk=STEPS // 2, work=work, part=part
+        step, state, data, settings, num_steps=steps, chunk=chunk, work=work, part=part
     )
     jax.block_until_ready(state)
     rate = settings.updates * settings.batch * runs / (time.perf_counter() - began)

@@ -10,6 +10,7 @@ import jaxtyping
 import numpy as np
 import pytest
 from absl import app
+from xdist.scheduler import LoadFileScheduling
 
 # Annotations are checked at each call in these packages, which are imported below or later.
 jaxtyping.install_import_hook(
@@ -44,6 +45,21 @@ def pytest_configure(config):
     seconds = os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     jax.config.update("jax_compilation_cache_dir", programs)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", float(seconds))
+
+
+class OneLargeFile(LoadFileScheduling):
+    """Files that need a gigabyte are run one after the other, by one process."""
+
+    LARGE = ("test_bert.py", "test_distributed.py", "test_multilingual.py")
+
+    def _split_scope(self, nodeid):
+        file = super()._split_scope(nodeid)
+        return "large" if file.endswith(self.LARGE) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return OneLargeFile(config, log)
 
 
 def pytest_collection_finish():

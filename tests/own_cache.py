@@ -7,15 +7,7 @@ from common.data.packages import cache_dir
 
 
 def linked(folder: Path, shared: Iterable[str]) -> Path:
-    """Makes a cache directory some of whose folders are links to those of the user's.
-
-    Args:
-      folder: the new cache directory; it may exist.
-      shared: names of the folders that are links.
-
-    Returns:
-      Its absolute path.
-    """
+    """Makes a cache directory, whose `shared` folders are links to the user's; its full path."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in shared:
         (cache_dir() / name).mkdir(parents=True, exist_ok=True)

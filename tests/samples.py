@@ -30,12 +30,7 @@ TINY_BERT = {
 
 
 def bert_files(draw: Callable[[tuple[int, ...]], np.ndarray], **more) -> dict[str, bytes]:
-    """Returns name -> content of the files of a BERT whose vocabulary are four words.
-
-    Args:
-      draw: shape -> float32 values of a parameter.
-      **more: further values of config.json.
-    """
+    """The files of a BERT of four words, its parameters drawn by shape; `more` of config.json."""
     state = nnx.state(nnx.eval_shape(lambda: bert.Bert(TINY_BERT, nnx.Rngs(0))))
     parameters = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
@@ -78,7 +73,7 @@ def small_blocks(*modules: ModuleType) -> Iterator[None]:
     """Lets modules stream blocks of eight rows, and retrieve among two tiles or more of keys."""
     with pytest.MonkeyPatch.context() as patch:
         for module in modules:
-            patch.setattr(module, "block_rows", lambda columns: 8)
+            patch.setattr(module, "block_rows", lambda columns, parts=1: 8)
         patch.setattr(retrieval, "MIN_TILE_KEYS", 6)
         patch.setattr(retrieval, "TILE_QUERIES", 8)
         jax.clear_caches()
@@ -95,11 +90,7 @@ def csls_scores(x: np.ndarray, y: np.ndarray, neighbours: int) -> np.ndarray:
 
 
 def rotated_spaces() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A space, and another with more dimensions and rows: rotated, with noise, and shuffled.
-
-    Returns:
-      x [240, 12], y [260, 16], and the row of y that corresponds to each row of x.
-    """
+    """Rows x [240, 12]; y [260, 16], rotated, noisy and shuffled; the row of y of each row of x."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(240, 12)) * np.linspace(2, 0.5, 12)
     y = rng.normal(size=(260, 16)) * 0.3

@@ -46,14 +46,8 @@ def searches(x, y):
     index = loss.neighbours(x, jnp.arange(len(x)), 3)
     results["lle_weights"] = loss.lle_weights(x, jnp.arange(len(x)), index)
     clouds = [cloud.Clouds(z.reshape(-1, 3, 2)) for z in (x, y)]
-    distance = cloud.Distance(
-        ground="euclidean",
-        p=2.0,
-        epsilon=1.0,
-        iterations=3,
-        value="sinkhorn_divergence",
-        implicit_diff=False,
-    )
+    solver = {"epsilon": 1.0, "iterations": 3, "implicit_diff": False}
+    distance = cloud.Distance(ground="euclidean", p=2.0, value="sinkhorn_divergence", **solver)
     results["clouds"] = cloud.nearest_neighbours(*clouds, distance, 2)
     return results
 
@@ -124,9 +118,9 @@ def main(count):
     devices = jax.devices()
     assert len(devices) == count
     for module in (streamed, retrieval, csls, loss, metrics):
-        module.block_rows = lambda columns: BLOCK
+        module.block_rows = lambda columns, parts=1: BLOCK
     retrieval.MIN_TILE_KEYS, retrieval.TILE_QUERIES = 20, BLOCK
-    options = {"max_examples": 4, "deadline": None, "derandomize": True, "database": None}
+    options = {"max_examples": 3, "deadline": None, "derandomize": True, "database": None}
 
     @hypothesis.settings(**options, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
     @hypothesis.given(sizes(count), sizes(count))

@@ -53,12 +53,13 @@ def is_command_line(module: str) -> bool:
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_a_paper_has_a_command_line_a_page_tests_and_a_config_of_each_experiment(name):
+def test_a_paper_has_a_command_line_headlines_tests_and_a_config_of_each_experiment(name):
     assert is_command_line(f"{name}.main")
-    assert f"{name}.page" in MODULES and list(ROOT.glob(f"tests/{name}/test_*.py"))
+    assert f"{name}.headlines" in MODULES and list(ROOT.glob(f"tests/{name}/test_*.py"))
     modules = {m.split(".")[2] for m in MODULES if m.startswith(f"{name}.experiments.")}
     for module in modules:
-        assert "run" in names_of(MODULES[f"{name}.experiments.{module}"]), module
+        path = MODULES[f"{name}.experiments.{module}"]
+        assert "run" in names_of(path) and " as report\n" in path.read_text(), module
     named = set()
     for path in ROOT.glob(f"configs/{name}/*.py"):
         if "def get_config()" in path.read_text():
@@ -96,8 +97,8 @@ def test_imports_point_from_main_to_experiments_to_methods():
     for module, path in MODULES.items():
         names = imported(path)
         assert not {name for name in names & MODULES.keys() if is_command_line(name)}, module
-        assert not {name for name in names if name.endswith(".page")}, module
-        if not module.endswith(".page") and not of_experiments(module):
+        assert not {name for name in names if name.endswith(".headlines")}, module
+        if not of_experiments(module):
             assert not {name for name in names if ".experiments." in name}, module
         if module.endswith(".main"):  # names its experiments, which are imported after the flags
             assert {package(name) for name in names} == {"common"}

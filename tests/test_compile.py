@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,10 +18,6 @@ from common import retrieval
 from common.errors import UserError
 
 ROOT = Path(__file__).parents[1]
-SMALL = {
-    "algorithm1": partial(programs.algorithm1_step, 400),
-    "top_k": partial(programs.neighbours, retrieval.top_k, 100, 500),
-}
 ALL_PAIRS = {  # numbers of rows that are compared with each other
     "lle_200000": 20_000 * 200_000,
     "top_k_1000000": 16_384 * 1_000_000,
@@ -43,19 +38,13 @@ def test_work_in_a_loop_counts_as_often_as_the_loop_runs():
     assert not cost.collectives and not cost.cycles
 
 
-def test_iterations_that_are_known_only_at_run_time_are_those_that_are_given():
-    def unknown(x, n):
-        return lax.fori_loop(0, n, lambda _, x: x @ x, x)
-
-    traced = hlo.traced(unknown, jnp.ones((8, 8)), 3)
-    assert hlo.product_flops(traced.jaxpr, trips=5) == 5 * 2 * 8**3
-
-
-def test_products_of_lower_precision_count_less_where_they_take_less():
+def test_loops_of_unknown_length_are_told_and_products_of_lower_precision_count_less():
     x = jnp.ones((8, 8))
-    traced = hlo.traced(lambda x: jnp.matmul(x, x, precision="high") @ x, x)
-    assert hlo.product_flops(traced.jaxpr) == 2 * 2 * 8**3
-    assert hlo.product_flops(traced.jaxpr, high=0.5) == 1.5 * 2 * 8**3
+    loop = hlo.traced(lambda x, n: lax.fori_loop(0, n, lambda _, x: x @ x, x), x, 3)
+    assert hlo.product_flops(loop.jaxpr, trips=5) == 5 * 2 * 8**3
+    two = hlo.traced(lambda x: jnp.matmul(x, x, precision="high") @ x, x)
+    assert hlo.product_flops(two.jaxpr) == 2 * 2 * 8**3
+    assert hlo.product_flops(two.jaxpr, high=0.5) == 1.5 * 2 * 8**3
 
 
 def test_padding_of_tiles_and_memory_on_the_chip():
@@ -96,23 +85,21 @@ ENTRY main (a: f32[8]) -> f32[64] {
     assert cost.bytes == 5 * 2 * 32 + 2 * 2 * 32 / 2
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_small_programs_are_timed_on_this_machine(name, tmp_path, monkeypatch):
+def test_small_programs_are_timed_on_this_machine(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "SECONDS", 0.0)
-    program = SMALL[name]()
-    arguments = jax.jit(program.arguments)()
+    program = programs.neighbours(retrieval.top_k, 100, 500)
     chip = compiled.Chip(0, 1e12, 1e10)
-    row = compiled.measure(name, program, arguments, chip, timed=True)
+    row = compiled.measure("top_k", program, jax.jit(program.arguments)(), chip, timed=True)
     assert row["seconds"] > 0 and row["bytes"] > 0 and row["compile_seconds"] > 0
     assert not row["collectives"]
     about = {"topology": "here", "device": "a chip", "devices": 1, "date": ""}
     about |= {"flops": chip.flops, "bandwidth": chip.bandwidth}
     table = compiled.write(about, [row], "chip", tmp_path)
-    assert name in table and table == (tmp_path / "compile_chip.md").read_text()
+    assert "top_k" in table and table == (tmp_path / "compile_chip.md").read_text()
     assert json.loads((tmp_path / "compile_chip.json").read_text())["rows"] == [row]
 
 
-@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize("name", {name.rstrip("_0"): name for name in programs.PROGRAMS}.values())
 def test_every_program_is_traced_from_shapes_alone(name):
     """With the values of the configs, as users time them."""
     program = programs.PROGRAMS[name]()
@@ -143,9 +130,3 @@ def test_programs_compiled_for_eight_tpus(tmp_path):
         assert row["temporary"] < 4 * ALL_PAIRS.get(row["program"], np.inf) / 8 / 2, row["program"]
         if row["program"] in ("match_20000", "graphs", "lpl"):
             assert row["collectives"]["all-reduce"] > 0, row["program"]
-
-
-def test_the_kept_tables_have_no_error():
-    for path in (ROOT / "benchmarks/results").glob("compile_*.json"):
-        for row in json.loads(path.read_text())["rows"]:
-            assert "error" not in row and np.isfinite(row["flops"]), path

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import isthmus
@@ -16,7 +17,7 @@ from common.data import packages
 from common.encoders import texts
 from isthmus import align
 from isthmus import commands as entry
-from tests import commands
+from tests.samples import normal
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,7 +40,7 @@ def test_help_lists_the_commands_and_papers_without_importing_jax(arguments):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     for name in (*entry.MODULES, "run", "anchor_opt"):
         assert f" {name}" in done.stdout
-    assert len(done.stdout.splitlines()) < 12
+    assert len(done.stdout.splitlines()) < 13
 
 
 def test_every_command_runs_its_module(monkeypatch, capsys):
@@ -53,25 +54,23 @@ def test_every_command_runs_its_module(monkeypatch, capsys):
     for module in (*entry.MODULES.values(), *(f"{paper}.main" for paper in entry.PAPERS)):
         assert importlib.util.find_spec(module), module
     assert called(monkeypatch, "--version") == (["--version"],)
-    assert capsys.readouterr().out.strip() == importlib.metadata.version("isthmus")
+    assert capsys.readouterr().out.split()[-1] == importlib.metadata.version("isthmus")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [*entry.MODULES, "run", "new"])
-def test_every_command_has_its_own_help(monkeypatch, capsys, command):
-    if command in entry.MODULES:
-        commands.run(monkeypatch, entry.MODULES[command], "--help")
-    else:
-        called(monkeypatch, command, "--help")
-    printed = capsys.readouterr()
-    assert f"  isthmus {command} " in printed.out and not printed.err
-
-
-def test_a_command_that_a_test_runs_leaves_no_bytecode(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
-    commands.run(monkeypatch, "isthmus.apply", "--help")
-    assert not list(tmp_path.rglob("apply.*.pyc"))
+@pytest.mark.parametrize("command", [*entry.MODULES, "run", "new", "a map"])
+def test_help_is_shown_and_a_map_is_applied_without_importing_jax(tmp_path, command):
+    x, given = normal(0, 50, 3), [command, "--help"]
+    if command == "a map":
+        alignment.fit("ridge", x, x).save(tmp_path / "map.npz")
+        np.save(tmp_path / "x.npy", x)
+        given = ["apply", "x.npy", "--map=map.npz", "--out=mapped.npy"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-X", "importtime", "-m", "isthmus", *given]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "runpy" in modules and "jax" not in modules
+    assert f"  isthmus {command} " in done.stdout or (tmp_path / "mapped.npy").exists()
 
 
 def test_a_new_paper_needs_a_checkout(monkeypatch, tmp_path, capsys):

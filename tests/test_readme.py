@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from common.run import launch, settings
-from isthmus.commands import MODULES, PAPERS
+from isthmus.commands import MODULES, PAPERS, configs
+from tests.samples import rotated_spaces
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RESULTS.md")]
@@ -35,13 +36,14 @@ def test_ci_runs_the_named_blocks_of_the_readme():
     assert named == called | BY_TESTS
 
 
-def test_the_readme_names_all_experiments():
+def test_the_readme_names_all_papers_and_help_all_configs():
     section = PAGES[0].read_text().partition("\n## What is here\n")[2].partition("\n## ")[0]
     for paper in PAPERS:
-        (named,) = re.findall(rf"^\| `{paper}` \|.*\| (.*) \|$", section, re.M)
+        assert re.search(rf"^\| `{paper}` \|", section, re.M)
         files = ROOT.glob(f"configs/{paper}/*.py")
-        configs = {path.stem for path in files if "def get_config" in path.read_text()}
-        assert set(re.findall(r"`(\w+)`", named)) == configs
+        there = {path.stem for path in files if "def get_config" in path.read_text()}
+        lines = [re.fullmatch(r"  --config=(\w+) +(\S.*\.)", x) for x in configs(paper)]
+        assert {line[1] for line in lines} == there
 
 
 def test_what_examples_import_exists():
@@ -55,11 +57,8 @@ def test_what_examples_import_exists():
 @pytest.mark.slow
 def test_python_examples_run(tmp_path, monkeypatch):
     """On two noisy copies of one space, of which the first twelve rows are known pairs."""
-    rng = np.random.default_rng(0)
-    source = rng.normal(size=(240, 12)) * np.linspace(2, 0.5, 12)
-    target = rng.normal(size=(260, 16)) * 0.3
-    target[:240] = source @ np.linalg.qr(rng.normal(size=(16, 16)))[0][:12]
-    target[:240] += 0.05 * rng.normal(size=(240, 16))
+    source, target, truth = rotated_spaces()
+    target = np.concatenate([target[truth], np.delete(target, truth, axis=0)])
     given = {"source": source, "target": target, "pairs": np.stack([np.arange(12)] * 2, axis=1)}
     given["new_source_vectors"] = source[:3] + 0.01
     monkeypatch.chdir(tmp_path)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from common import ot
 from common.arrays import Leaf
@@ -50,8 +50,8 @@ class Clouds(NamedTuple):
 class Distance:
     """How two clouds are compared; static under jit but for epsilon."""
 
-    ground: str  # distance d between points, 'euclidean' or 'manhattan'
-    p: float  # exponent of the ground distance, at least 1
+    ground: str = "euclidean"  # distance d between points, or 'manhattan'
+    p: float = 1.0  # exponent of the ground distance, at least 1
     epsilon: Leaf | float  # regularisation (lambda in the papers), in the cost's unit
     iterations: int  # of Sinkhorn
     value: str  # 'transport_cost', 'entropic_cost' or 'sinkhorn_divergence'
@@ -76,9 +76,7 @@ class WarmStart(NamedTuple):
     @classmethod
     def zeros(cls, num_pairs: int, num_clouds: int, num_points: int) -> "WarmStart":
         """A cold start."""
-        return cls(
-            *(Potentials.zeros(problems, num_points) for problems in (num_pairs, num_clouds))
-        )
+        return cls(*(Potentials.zeros(n, num_points) for n in (num_pairs, num_clouds)))
 
 
 @jax.jit
@@ -89,11 +87,11 @@ def pair_distances(
 
     Without a `distance` they are Euclidean, between the M k numbers of each object. For the
     Sinkhorn divergence the transport of an object to itself is solved once, however many pairs
-    contain the object; only this value is 0 between an object and itself.
-
-    Raises:
-      UserError: an unknown ground distance or value.
+    contain the object; only this value is 0 between an object and itself. UserError: an unknown
+    ground distance or value.
     """
+    if not first.size:
+        return jnp.zeros(first.shape)
     if distance is None:
         flat = clouds.points.reshape(len(clouds.points), -1)
         return euclidean(flat[first], flat[second])
@@ -115,14 +113,9 @@ def continued_distances(
 ) -> tuple[Float[Array, " b"], WarmStart]:
     """`pair_distances` in a training: they begin from earlier potentials, on several devices.
 
-    Args:
-      clouds: all objects.
-      first: first object of each pair of this device.
-      second: second object of each pair.
-      distance: how they are compared.
-      warm_start: potentials of an earlier call; None for a cold start.
-      objects: consecutive objects whose transport to themselves this device solves, in a function
-        of `common.parallel.on_parts`; all devices together solve all.
+    In a function of `common.parallel.on_parts`, `first` and `second` are the pairs of this device
+    and `objects` consecutive objects whose transport to themselves it solves; all devices together
+    solve all. `warm_start` is that of an earlier call; None: a cold start.
 
     Returns:
       The distances, and the potentials from which a later call can continue.
@@ -145,11 +138,7 @@ def transports(
 ) -> Transports:
     """Transport of each x_i to y_i; for the Sinkhorn divergence the entropic cost, its first term.
 
-    Args:
-      x: the sources.
-      y: as many targets.
-      distance: how they are compared.
-      potentials: of an earlier call, from which the iterations begin; None for a cold start.
+    The iterations begin from the `potentials` of an earlier call; None: a cold start.
     """
     return _by_blocks((x, y), distance, potentials)
 
@@ -157,6 +146,16 @@ def transports(
 def euclidean(x: Float[Array, "*b d"], y: Float[Array, "*b d"]) -> Float[Array, " *b"]:
     """|x - y|, with gradient 0 between equal vectors."""
     return ot.safe_sqrt(jnp.sum((x - y) ** 2, axis=-1))
+
+
+def contrastive_losses(
+    distance: Float[Array, " b"], same: Bool[Array, " b"], margin: float, power: float
+) -> Float[Array, " b"]:
+    """The loss r d^p + (1 - r) max(0, margin - d)^p of each pair.
+
+    d is the distance of a pair, and r is 1 if both objects belong together and 0 otherwise.
+    """
+    return jnp.where(same, distance, jnp.maximum(0.0, margin - distance)) ** power
 
 
 @partial(jax.jit, static_argnames="k")
@@ -206,14 +205,9 @@ def _rows(clouds: Clouds, rows: Int[Array, " b"]) -> Clouds:
 
 @jax.custom_vjp
 def _by_blocks(sides, distance, potentials) -> Transports:
-    """Solves problems block by block; the plans of a block fit in the cache together.
+    """Solves problems block by block, whose plans fit in the cache, each with its gradient.
 
-    Args:
-      sides: (x, y), or (x,) for the transport of each cloud to itself.
-      distance: how they are compared.
-      potentials: of an earlier call, or None.
-
-    The gradient of a block is computed with its values.
+    `sides` are (x, y), or (x,) for the transport of each cloud to itself.
     """
     return _map_blocks(partial(_block, distance=distance), sides, potentials)
 

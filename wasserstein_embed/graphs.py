@@ -38,8 +38,7 @@ GENERATORS: dict[str, Callable[..., nx.Graph]] = {
 def sample(name: str, num_nodes: int, options: Mapping[str, float], random_seed: int) -> nx.Graph:
     """The first connected graph of up to `MAX_SAMPLES` of a generator with its options.
 
-    Raises:
-      UserError: the generator is unknown or rejects its options, or no graph is connected.
+    UserError: the generator is unknown or rejects its options, or no graph is connected.
     """
     check_choice("graph", name, GENERATORS)
     for attempt in range(MAX_SAMPLES):
@@ -84,14 +83,9 @@ def distortions(
 ) -> list[float]:
     """Trains the embeddings of all graphs together, and returns the distortion of each.
 
-    Args:
-      settings: of the training.
-      pairs: pairs of nodes of all graphs.
-      num_graphs: number of graphs; the random seed of each is its number.
-      measure_iterations: Sinkhorn iterations of the measured distances, from a cold start.
-      checkpoint_every: steps of `common.run.train.run` between checkpoints.
-      work: the run's folder.
-      task: name of the training.
+    The random seed of a graph is its number. The distances that are measured take
+    `measure_iterations` of Sinkhorn, from a cold start; `checkpoint_every` counts the steps of
+    `common.run.train.run`.
     """
     keys = jax.vmap(jax.random.key)(jnp.arange(num_graphs))
     num_nodes = (int(pairs.second.max()) + 1) // num_graphs
@@ -100,7 +94,7 @@ def distortions(
         metric_embed.init(settings, num_nodes, keys),
         pairs,
         settings,
-        num_steps=settings.steps // metric_embed.UPDATES_PER_STEP,
+        num_steps=settings.steps // settings.updates_per_step,
         chunk=checkpoint_every,
         work=work,
         part=task,

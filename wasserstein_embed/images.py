@@ -42,35 +42,14 @@ class Evaluation:
     distance: Distance  # of the Sinkhorn nearest neighbours
 
 
-class Scores(NamedTuple):
-    """What is measured of a network.
-
-    Attributes:
-      pairs: metric -> mean over the test pairs.
-      accuracy: distance of the nearest neighbours, `euclidean` or `sinkhorn` -> kNN accuracy.
-    """
-
-    pairs: dict[str, float]
-    accuracy: dict[str, float]
-
-
 def read(dataset: str, train_split: str, test_split: str, cache: Path) -> Splits:
-    """Reads both splits.
+    """Reads both splits, in TFDS's notation; empty for the default; UserError: there are none.
 
-    Args:
-      dataset: see `common.data.sets.images.load`.
-      train_split: in TFDS's notation; empty for the default.
-      test_split: likewise.
-      cache: the data cache.
-
-    Raises:
-      UserError: an unknown set or split, or files that can't be read.
+    The dataset is a name or a path, see `common.data.sets.images.load`.
     """
     default_train, default_test = SPLITS.get(dataset, ("train", "test"))
-    return Splits(
-        load(dataset, train_split or default_train, cache),
-        load(dataset, test_split or default_test, cache),
-    )
+    names = train_split or default_train, test_split or default_test
+    return Splits(*(load(dataset, name, cache) for name in names))
 
 
 def clouds_file(task: str) -> str:
@@ -86,16 +65,14 @@ def train_and_measure(
     *,
     work: Workdir,
     task: str,
-) -> Scores:
+) -> tuple[dict[str, float], dict[str, float]]:
     """Trains a network, stores the clouds of all images, and measures them.
 
-    Args:
-      training: settings of the network and its training.
-      splits: the images.
-      random_seed: of the parameters and the batches.
-      evaluation: how the network is measured.
-      work: the run's folder.
-      task: name of the training.
+    The random seed is that of the parameters and the batches.
+
+    Returns:
+      Metric -> mean over the test pairs; distance of the nearest neighbours, `euclidean` or
+      `sinkhorn` -> kNN accuracy.
     """
     train_x, test_x = (jnp.asarray(images.images) for images in splits)
     train_classes, test_classes = (siamese.group_by_class(images.labels) for images in splits)
@@ -124,7 +101,7 @@ def train_and_measure(
     predicted = classify(known, splits.train.labels, queries, evaluation)
     accuracy = {n: float((labels == splits.test.labels).mean()) for n, labels in predicted.items()}
     means = {n: float(mean) for n, mean in pair_scores(queries, pairs, training).items()}
-    return Scores(means, accuracy)
+    return means, accuracy
 
 
 @partial(jax.jit, static_argnames="network")
@@ -139,12 +116,10 @@ def embed(
 def pair_scores(clouds: Clouds, pairs: siamese.Pairs, training: siamese.Training) -> Metrics:
     """Mean distances of pairs of one class and of two, and the loss if it is one of pairs."""
     distance = cloud.pair_distances(clouds, pairs.first, pairs.second, training.distance)
-    means = siamese.mean_distances(distance, pairs.same)
-    scores = {f"test_{name}": mean for name, mean in means.items()}
+    means = siamese.mean_distances(distance, pairs.same).items()
+    scores = {f"test_{name}": mean for name, mean in means}
     if training.temperature is None:  # otherwise the loss is one of batches
-        scores["test_loss"] = siamese.contrastive_loss(
-            distance, pairs.same, training.margin, training.loss_power
-        )
+        scores["test_loss"] = siamese.contrastive_loss(distance, pairs.same, training)
     return scores
 
 
@@ -153,14 +128,9 @@ def classify(
 ) -> dict[str, Int[np.ndarray, " n"]]:
     """Classes by majority vote of the nearest known images; of equally frequent ones the lowest.
 
-    Args:
-      known: clouds of images whose classes are known.
-      labels: these classes.
-      queries: clouds of other images.
-      evaluation: the number of neighbours, and the distance that is called `sinkhorn`.
-
     Returns:
-      Distance of the neighbours, `euclidean` or `sinkhorn` -> classes of the queries.
+      Distance of the neighbours, `euclidean` or `sinkhorn` (of `evaluation`) -> classes of the
+      queries. The known images have the classes `labels`.
     """
     k = evaluation.num_neighbours
     vectors, query_vectors = (x.points.reshape(len(x.points), -1) for x in (known, queries))

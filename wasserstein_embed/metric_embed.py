@@ -7,6 +7,7 @@ Adam uses all pairs of all graphs.
 """
 
 import dataclasses
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +17,8 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from common.errors import UserError, check_choice
+from common.arrays import Leaf
+from common.errors import UserError, check_choice, check_count
 from common.ot import safe_sqrt
 from common.parallel import mean_of_parts, on_parts
 from common.run import train
@@ -24,7 +26,8 @@ from common.run.train import Metrics
 from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance, WarmStart, euclidean
 
-UPDATES_PER_STEP = 10  # steps of Adam in one step of `common.run.train.run`, which logs one record
+# Most steps of Adam in one step of `common.run.train.run`, which logs one record.
+UPDATES_PER_STEP = 10
 MIN_SQUARE = 1e-12  # added to squared norms, whose root has no gradient at 0
 MAX_NORM = 1 - 1e-5  # in the Poincare ball; closer to the boundary float32 has no resolution
 
@@ -36,7 +39,7 @@ class Settings:
     geometry: str  # 'wasserstein' or a name of `VECTOR_DISTANCES`
     shape: tuple[int, ...]  # of one object, (d,) for a vector and (M, k) for a cloud
     init_range: tuple[float, float]  # of the uniform distribution of initial coordinates
-    steps: int  # of Adam, a multiple of `UPDATES_PER_STEP`
+    steps: int  # of Adam
     learning_rate: float  # of Adam
     schedule: str = "constant"  # or 'cosine', which decays the learning rate to zero
     # Regularisation (lambda in the paper) at the first and the last step, in the unit of the
@@ -48,7 +51,9 @@ class Settings:
     implicit: bool = True  # gradients at the optimum; otherwise through the iterations
 
     def __post_init__(self):
-        """Raises a UserError if there is no geometric series between the regularisations."""
+        """Raises a UserError for sizes below one, or regularisations without a geometric series."""
+        for size in self.shape:
+            check_count("A size of an embedded object", size)
         if min(self.epsilon) <= 0:
             first, last = self.epsilon
             raise UserError(
@@ -56,13 +61,14 @@ class Settings:
                 "give two positive numbers."
             )
 
-    def distance(
-        self, epsilon: Float[Array, ""] | float, iterations: int, implicit: bool
-    ) -> Distance:
+    @property
+    def updates_per_step(self) -> int:
+        """Steps of Adam in one of `common.run.train.run`, a divisor of their number."""
+        return math.gcd(self.steps, UPDATES_PER_STEP)
+
+    def distance(self, epsilon: Leaf | float, iterations: int, implicit: bool) -> Distance:
         """How clouds are compared."""
         return Distance(
-            ground="euclidean",
-            p=1.0,
             epsilon=epsilon,
             iterations=iterations,
             value="sinkhorn_divergence" if self.debiased else "transport_cost",
@@ -71,15 +77,10 @@ class Settings:
 
 
 class State(NamedTuple):
-    """State of a training.
+    """State of a training."""
 
-    Attributes:
-      training: the embedded objects, which are its parameters, and the state of their optimiser.
-      warm_start: potentials of clouds from which the next step continues; None for cold starts.
-    """
-
-    training: train.State
-    warm_start: WarmStart | None
+    training: train.State  # the embedded objects, which are its parameters, and their optimiser
+    warm_start: WarmStart | None  # from which the next step continues; None for cold starts
 
     @property
     def x(self) -> Float[Array, "n ..."]:
@@ -147,7 +148,7 @@ class Rows(NamedTuple):
 
 
 def pair_distances(
-    x: Float[Array, "n ..."], rows: Rows, epsilon: Float[Array, ""] | float, settings: Settings
+    x: Float[Array, "n ..."], rows: Rows, epsilon: Leaf | float, settings: Settings
 ) -> tuple[Float[Array, " b"], WarmStart | None]:
     """Distances of pairs of embedded objects as in training, and the next warm start."""
     first, second = rows.pairs.first, rows.pairs.second
@@ -183,11 +184,7 @@ def init(settings: Settings, num_objects: int, keys: Array) -> State:
 
 
 def optimiser(settings: Settings) -> optax.GradientTransformation:
-    """Adam, whose learning rate is constant or decays to zero by a cosine.
-
-    Raises:
-      UserError: an unknown schedule.
-    """
+    """Adam, whose rate is constant or decays to zero by a cosine; UserError: another schedule."""
     check_choice("schedule", settings.schedule, ("constant", "cosine"))
     if settings.schedule == "constant":
         return optax.adam(settings.learning_rate)
@@ -197,7 +194,7 @@ def optimiser(settings: Settings) -> optax.GradientTransformation:
 def step(
     state: State, index: Int[Array, ""], data: Data, settings: Settings
 ) -> tuple[State, Metrics]:
-    """`UPDATES_PER_STEP` steps of Adam on the distortion, for `common.run.train.run`.
+    """`settings.updates_per_step` steps of Adam on the distortion, for `common.run.train.run`.
 
     No distance involves two graphs, and Adam is invariant to a factor of the loss, so training
     several graphs together equals training each alone. The pairs and their potentials are sharded
@@ -210,7 +207,7 @@ def step(
         return (state.training, values.mean()), state.warm_start
 
     rows = Rows(data, jnp.arange(len(state.x)), state.warm_start)
-    counts = UPDATES_PER_STEP * index + jnp.arange(UPDATES_PER_STEP)
+    counts = settings.updates_per_step * index + jnp.arange(settings.updates_per_step)
     (training, value), warm_start = on_parts(train_part, rows, state.training, counts)
     return State(training, warm_start), {"distortion": value}
 

@@ -75,19 +75,12 @@ class Pairs(NamedTuple):
     same: Bool[Array, " b"]
 
 
-class Side(NamedTuple):
-    """The first or the second images of a batch's pairs."""
-
-    images: UInt8[Array, "b h w c"]
-    label: Int[Array, " b"]
-    place: Int[Array, " b"]  # among all images of the batch, of which a device has a part
-
-
 class Batch(NamedTuple):
-    """Pairs of images, and whether both are of one class."""
+    """Pairs of images, the first and the second ones, and whether both are of one class."""
 
-    first: Side
-    second: Side
+    images: UInt8[Array, "b 2 h w c"]
+    label: Int[Array, "b 2"]
+    place: Int[Array, "b 2"]  # among all images of the batch, of which a device has a part
     same: Bool[Array, " b"]
 
 
@@ -100,11 +93,7 @@ class Data(NamedTuple):
 
 
 class Siamese(nnx.Module):
-    """Maps images to M points in R^k; each PReLU has one slope per layer, as in PyTorch.
-
-    Raises:
-      UserError: an unknown kind of weights.
-    """
+    """Maps images to M points in R^k; each PReLU has one slope per layer, as in PyTorch."""
 
     def __init__(self, network: Network, rngs: nnx.Rngs):
         self.network = network
@@ -123,7 +112,7 @@ class Siamese(nnx.Module):
 
     def __call__(self, images: UInt8[Array, "b h w c"]) -> Clouds:
         network = self.network
-        x = (images / 255.0 - network.pixel_mean) / network.pixel_std
+        x = (images.astype(jnp.float32) / 255.0 - network.pixel_mean) / network.pixel_std
         x = _max_pool(self.prelus[0](self.conv1(x)))
         x = _max_pool(self.prelus[1](self.conv2(x)))
         x = self.prelus[2](self.linear1(x.reshape(len(x), -1)))
@@ -163,23 +152,18 @@ def embed(network: Network, images: UInt8[Array, "b h w c"], parameters: nnx.Sta
 
 
 def contrastive_loss(
-    distance: Float[Array, " b"], same: Bool[Array, " b"], margin: float, power: float
+    distance: Float[Array, " b"], same: Bool[Array, " b"], settings: Training
 ) -> Float[Array, ""]:
-    """Mean of [r d^p + (1 - r) max(0, margin - d)^p] / p.
+    """Mean over pairs of [r d^p + (1 - r) max(0, margin - d)^p] / p, r = 1 within a class.
 
-    d is the distance of a pair, and r is 1 if both images are of one class and 0 otherwise. The
-    power p is 2 in section 3 of the report and in its code, and 1 in section 4.1.
+    The power p is 2 in section 3 of the report and in its code, and 1 in section 4.1.
     """
-    apart = jnp.maximum(0.0, margin - distance)
-    return jnp.mean(jnp.where(same, distance, apart) ** power) / power
+    losses = cloud.contrastive_losses(distance, same, settings.margin, settings.loss_power)
+    return losses.mean() / settings.loss_power
 
 
 def group_by_class(labels: Int[np.ndarray, " n"]) -> Classes:
-    """Sorts images by class; classes are numbered without gaps.
-
-    Raises:
-      UserError: there is one class only, or a class of one image.
-    """
+    """Sorts images by class, numbered without gaps; UserError: one class, or one of one image."""
     _, label, count = np.unique(labels, return_inverse=True, return_counts=True)
     if len(count) < 2 or count.min() < 2:
         raise UserError(
@@ -216,14 +200,13 @@ def batch_loss(
     parameters: nnx.State, batch: Batch, settings: Training
 ) -> tuple[Float[Array, ""], Metrics]:
     """The loss of a batch, and the mean distances of its pairs of one class and of two."""
-    images, label, place = jax.tree.map(
-        lambda *sides: jnp.concatenate(sides), batch.first, batch.second
-    )
+    first_then_second = [x.swapaxes(0, 1).reshape(-1, *x.shape[2:]) for x in batch[:3]]
+    images, label, place = first_then_second
     clouds = embed(settings.network, images, parameters)
     row = jnp.arange(len(batch.same))
     distance = cloud.pair_distances(clouds, row, row + len(row), settings.distance)
     if settings.temperature is None:
-        loss = contrastive_loss(distance, batch.same, settings.margin, settings.loss_power)
+        loss = contrastive_loss(distance, batch.same, settings)
     else:
         vectors = clouds.points.reshape(len(images), -1)
         loss = cosine_loss(vectors, label, place, settings.temperature)
@@ -236,12 +219,9 @@ def step(
     """One Adam step on a batch of balanced pairs, sharded over the devices."""
     key = jax.random.fold_in(data.key, index)
     first, second, same = sample_pairs(key, data.classes, settings.batch_size)
-    place = jnp.arange(len(first))
-    batch = Batch(
-        Side(data.images[first], data.classes.label[first], place),
-        Side(data.images[second], data.classes.label[second], place + len(place)),
-        same,
-    )
+    rows = jnp.stack([first, second], axis=1)
+    place = jnp.arange(rows.size).reshape(2, -1).T
+    batch = Batch(data.images[rows], data.classes.label[rows], place, same)
     loss_of = partial(batch_loss, settings=settings)
     (loss, means), gradient = value_and_gradient(loss_of, state.parameters, batch)
     return state.update(gradient, optimiser(settings)), {"loss": loss, **means}
@@ -260,18 +240,15 @@ def cosine_loss(
 
       -1 / |P(i)| sum_{p in P(i)} log(exp(<x_i, x_p> / t) / sum_{a in A(i)} exp(<x_i, x_a> / t)).
 
-    Args:
-      x: the vectors of images; of a part of the batch, if it is on several devices.
-      label: their classes.
-      place: their places in the whole batch.
-      temperature: t.
+    On several devices x, label and place (in the whole batch) are those of a part of the batch.
     """
     whole_x, whole_label, whole_place = all_parts((x, label, place))
     apart = place[:, None] != whole_place
     same = apart & (label[:, None] == whole_label)
     logits = jnp.where(apart, x @ whole_x.T / temperature, -jnp.inf)
     log_fractions = jnp.where(same, jax.nn.log_softmax(logits), 0)
-    return -jnp.mean(jnp.sum(log_fractions, axis=1) / jnp.maximum(1, jnp.sum(same, axis=1)))
+    count = jnp.maximum(1, jnp.sum(same, axis=1)).astype(log_fractions.dtype)
+    return -jnp.mean(jnp.sum(log_fractions, axis=1) / count)
 
 
 def mean_distances(distance: Float[Array, " b"], same: Bool[Array, " b"]) -> Metrics:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from common.ot import Potentials
 from common.parallel import value_and_gradient
@@ -66,17 +66,17 @@ class Data(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Words, a context word of each, and a negative word for each.
+    """Words, and a context word and a negative word for each.
 
-    The weights have a mean of 1 over the batch. They are 0 where there is no pair: a sampled place
-    may lie between two texts, and a context beyond the end of a text.
+    The weights, of the positive and of the negative pair, have a mean of 1 over the batch. They are
+    0 where there is no pair: a sampled place may lie between two texts, and a context beyond the
+    end of a text.
     """
 
     word: Int[Array, " b"]
     context: Int[Array, " b"]
     negative: Int[Array, " b"]
-    positive_weight: Float[Array, " b"]
-    negative_weight: Float[Array, " b"]
+    weights: Float[Array, "b 2"]
 
 
 class Parameters(NamedTuple):
@@ -125,13 +125,6 @@ def places(settings: Settings) -> Float[np.ndarray, "M k"]:
     return circle
 
 
-def contrastive_losses(
-    positive: Float[Array, " b"], negative: Float[Array, " c"], margin: float
-) -> tuple[Float[Array, " b"], Float[Array, " c"]]:
-    """d^2 of each positive pair, max(0, margin - d)^2 of each negative (report, section 3)."""
-    return positive**2, jnp.maximum(0.0, margin - negative) ** 2
-
-
 def sample(data: Data, key: Array, settings: Settings) -> Batch:
     """Samples words, a context word of each, and a negative word for each.
 
@@ -148,22 +141,22 @@ def sample(data: Data, key: Array, settings: Settings) -> Batch:
     negative = jnp.minimum(negative, len(data.cumulative) - 1)
     word, context = data.tokens[place], data.tokens[place + offset]
     has_word, has_context = word >= 0, (word >= 0) & (context >= 0)
-    return Batch(word, context, negative, _weights(has_context), _weights(has_word))
+    is_pair = jnp.stack([has_context, has_word], axis=1)
+    weights = is_pair.astype(jnp.float32) / jnp.maximum(is_pair.mean(axis=0), 1 / b)
+    return Batch(word, context, negative, weights)
 
 
 def batch_loss(
     parameters: Parameters, batch: Batch, settings: Settings
 ) -> tuple[Float[Array, ""], Metrics]:
-    """Mean of `contrastive_losses`, and the mean distances of positive and of negative pairs."""
+    """Mean of the contrastive losses, and the mean distances of positive and of negative pairs."""
     rows = jnp.concatenate([batch.word, batch.word, batch.context, batch.negative])
     x, y = jnp.split(embed(parameters.words[rows], parameters.output, settings), 2)
-    positive, negative = jnp.split(pair_distances(x, y, settings), 2)
-    attract, repel = contrastive_losses(positive, negative, settings.margin)
-    losses = batch.positive_weight * attract + batch.negative_weight * repel
-    return jnp.mean(losses) / 2, {
-        "positive": jnp.mean(batch.positive_weight * positive),
-        "negative": jnp.mean(batch.negative_weight * negative),
-    }
+    distances, weights = pair_distances(x, y, settings), batch.weights.T.ravel()
+    positive = jnp.arange(len(distances)) < len(batch.word)
+    losses = weights * cloud.contrastive_losses(distances, positive, settings.margin, 2.0)
+    means = (weights * distances).reshape(2, -1).mean(axis=1)
+    return jnp.mean(losses), {"positive": means[0], "negative": means[1]}
 
 
 def step(
@@ -192,8 +185,6 @@ def pair_distances(
     if settings.geometry != "wasserstein":
         return cloud.euclidean(x.reshape(len(x), -1), y.reshape(len(y), -1))
     distance = cloud.Distance(
-        ground="euclidean",
-        p=1.0,
         epsilon=settings.epsilon,
         iterations=settings.iterations,
         value="transport_cost",
@@ -201,8 +192,3 @@ def pair_distances(
     )
     potentials = Potentials.zeros(len(x), settings.num_points)  # always with the kernel
     return cloud.transports(Clouds(x), Clouds(y), distance, potentials).values
-
-
-def _weights(is_pair: Bool[Array, " b"]) -> Float[Array, " b"]:
-    """Weights with a mean of 1 of the places that have a pair; 0 of the others."""
-    return is_pair / jnp.maximum(jnp.mean(is_pair), 1 / len(is_pair))

@@ -30,6 +30,9 @@ MAX_MODES = 3  # modes of the density of a word
 NEAR_WORDS = 40  # nearest words of a word, which are divided among its modes
 MODE_WORDS = 3  # words at each mode
 
+# Rows of the pairs whose words are in the vocabulary, and scores of human judges.
+Judged = tuple[Int[np.ndarray, "n 2"], Float[np.ndarray, " n"]]
+
 pair_distances = jax.jit(word_embed.pair_distances, static_argnames="settings")
 batch_loss = jax.jit(word_embed.batch_loss, static_argnames="settings")
 
@@ -42,13 +45,6 @@ class Texts(NamedTuple):
     held_out: Int[np.ndarray, " m"]  # likewise
 
 
-class JudgedPairs(NamedTuple):
-    """The pairs of a similarity set whose words are in the vocabulary, and their scores."""
-
-    rows: Int[np.ndarray, "n 2"]
-    scores: Float[np.ndarray, " n"]
-
-
 class Mode(NamedTuple):
     """A mode of the density of a word's points, and the nearest words that have points there."""
 
@@ -57,26 +53,13 @@ class Mode(NamedTuple):
 
 
 class Density(NamedTuple):
-    """The points of a word in the plane, and their density.
-
-    Attributes:
-      points: of the word.
-      x: first coordinates of a grid.
-      y: second coordinates of the grid.
-      values: density at its places.
-      modes: the largest first.
-    """
+    """The points of a word in the plane, and their density on a grid."""
 
     points: Float[np.ndarray, "M 2"]
     x: Float[np.ndarray, " g"]
     y: Float[np.ndarray, " g"]
     values: Float[np.ndarray, "g g"]
-    modes: list[Mode]
-
-
-def points_file(task: str) -> str:
-    """File below the run's folder in which a task stores the clouds of all words."""
-    return f"clouds/{task}.npz"
+    modes: list[Mode]  # the largest first
 
 
 def read(
@@ -88,18 +71,11 @@ def read(
     subsample: float,
     window: int,
 ) -> Texts:
-    """Reads texts, shuffles them, and encodes them with their most frequent words.
+    """Reads texts, shuffles them, and encodes them with their `num_words` most frequent words.
 
-    Args:
-      sources: `bbc` or names of `common.data.sets.reviews`.
-      cache: the data cache.
-      num_texts: number of texts; 0 for all.
-      num_words: size of the vocabulary.
-      subsample: frequency above which occurrences of a word are removed, see `corpus.subsampled`.
-      window: number of words to either side that are context.
-
-    Raises:
-      UserError: an unknown source, or as its reader.
+    `sources` are `bbc` or names of `common.data.sets.reviews`; `num_texts` may be 0 for all.
+    Occurrences of words of a frequency above `subsample` are removed (`corpus.subsampled`), and
+    texts are a `window` apart. UserError: an unknown source, or as its reader.
     """
     texts = [text for source in sources for text in _source(source, cache)]
     check_count("num_texts", num_texts, len(texts), f"texts of {', '.join(sources)}", least=0)
@@ -113,12 +89,8 @@ def read(
     return Texts(corpus_of_training, tokens[: cut + window], tokens[cut:])
 
 
-def judged_pairs(names: Sequence[str], words: Sequence[str], cache: Path) -> dict[str, JudgedPairs]:
-    """The pairs of each similarity set of which a vocabulary has both words.
-
-    Raises:
-      UserError: as `word_similarity.load`, or fewer than two pairs are left.
-    """
+def judged_pairs(names: Sequence[str], words: Sequence[str], cache: Path) -> dict[str, Judged]:
+    """The pairs of each similarity set of which a vocabulary has both words; UserError: < 2."""
     judged = {}
     for name in names:
         pairs, scores = word_similarity.load(name, cache)
@@ -129,7 +101,7 @@ def judged_pairs(names: Sequence[str], words: Sequence[str], cache: Path) -> dic
                 f"The {len(words):,} words of the texts have {known.sum()} of the pairs of "
                 f"'{name}': set config.num_words to more words."
             )
-        judged[name] = JudgedPairs(rows[known], scores[known])
+        judged[name] = rows[known], scores[known]
     return judged
 
 
@@ -144,13 +116,7 @@ def train_embedding(
 ) -> Float[np.ndarray, "V M k"]:
     """Trains and returns the clouds of all words; logs the loss on the held-out texts.
 
-    Args:
-      settings: of the training.
-      texts: with gaps of `settings.window`.
-      random_seed: of the parameters and the batches.
-      checkpoint_every: steps between checkpoints.
-      work: the run's folder.
-      task: name of the training.
+    The random seed is that of the parameters and the batches.
     """
     of_batches, of_parameters = jax.random.split(jax.random.key(random_seed))
     cumulative = np.cumsum(texts.corpus.frequencies**word_embed.NEGATIVE_POWER)
@@ -187,7 +153,7 @@ def train_cbow(
 
 
 def rank_correlations(
-    x: Float[np.ndarray, "V M k"], judged: Mapping[str, JudgedPairs], settings: Settings
+    x: Float[np.ndarray, "V M k"], judged: Mapping[str, Judged], settings: Settings
 ) -> dict[str, float]:
     """Set -> Spearman's correlation of negative distances with the scores of human judges."""
     return {
@@ -228,8 +194,8 @@ def densities(
     for word in (word for word in chosen if word in number):
         points = x[number[word]]
         low, high = points.min(axis=0) - 4 * width, points.max(axis=0) + 4 * width
-        axes = [np.linspace(low[c], high[c], GRID) for c in range(2)]
-        places = np.stack(np.meshgrid(*axes), axis=-1)
+        across, up = np.linspace(low, high, GRID).T
+        places = np.stack(np.meshgrid(across, up), axis=-1)
         density = _density(points, places[:, :, None], width)
         is_peak = (density == maximum_filter(density, 9)) & (density > 0.2 * density.max())
         peaks = sorted(np.argwhere(is_peak), key=lambda place: -density[tuple(place)])
@@ -237,13 +203,8 @@ def densities(
         near = _nearest(x, number[word], NEAR_WORDS, settings)
         nearest_mode = _density(x[near][:, None], modes[None, :, None], width).argmax(axis=1)
         shown = [near[nearest_mode == mode][:MODE_WORDS] for mode in range(len(modes))]
-        densities[word] = Density(
-            points,
-            axes[0],
-            axes[1],
-            density,
-            [Mode(m, [words[int(i)] for i in at]) for m, at in zip(modes, shown, strict=True)],
-        )
+        listed = [Mode(m, [words[int(i)] for i in at]) for m, at in zip(modes, shown, strict=True)]
+        densities[word] = Density(points, across, up, density, listed)
     return densities
 
 

@@ -23,33 +23,34 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
 
     With config.detail there are rows of each random run too, and of anchors that are items.
     """
-    points, rows, failed = list(runner.points_of(config)), [], []
+    points, rows = list(runner.points_of(config)), []
     detail = config.get("detail", False)
     for text in config.pairs:
         names = space_pairs.names(text)
         load = lru_cache(maxsize=1)(partial(_load, names, cache))
         for point in progress_bar(points, desc=text, unit="value"):
-            given = point.config
-            data = load(given.drop_first, given.min_letters, given.max_rows)
-            if given.num_words > len(data.names):
+            values = point.config
+            data = load(values.drop_first, values.min_letters, values.max_rows)
+            if values.num_words > len(data.names):
                 if point.name == "num_words" and not point.base:
                     continue
                 raise UserError(
                     f"'{names[0]}' and '{names[1]}' share {len(data.names)} items, fewer than "
-                    f"num_words={given.num_words}: ask for at most that many."
+                    f"num_words={values.num_words}: ask for at most that many."
                 )
-            normalise = preprocess if given.centre else unit
-            pair = two_spaces.Pair.of(names, data.take(slice(given.num_words)), normalise)
+            normalise = preprocess if values.centre else unit
+            pair = two_spaces.Pair.of(names, data.take(slice(values.num_words)), normalise)
             # The base is measured once, whichever name it is listed under.
             changed = "base" if point.base else f"{point.name}-{point.value}"
             fields = {"experiment": config.experiment}
             prefix = f"{space_pairs.file_name(*names)}-{changed}"
-            measured = two_spaces.mrr(pair, runner.grid(given), work, fields, prefix, detail)
+            grid = runner.grid(values)
+            case = two_spaces.mrr_case(pair, grid, prefix, fields)
+            evaluate = partial(two_spaces.evaluate_mrr, k=values.k, detail=detail)
+            measured = runner.run([case], grid, evaluate, work, title=prefix)
             shown = results.averaged(measured.rows) + (measured.rows if detail else [])
             rows += [_at(row, point) for row in shown]
-            failed += [task for task in measured.failed if task not in failed]
-    text = results.joined(report.tables(rows, failed))
-    return records.finish(work, rows, text, {"ablation": report.figure(rows)})
+    return records.finish(work, rows, report)
 
 
 def _load(

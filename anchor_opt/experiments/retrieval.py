@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 from ml_collections import ConfigDict
 
 from anchor_opt import runner, two_spaces
@@ -21,11 +22,8 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     pair, grid = Pair.of(names, data), runner.grid(config)
     proxy = any(name in paired_spaces.SPACES for name in names)
     fields = {"experiment": config.experiment, "proxy": proxy}
-    measured = two_spaces.retrieve(pair, grid, report.WORDS, work, fields)
-    rows = results.averaged(measured.rows)
-    groups = report.word_groups(config.figure_words, data.names, data.source)
-    figures = report.figures(two_spaces.drawn(pair, grid), groups, work)
-    across = report.tables(rows, num_anchors=grid.num_anchors, failed=measured.failed)
-    everything = results.joined(across | report.tables_within(rows))
-    records.finish(work, rows, f"{everything}\n\n{report.NOTES}", figures)
-    return results.marked(work, f"{results.joined(across)}\n\n{report.NOTES}")
+    measured = two_spaces.retrieve(pair, grid, work, fields).rows
+    groups = report.word_groups(config.figure_words, data.names, np.asarray(pair.source))
+    anchors = two_spaces.first_anchors(pair, grid, work)
+    figures = report.relative_spaces(measured, pair.spaces(), anchors, groups)
+    return records.finish(work, results.averaged(measured), report, figures=figures)

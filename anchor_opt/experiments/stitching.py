@@ -5,11 +5,10 @@ of another, the encoder's. The anchors of one space are sought with unlabelled t
 the task, or with the training texts themselves.
 """
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,25 +29,10 @@ from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from common.spaces import labelled_vectors, space_pairs
+from common.spaces import labelled_vectors, messages, space_pairs
 from common.spaces.labelled_vectors import LabelledVectors
 
 Spaces = dict[str, LabelledVectors]  # role -> preprocessed vectors
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Texts and heads; configs/anchor_opt/stitching.py explains each value."""
-
-    texts: str
-    num_train: int
-    num_test: int
-    num_unlabelled: int
-    shared: float
-    max_pieces: int
-    smoothing: float
-    heads: tuple[str, ...]
-    head: head.Training
 
 
 class Pair(NamedTuple):
@@ -67,44 +51,38 @@ class Pair(NamedTuple):
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Stitches each pair of encoders: every method, decoder, encoder and head."""
-    grid, values = runner.grid(config), settings(Settings, config)
-    rows, failed = [], []
+    grid, rows = runner.grid(config), []
     for text in config.pairs:
         names = space_pairs.names(text)
-        pair, prefix = load(names, grid, values, work, cache), space_pairs.file_name(*names)
-        absolute = tasks.grid([Case(prefix, pair.fields, sample)], ["absolute"], grid.random_seeds)
-        on_vectors = tasks.run(absolute, partial(measure_absolute, pair=pair), work)
-        cases = [_case(pair, prefix, grid, values, sought) for sought in grid.optimise]
+        pair, prefix = load(names, grid, config, work, cache), space_pairs.file_name(*names)
+
+        def absolute(task: Task, pair: Pair = pair) -> tuple[list[Row], dict]:
+            """Heads on the vectors themselves, without anchors."""
+            parts = {role: f"{task.name}/{role}" for role in ROLES}
+            return head_rows(task, pair, pair.spaces, parts, representation="absolute"), {}
+
+        whole = tasks.grid([Case(prefix, pair.fields, sample)], ["absolute"], grid.random_seeds)
+        on_vectors = tasks.run(whole, absolute, work)
+        cases = [_case(pair, prefix, grid, config, sought) for sought in grid.optimise]
         on_anchors = runner.run(cases, grid, partial(evaluate, pair=pair, work=work), work)
         for case in cases:
             for random_seed in grid.random_seeds:
                 train.forget_checkpoints(work, _shared_heads(case.name, random_seed))
         rows += results.averaged(on_vectors.rows + on_anchors.rows)
-        failed += on_anchors.failed
-    tables = report.tables(rows, num_anchors=grid.num_anchors, failed=failed)
-    text = f"{results.joined(tables)}\n\n{report.NOTES}"
-    return records.finish(work, rows, text, report.figures(rows))
+    return records.finish(work, rows, report)
 
 
-def load(names: tuple[str, str], grid: Grid, values: Settings, work: Workdir, cache: Path) -> Pair:
-    """Encodes the texts, or reads the user's files.
-
-    Raises:
-      UserError: as `labelled_vectors.load`, or a grid that does not fit anchors in the files.
-    """
+def load(
+    names: tuple[str, str], grid: Grid, config: ConfigDict, work: Workdir, cache: Path
+) -> Pair:
+    """Encodes the texts, or reads the user's files; UserError: the grid does not fit these."""
+    unlabelled = config.num_unlabelled
     # As in `partly_shared`, an encoder shares at least all anchors with the other.
-    in_common = max(round(values.shared * values.num_unlabelled), grid.num_anchors)
-    in_common = min(in_common, values.num_unlabelled)
-    data = labelled_vectors.load(
-        *names,
-        texts=values.texts,
-        num_train=values.num_train,
-        num_test=values.num_test,
-        num_unlabelled=2 * values.num_unlabelled - in_common,
-        max_pieces=values.max_pieces,
-        smoothing=values.smoothing,
-        cache=cache,
-    )
+    in_common = min(max(round(config.shared * unlabelled), grid.num_anchors), unlabelled)
+    values = ("texts", "num_train", "num_test", "max_pieces", "smoothing")
+    options = {name: config[name] for name in values}
+    options["num_unlabelled"] = 2 * unlabelled - in_common
+    data = labelled_vectors.load(*names, **options, cache=cache)
     anchors = data.source.anchors
     if anchors is not None and grid.num_anchors > len(anchors):
         raise UserError(
@@ -117,82 +95,61 @@ def load(names: tuple[str, str], grid: Grid, values: Settings, work: Workdir, ca
             "not have: leave it out of config.methods."
         )
     spaces = {role: preprocessed(getattr(data, role)) for role in ROLES}
-    train_heads = partial(
-        head.train_and_test,
-        training=values.head,
-        forms=values.heads,
-        num_classes=len(data.classes),
-        work=work,
-    )
+    training: dict[str, Any] = {"training": settings(head.Training, config.head), "work": work}
+    training |= {"forms": config.heads, "num_classes": len(data.classes)}
     labels = {}
     if all(space.unlabelled is not None for space in spaces.values()):
-        labels = {"num_unlabelled": values.num_unlabelled, "shared": in_common}
-    proxy = any(name in text_encoders.ENCODERS for name in names)
-    fields = {
-        "experiment": "stitching",
-        "dataset": values.texts if proxy else ", ".join(names),
-        "num_pairs": grid.num_pairs,
-        "proxy": proxy,
-        "labels": labels,
-    }
-    return Pair(names, spaces, train_heads, fields, data.ordered)
+        labels = {"num_unlabelled": unlabelled, "shared": in_common}
+    proxy = any(name in {*text_encoders.ENCODERS, *messages.SPACES} for name in names)
+    dataset = config.texts if proxy else ", ".join(names)
+    fields: dict[str, Any] = {"experiment": "stitching", "dataset": dataset}
+    fields |= {"num_pairs": grid.num_pairs, "proxy": proxy, "labels": labels}
+    return Pair(names, spaces, partial(head.train_and_test, **training), fields, data.ordered)
 
 
-def _case(pair: Pair, prefix: str, grid: Grid, values: Settings, sought: str) -> Case:
+def _case(pair: Pair, prefix: str, grid: Grid, config: ConfigDict, sought: str) -> Case:
     """The direction in which the anchors of the space in the role `sought` are sought."""
     labels = {"optimised": pair.name(sought), "given": pair.name(other(sought))}
     fields = {**pair.fields, "labels": {**pair.fields["labels"], **labels}}
     spaces = pair.spaces[other(sought)], pair.spaces[sought]
-    return Case(
-        f"{prefix}-{sought}", fields, partial(sample_problem, *spaces, grid, values, sought)
-    )
+    sizes = config.num_unlabelled, config.shared
+    return Case(f"{prefix}-{sought}", fields, partial(draw, *spaces, grid, *sizes, sought))
 
 
 def preprocessed(vectors: LabelledVectors) -> LabelledVectors:
     """Unit rows, centred by the mean of the training rows, unit rows again.
 
-    Unlabelled texts are left as they are: see `sample_problem`.
+    Unlabelled texts are left as they are: see `draw`.
     """
-    train_rows = jnp.asarray(vectors.train)
-    anchors = vectors.anchors
-    return vectors._replace(
-        train=preprocess(train_rows),
-        test=preprocess(vectors.test, train_rows),
-        anchors=None if anchors is None else preprocess(anchors, train_rows),
-    )
+    train_rows, anchors = jnp.asarray(vectors.train), vectors.anchors
+    if anchors is not None:
+        vectors = vectors._replace(anchors=preprocess(anchors, train_rows))
+    test = preprocess(vectors.test, train_rows)
+    return vectors._replace(train=preprocess(train_rows), test=test)
 
 
-def sample_problem(
+def draw(
     source: LabelledVectors,
     target: LabelledVectors,
     grid: Grid,
-    values: Settings,
+    num_unlabelled: int,
+    shared: float,
     sought: str,
     random_seed: int,
 ) -> Problem:
     """The problem of finding anchors of `target`, parallel to anchors of `source`.
 
-    If both spaces have unlabelled texts, these alone are searched, and anchors are some of those
-    that the spaces share. They have a mean of their own in each space, which is subtracted.
-    Otherwise anchors are drawn from the training texts, which both spaces share. If the spaces have
-    anchors of their own, their training texts are different ones: the given anchors are then put
-    before the training texts of each space, and `truth` is right for these anchors only.
+    Unlabelled texts, if both spaces have some, are searched alone, and centred by their own mean;
+    anchors are some of those that the spaces share. Otherwise anchors are drawn from the training
+    texts, which both spaces share. Files with anchors have different training texts: the anchors
+    are then put before the training texts of each space, and `truth` is right for them only.
     """
     sizes = {"num_anchors": grid.num_anchors, "num_pairs": grid.num_pairs}
     if source.unlabelled is not None and target.unlabelled is not None:
-        drawn = partly_shared(
-            source.unlabelled,
-            target.unlabelled,
-            num_rows=values.num_unlabelled,
-            shared=values.shared,
-            **sizes,
-            random_seed=random_seed,
-        )
-        return drawn._replace(
-            source=preprocess(drawn.source),
-            target=preprocess(drawn.target),
-            sought=sought,
-        )
+        unlabelled, sizes["num_rows"] = (source.unlabelled, target.unlabelled), num_unlabelled
+        drawn = partly_shared(*unlabelled, random_seed, shared=shared, **sizes)
+        source_rows, target_rows = preprocess(drawn.source), preprocess(drawn.target)
+        return drawn._replace(source=source_rows, target=target_rows, sought=sought)
     if source.anchors is None:
         shuffled = sample(source.train, target.train, **sizes, random_seed=random_seed)
         return shuffled._replace(sought=sought)
@@ -207,14 +164,6 @@ def sample_problem(
     return shuffled._replace(anchors=anchors, target_pairs=pairs, sought=sought)
 
 
-def measure_absolute(task: Task, *, pair: Pair) -> tuple[list[Row], dict[str, Any]]:
-    """Heads on the vectors themselves, without anchors."""
-    parts = {role: f"{task.name}/{role}" for role in ROLES}
-    scores = pair.train_heads(pair.spaces, parts, random_seed=task.random_seed)
-    fields = {"labels": {"representation": "absolute"}}
-    return [row for score in scores for row in _head_rows(task, pair, score, fields)], {}
-
-
 def evaluate(
     task: Task, problem: Problem, result: Result, *, pair: Pair, work: Workdir
 ) -> list[Row]:
@@ -225,23 +174,21 @@ def evaluate(
     shared = f"{_shared_heads(task.case.name, task.random_seed)}/{len(given_anchors)}"
     rows = []
     for form, anchors in runner.keep_anchors(task, problem, result, work).items():
-        relative = {
+        spaces = {
             role: pair.spaces[role]._replace(
                 train=unit_relative(pair.spaces[role].train, basis),
                 test=unit_relative(pair.spaces[role].test, basis),
             )
             for role, basis in ((given, given_anchors), (sought, anchors))
         }
-        fields = {"anchors": form, "labels": {"representation": "relative"}}
         parts = {given: shared, sought: f"{task.name}/{form}"}
-        for score in pair.train_heads(relative, parts, random_seed=task.random_seed):
-            rows += _head_rows(task, pair, score, fields, sought)
+        about = {"form": form, "representation": "relative"}
+        rows += head_rows(task, pair, spaces, parts, **about)
         if pair.spaces[given].anchors is None:
             # MRR of the training texts across the relative spaces: do the anchors correspond?
-            scores = correspondence({role: space.train for role, space in relative.items()})
-            for encoder, decoder in ((given, sought), (sought, given)):
-                of_spaces = _space_fields(pair, encoder, decoder, fields)
-                rows.append(task.row("mrr", scores[encoder, decoder]["mrr"], **of_spaces))
+            scores = correspondence({role: space.train for role, space in spaces.items()})
+            for way in ((given, sought), (sought, given)):
+                rows.append(row_of(task, pair, way, "mrr", scores[way]["mrr"], **about))
     return rows
 
 
@@ -250,30 +197,24 @@ def _shared_heads(case: str, random_seed: int) -> str:
     return f"{case}-shared-seed{random_seed}"
 
 
-def _space_fields(pair: Pair, encoder: str, decoder: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields of a row from the encoder in one role to the decoder in the other."""
-    return {
-        **fields,
-        "source": pair.name(encoder),
-        "target": pair.name(decoder),
-        "num_items": len(pair.spaces[encoder].test),
-        "dim": pair.spaces[encoder].train.shape[1],
-        "labels": {**fields["labels"], "num_train": len(pair.spaces[decoder].train)},
-    }
-
-
-def _head_rows(
-    task: Task, pair: Pair, score: head.Score, fields: dict[str, Any], sought: str | None = None
+def head_rows(
+    task: Task, pair: Pair, spaces: Spaces, parts: dict[str, str], **about: Any
 ) -> list[Row]:
-    """F1 of a head, and MAE if classes have an order; with the paper's if anchors are sought."""
-    of_spaces = _space_fields(pair, score.encoder, score.decoder, fields)
-    of_spaces["labels"]["head"] = score.form
-    rows = []
-    scores = {"f1": score.f1, "mae": score.mae} if pair.ordered else {"f1": score.f1}
-    for metric, value in scores.items():
-        published = {}
-        if sought:
-            directions = score.decoder == sought, score.encoder == sought
-            published = report.published(task.method, *directions, metric)
-        rows.append(task.row(metric, value, **of_spaces, **published))
-    return rows
+    """F1 of the heads of all spaces, and MAE if classes have an order."""
+    return [
+        row_of(task, pair, (x.encoder, x.decoder), metric, value, head=x.form, **about)
+        for x in pair.train_heads(spaces, parts, random_seed=task.random_seed)
+        for metric, value in x.metrics.items()
+        if pair.ordered or metric != "mae"
+    ]
+
+
+def row_of(
+    task: Task, pair: Pair, way: tuple[str, str], metric: str, value: SupportsFloat, **labels: Any
+) -> Row:
+    """A metric from the encoder in one role to the decoder in another; `form` of the anchors."""
+    test, train = pair.spaces[way[0]].test, pair.spaces[way[1]].train
+    names = {"source": pair.name(way[0]), "target": pair.name(way[1])}
+    sizes = {"num_items": len(test), "dim": test.shape[1]}
+    anchors, labels = labels.pop("form", None), {"num_train": len(train), **labels}
+    return task.row(metric, value, **names, **sizes, anchors=anchors, labels=labels)

@@ -5,6 +5,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from anchor_opt.methods import algorithm1, baselines, bootstrap, readings
@@ -30,17 +31,11 @@ class Settings:
 
 
 class Method(NamedTuple):
-    """A method.
-
-    Attributes:
-      run: solves a problem.
-      needs_pairs: whether it cannot be run without known pairs.
-      reads_truth: whether it is a reference that is given the true pairing.
-    """
+    """A function that solves a problem, and what it has to be given."""
 
     run: Callable[[Problem, Run], Result]
-    needs_pairs: bool = False
-    reads_truth: bool = False
+    needs_pairs: bool = False  # whether it cannot be run without known pairs
+    reads_truth: bool = False  # whether it is a reference that is given the true pairing
 
 
 METHODS = {
@@ -48,6 +43,10 @@ METHODS = {
     "seed": Method(baselines.seed, needs_pairs=True),
     "algorithm1_printed": Method(algorithm1.run_as_printed),
     "algorithm1": Method(readings.run),
+    **{
+        f"algorithm1_{form}": Method(partial(readings.run_in_form, form=form))
+        for form in readings.FORMS
+    },
     "bootstrap": Method(bootstrap.run),
     "lstsq_truth": Method(baselines.lstsq_truth, reads_truth=True),
     "procrustes": Method(baselines.procrustes, needs_pairs=True),
@@ -58,11 +57,7 @@ METHODS = {
 def chosen(
     names: Iterable[str], num_pairs: int, known: Mapping[str, Method] = METHODS
 ) -> dict[str, Method]:
-    """The methods of these names, without those that need known pairs if there are none.
-
-    Raises:
-      UserError: an unknown name.
-    """
+    """The methods of these names, without those that need known pairs if there are none."""
     for name in names:
         check_choice("method", name, known)
     return {name: known[name] for name in names if num_pairs or not known[name].needs_pairs}

@@ -10,7 +10,6 @@ What the paper leaves open is read in other ways in readings.py.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from jaxtyping import Array, Float, Int
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.relative import relative, unit_relative
 from common import manifold, ot
-from common.arrays import AnyArray, RealNumber
+from common.arrays import AnyArray, RealNumber, WholeNumber
 from common.linear import procrustes, unit
 from common.retrieval import top_k
 
@@ -35,6 +34,13 @@ class Step:
     learning_rate: float  # of Adam
     sinkhorn_epsilon: float  # in the unit of the distance
     sinkhorn_iterations: int
+    num_frozen: int = 0  # first anchors that are held constant
+
+    def matched(
+        self, data: "Data", anchors: Float[Array, "k d_target"], index: WholeNumber
+    ) -> tuple[Float[Array, "r d_source"], Float[Array, "r d_target"]]:
+        """Lines 5 and 6: the source row that the plan gives each target row (eq. 1), and these."""
+        return data.source[sinkhorn_matching(data, anchors, self).to_x], data.target
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,14 +63,14 @@ class State(NamedTuple):
 class Data(NamedTuple):
     """What the steps read; all rows are unit rows except those of `source_relative`."""
 
-    source: Float[AnyArray, "n d_source"]
-    source_anchors: Float[AnyArray, "k d_source"]
-    source_relative: Float[AnyArray, "n k"]
-    target: Float[AnyArray, "m d_target"]
+    source: Float[Array, "n d_source"]
+    source_anchors: Float[Array, "k d_source"]
+    source_relative: Float[Array, "n k"]
+    target: Float[Array, "m d_target"]
 
 
 def as_printed(settings: Settings) -> Settings:
-    """The settings with the start and the constraint that are printed in the paper."""
+    """The settings with the printed start and constraint."""
     return dataclasses.replace(settings, init_norm=1.0, tied_steps=0, sphere_from=0)
 
 
@@ -90,7 +96,8 @@ def prepare(
     target: Float[AnyArray, "m d_target"],
 ) -> Data:
     """What the steps read of two spaces and of the anchors of the source space."""
-    return Data(source, source_anchors, relative(source, source_anchors), target)
+    x, anchors, y = map(jnp.asarray, (source, source_anchors, target))
+    return Data(x, anchors, relative(x, anchors), y)
 
 
 def sinkhorn_matching(
@@ -113,27 +120,22 @@ def sinkhorn_matching(
     return ot.match(data.source_relative, target, settings.sinkhorn_epsilon, **options)
 
 
-def permuted(
-    data: Data, anchors: Float[Array, "k d_target"], settings: Step
-) -> Float[AnyArray, "m d_source"]:
-    """Lines 5 and 6: the source row that the plan gives each target row (eq. 1)."""
-    return data.source[sinkhorn_matching(data, anchors, settings).to_x]
-
-
 def descend(
     state: State,
-    x: Float[AnyArray, "r d_source"],
-    y: Float[AnyArray, "r d_target"],
+    index: WholeNumber,
     data: Data,
+    settings: Step,
     optimiser: optax.GradientTransformation,
 ) -> tuple[State, dict]:
-    """Lines 7 and 8: a step that lessens the error of the relative rows of matched rows x and y."""
+    """Lines 5 to 8: a step that lessens the error of the relative rows of matched rows x and y."""
+    x, y = settings.matched(data, state.anchors, index)
     wanted = relative(x, data.source_anchors)
 
     def mse(anchors):
         return jnp.mean((wanted - relative(y, anchors)) ** 2)
 
     loss, gradient = jax.value_and_grad(mse)(state.anchors)
+    gradient = gradient.at[: settings.num_frozen].set(0)
     updates, moments = optimiser.update(gradient, state.optimiser, state.anchors)
     # Optax annotates any tree, where the result is one like the argument.
     anchors: Any = optax.apply_updates(state.anchors, updates)
@@ -144,39 +146,27 @@ def sphere_step(state: State, index, data: Data, settings: Step) -> tuple[State,
     """Lines 4 to 8 as printed: Adam on a product of unit spheres."""
     state = state._replace(anchors=unit(state.anchors))
     optimiser = manifold.spheres(optax.adam(settings.learning_rate))
-    return descend(state, permuted(data, state.anchors, settings), data.target, data, optimiser)
+    return descend(state, index, data, settings, optimiser)
 
 
 def free_step(state: State, index, data: Data, settings: Step) -> tuple[State, dict]:
     """The same for anchors of any length."""
-    x = permuted(data, state.anchors, settings)
-    return descend(state, x, data.target, data, optax.adam(settings.learning_rate))
+    return descend(state, index, data, settings, optax.adam(settings.learning_rate))
 
 
 def tied_step(state: State, index, data: Data, settings: Step) -> tuple[State, dict]:
     """Anchors that are images of the source's under the orthogonal map fitted to the matches."""
-    x = permuted(data, state.anchors, settings)
-    return state._replace(anchors=data.source_anchors @ procrustes(x, data.target)), {}
+    x, y = settings.matched(data, state.anchors, index)
+    return state._replace(anchors=data.source_anchors @ procrustes(x, y)), {}
 
 
 STEPS = {"tied": tied_step, "free": free_step, "sphere": sphere_step}
 
 
-def solve(
-    problem: Problem,
-    run: Run,
-    settings: Settings,
-    values: Step,
-    steps: Mapping[str, Callable[..., tuple[State, dict]]] = STEPS,
-) -> Result:
-    """Lines 1 to 9.
+def solve(problem: Problem, run: Run, settings: Settings, values: Step) -> Result:
+    """Lines 1 to 9, with the start and the numbers of steps of `settings`.
 
-    Args:
-      problem: both spaces and the known pairs.
-      run: of the method.
-      settings: of the start and of the numbers of steps.
-      values: of each step.
-      steps: of the three stages.
+    The `values` of a step are apart from these, so that runs with other starts share a program.
     """
     anchors, key = problem.source_anchors, jax.random.key(run.random_seed)
     pairs, norm = problem.target_pairs, settings.init_norm
@@ -187,13 +177,13 @@ def solve(
     for stage, end in ends.items():
         if (count := min(end, settings.steps) - done) > 0:
             options = {"stage": stage, "num_steps": count, "chunk": 25}
-            state = run.train(steps[stage], state, data, values, **options)
+            state = run.train(STEPS[stage], state, data, values, **options)
             done += count
     return Result(state.anchors)
 
 
 def values_of(settings: Settings) -> Step:
-    """The values of a step, which the algorithm and the printed one share, as does its program."""
+    """The values of a step among those of the algorithm."""
     return Step(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(Step)})
 
 

@@ -6,14 +6,11 @@ space's anchor.
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from anchor_opt.methods.anchors import fit_anchors
 from anchor_opt.problem import Problem, Result, Run
 from common import csls, linear
-from common.csls import Matches
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,7 +40,8 @@ def lstsq_truth(problem: Problem, run: Run) -> Result:
 
 def procrustes(problem: Problem, run: Run) -> Result:
     """The orthogonal map fitted on the known pairs, applied to the anchors."""
-    matrix = _fitted_to_pairs(problem.source, problem.target, *problem.pairs)
+    rows, partners = problem.pairs
+    matrix = linear.procrustes(problem.source[rows], problem.target[partners])
     return Result.of_map(problem, matrix)
 
 
@@ -53,16 +51,7 @@ def iterated_procrustes(problem: Problem, run: Run) -> Result:
     for _ in range(settings.iterations):
         spaces = result.coordinates(problem.source, problem.target)
         matches = csls.matches(*spaces, neighbours=settings.neighbours)
-        matrix = _fitted_to_mutual(problem.source, problem.target, matches)
+        mutual = problem.source * matches.mutual[:, None]
+        matrix = linear.procrustes(mutual, problem.target[matches.to_target])
         result = Result.of_map(problem, matrix)
     return result
-
-
-@jax.jit
-def _fitted_to_pairs(source, target, source_pairs, target_pairs) -> Float[Array, "d e"]:
-    return linear.procrustes(source[source_pairs], target[target_pairs])
-
-
-@jax.jit
-def _fitted_to_mutual(source, target, matches: Matches) -> Float[Array, "d e"]:
-    return linear.procrustes(source * matches.mutual[:, None], target[matches.to_target])

@@ -1,6 +1,7 @@
 """Readings of Algorithm 1: what the paper prints in two ways, or leaves open."""
 
 import dataclasses
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -8,11 +9,11 @@ import optax
 from jaxtyping import Array, Float
 
 from anchor_opt.methods import algorithm1
-from anchor_opt.methods.algorithm1 import Data, State, sinkhorn_matching
+from anchor_opt.methods.algorithm1 import Data
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.relative import relative
 from common import manifold, ot
-from common.arrays import AnyArray
+from common.arrays import WholeNumber
 from common.errors import UserError, check_choice
 from common.linear import unit
 
@@ -34,53 +35,112 @@ class Settings(algorithm1.Settings):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading(algorithm1.Step):
-    """Values of one step; the first `num_frozen` anchors are held constant."""
+    """Values of one step."""
 
     permute: str
     plan: str
     ties: str
-    num_frozen: int
+
+    def matched(
+        self, data: Data, anchors: Float[Array, "k d_target"], index: WholeNumber
+    ) -> tuple[Float[Array, "r d_source"], Float[Array, "r d_target"]]:
+        """Rows of the source, and the rows of the target matched with them.
+
+        With a soft plan the rows of the permuted space are the plan's weighted means. UserError: an
+        unknown value of `permute` or `plan`.
+        """
+        if self.ties == "random":
+            data = shuffled(data, jax.random.key(index))
+        source, target = data.source_relative, relative(data.target, anchors)
+        rows, epsilon = (self.permute, self.plan) == ("target", "hard"), self.sinkhorn_epsilon
+        matching = algorithm1.sinkhorn_matching(data, anchors, self, rows=rows)
+        match self.permute, self.plan:
+            case "source", "hard":
+                return data.source[matching.to_x], data.target
+            case "source", "soft":
+                return ot.barycentric(target, source, matching.u, data.source, epsilon), data.target
+            case "target", "hard":
+                return data.source, data.target[matching.to_y]
+            case "target", "soft":
+                return data.source, ot.barycentric(source, target, matching.v, data.target, epsilon)
+        raise UserError(
+            f"algorithm1 permutes the '{self.permute}' with the plan '{self.plan}': choose "
+            "permute 'source' or 'target', and plan 'hard' or 'soft'."
+        )
 
 
 def run(problem: Problem, run: Run) -> Result:
-    """Algorithm 1 with the settings of the run, whose random anchors begin near zero.
+    """Algorithm 1 with the settings of the run, whose random anchors begin near zero."""
+    settings = run.settings.algorithm1
+    return algorithm1.solve(problem, run, settings, values_of(problem, settings))
 
-    Raises:
-      UserError: an unknown value of a reading.
-    """
-    settings, values = run.settings.algorithm1, algorithm1.values_of(run.settings.algorithm1)
+
+def run_in_form(problem: Problem, run: Run, *, form: str) -> Result:
+    """The same, with anchors in one of `FORMS` from the step `sphere_from` on."""
+    settings = run.settings.algorithm1
+    values, free = values_of(problem, settings), min(settings.steps, settings.sphere_from)
+    begun = algorithm1.solve(problem, run, dataclasses.replace(settings, steps=free), values)
+    anchors = unit(begun.anchors)
+    state = algorithm1.State(anchors, through(form, optax.adam(0.0)).init(anchors))
+    data = algorithm1.prepare(problem.source, problem.source_anchors, problem.target)
+    options = {"stage": form, "num_steps": settings.steps - free, "chunk": 25}
+    return Result(run.train(STEPS[form], state, data, values, **options).anchors)
+
+
+def values_of(problem: Problem, settings: Settings) -> algorithm1.Step:
+    """The values of a step, with what the settings read otherwise than the printed algorithm."""
+    values = algorithm1.values_of(settings)
     reading = settings.permute, settings.plan, settings.ties
     check_choice("rule of ties", settings.ties, ("first", "random"))
-    if reading == ("source", "hard", "first") and not settings.freeze_pairs:
-        return algorithm1.solve(problem, run, settings, values)
     num_frozen = settings.freeze_pairs * len(problem.target_pairs)
-    choices = dict(zip(("permute", "plan", "ties"), reading, strict=True))
-    values = Reading(**dataclasses.asdict(values), **choices, num_frozen=num_frozen)
-    return algorithm1.solve(problem, run, settings, values, STEPS)
+    values = dataclasses.replace(values, num_frozen=num_frozen)
+    if reading != ("source", "hard", "first"):
+        choices = dict(zip(("permute", "plan", "ties"), reading, strict=True))
+        values = Reading(**dataclasses.asdict(values), **choices)
+    return values
 
 
-def sphere_step(state: State, index, data: Data, reading: Reading) -> tuple[State, dict]:
-    """As that of Algorithm 1."""
-    state = state._replace(anchors=unit(state.anchors))
-    optimiser = manifold.spheres(optax.adam(reading.learning_rate))
-    return _step(state, index, data, reading, optimiser)
+def exponential(x: Float[Array, "k d"], base: Float[Array, "k d"]) -> Float[Array, "k d"]:
+    """The exponential map at the base, of the part of x that is tangent there."""
+    v = manifold.tangent(base, x)
+    length = jnp.sqrt(jnp.sum(v**2, axis=-1, keepdims=True) + 1e-30)  # has a gradient at zero
+    return jnp.cos(length) * base + jnp.sinc(length / jnp.pi) * v
 
 
-def free_step(state: State, index, data: Data, reading: Reading) -> tuple[State, dict]:
-    """As that of Algorithm 1."""
-    return _step(state, index, data, reading, optax.adam(reading.learning_rate))
+def normalised(x: Float[Array, "k d"], base: Float[Array, "k d"]) -> Float[Array, "k d"]:
+    """Parameters base + x of any length, divided by it."""
+    return unit(base + x)
 
 
-STEPS = {"tied": algorithm1.tied_step, "free": free_step, "sphere": sphere_step}
+# Adam on x, zero at first, with anchors form(x, anchors at first): the two ways in which GeoTorch
+# keeps rows on a sphere, `geotorch.sphere` and the same with `embedded=True`.
+FORMS = {"exponential": exponential, "normalised": normalised}
 
 
-def _step(state: State, index, data: Data, reading: Reading, optimiser) -> tuple[State, dict]:
-    if reading.ties == "random":
-        data = shuffled(data, jax.random.key(index))
-    x, y = matched_rows(data, state.anchors, reading)
-    moved, metrics = algorithm1.descend(state, x, y, data, optimiser)
-    frozen = jnp.arange(len(moved.anchors))[:, None] < reading.num_frozen
-    return moved._replace(anchors=jnp.where(frozen, state.anchors, moved.anchors)), metrics
+def through(form: str, optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
+    """The optimiser on the parameters x of a form, by the chain rule."""
+
+    def init(params):
+        return jnp.zeros_like(params), jnp.copy(params), optimiser.init(params)
+
+    def update(updates, state, params=None):
+        x, base, moments = state
+        _, pull = jax.vjp(lambda x: FORMS[form](x, base), x)
+        (gradient,) = pull(updates)
+        change, moments = optimiser.update(gradient, moments, x)
+        x = jnp.asarray(optax.apply_updates(x, change))
+        return FORMS[form](x, base) - jnp.asarray(params), (x, base, moments)
+
+    return optax.GradientTransformation(init, update)
+
+
+def form_step(state, index, data: Data, settings: algorithm1.Step, *, form: str):
+    """Lines 4 to 8, with anchors in a form."""
+    optimiser = through(form, optax.adam(settings.learning_rate))
+    return algorithm1.descend(state, index, data, settings, optimiser)
+
+
+STEPS = {form: partial(form_step, form=form) for form in FORMS}
 
 
 def shuffled(data: Data, key: jax.Array) -> Data:
@@ -92,32 +152,3 @@ def shuffled(data: Data, key: jax.Array) -> Data:
         source_relative=data.source_relative[order],
         target=data.target[target_order],
     )
-
-
-def matched_rows(
-    data: Data, anchors: Float[Array, "k d_target"], reading: Reading
-) -> tuple[Float[AnyArray, "r d_source"], Float[AnyArray, "r d_target"]]:
-    """Rows of the source, and the rows of the target matched with them.
-
-    With a soft plan the rows of the permuted space are the plan's weighted means.
-
-    Raises:
-      UserError: an unknown value of `permute` or `plan`.
-    """
-    source, target = data.source_relative, relative(data.target, anchors)
-    rows, epsilon = (reading.permute, reading.plan) == ("target", "hard"), reading.sinkhorn_epsilon
-    matching = sinkhorn_matching(data, anchors, reading, rows=rows)
-    match reading.permute, reading.plan:
-        case "source", "hard":
-            return data.source[matching.to_x], data.target
-        case "source", "soft":
-            return ot.barycentric(target, source, matching.u, data.source, epsilon), data.target
-        case "target", "hard":
-            return data.source, data.target[matching.to_y]
-        case "target", "soft":
-            return data.source, ot.barycentric(source, target, matching.v, data.target, epsilon)
-        case other:
-            raise UserError(
-                f"algorithm1 permutes the '{other[0]}' with the plan '{other[1]}': choose "
-                "permute 'source' or 'target', and plan 'hard' or 'soft'."
-            )

@@ -5,7 +5,6 @@ everything that determines them.
 """
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jaxtyping import Float, Int
+from ml_collections import ConfigDict
 
 from anchor_opt.models import vit
 from common.data import array_cache
@@ -22,34 +22,13 @@ from common.data.sets import images
 from common.data.sets.images import Images
 from common.errors import UserError, check_choice
 from common.run import train
+from common.run.settings import settings
 from common.run.workdir import Workdir
 from common.spaces import image_features
 from common.spaces.paired_spaces import PairedSpaces
 
 CACHE_VERSION = 2  # raise it whenever the same settings give other encoders or encodings
 BATCH = 100  # images encoded at once
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Encoder:
-    """Sizes and random seed of an encoder; a value of config.encoders."""
-
-    width: int
-    depth: int
-    heads: int
-    random_seed: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Data and encoders; configs/anchor_opt/vision.py explains each value."""
-
-    dataset: str
-    train_split: str
-    test_split: str
-    encoders: Mapping[str, Encoder]
-    patch: int
-    training: vit.Training
 
 
 class EncodedImages(NamedTuple):
@@ -60,33 +39,28 @@ class EncodedImages(NamedTuple):
     notes: tuple[str, ...]  # sentences on the images and on each encoder
 
 
-def load(names: tuple[str, str], settings: Settings, work: Workdir, cache: Path) -> EncodedImages:
+def load(names: tuple[str, str], config: ConfigDict, work: Workdir, cache: Path) -> EncodedImages:
     """Encodes the test images with both encoders, or reads the user's own features.
 
-    Checkpoints of a training are kept in the run's folder, its result in the cache.
+    The names are those of encoders, or paths of files of features; configs/anchor_opt/vision.py
+    explains each value. Checkpoints of a training are kept in the run's folder, its result in the
+    cache.
 
-    Args:
-      names: of source and target: of an encoder, or the path of a file of features.
-      settings: data and encoders.
-      work: the run's folder.
-      cache: the cache directory.
-
-    Raises:
-      UserError: an unknown encoder or image set, files that can't be read, spaces of different
-        numbers of images, or sizes that do not fit.
+    UserError: an unknown encoder or image set, files that can't be read, spaces of different
+    numbers of images, or sizes that do not fit.
     """
     files = [bool(Path(name).suffix) for name in names]
     split, labels, notes = "row", None, []
     if not all(files):
-        test = images.load(settings.dataset, settings.test_split, cache)
+        test = images.load(config.dataset, config.test_split, cache)
         split, labels = test.split, test.labels
-        notes.append(f"Images: {settings.dataset}, {split}.")
+        notes.append(f"Images: {config.dataset}, {split}.")
     spaces = []
     for name, is_file in zip(names, files, strict=True):
         if is_file:
             spaces.append(vector_files.read(Path(name), distinct=False, progress=True).vectors)
         else:
-            space, note = _encode(name, settings, test, work, cache)
+            space, note = _encode(name, config, test, work, cache)
             spaces.append(space)
             notes.append(note)
     if len(spaces[0]) != len(spaces[1]):
@@ -99,51 +73,41 @@ def load(names: tuple[str, str], settings: Settings, work: Workdir, cache: Path)
 
 
 def _encode(
-    name: str, settings: Settings, test: Images, work: Workdir, cache: Path
+    name: str, config: ConfigDict, test: Images, work: Workdir, cache: Path
 ) -> tuple[Float[np.ndarray, "n d"], str]:
-    """The test images as an encoder represents them, and a sentence about the encoder.
-
-    It is pretrained, or trained here unless the cache holds its parameters.
-    """
+    """The test images by an encoder, pretrained or trained here, and a sentence about it."""
     if name in image_features.ENCODERS:
         features = image_features.encode(name, test.images, cache)
         return features, f"{name}: {features.shape[1]} dimensions, pretrained on other images."
-    check_choice("encoder", name, [*settings.encoders, *image_features.ENCODERS])
-    encoder = settings.encoders[name]
-    data = images.load(settings.dataset, settings.train_split, cache)
+    check_choice("encoder", name, [*config.encoders, *image_features.ENCODERS])
+    encoder, patch = config.encoders[name], config.patch
+    data = images.load(config.dataset, config.train_split, cache)
     height, width, channels = data.images.shape[1:]
-    if encoder.width % encoder.heads or height % settings.patch or width % settings.patch:
+    if encoder.width % encoder.heads or height % patch or width % patch:
         raise UserError(
             f"The encoder {name} does not fit: heads={encoder.heads} has to divide "
-            f"width={encoder.width}, patch={settings.patch} the images' {height} x {width} pixels."
+            f"width={encoder.width}, patch={patch} the images' {height} x {width} pixels."
         )
-    shape = vit.Shape(
-        image=(height, width, channels),
-        patch=settings.patch,
-        width=encoder.width,
-        depth=encoder.depth,
-        heads=encoder.heads,
-        classes=int(data.labels.max()) + 1,
-    )
-    training = vit.Settings(shape=shape, training=settings.training)
+    sizes = {"image": (height, width, channels), "patch": patch}
+    shape = settings(vit.Shape, encoder, **sizes, classes=int(data.labels.max()) + 1)
+    training = settings(vit.Settings, config, shape=shape)
     model = vit.with_parameters(
         shape, _trained(name, training, encoder.random_seed, data, work, cache)
     )
     parameters = map(np.asarray, jax.tree.leaves(nnx.state(model)))
     hashes = [array_cache.digest(*parameters), array_cache.digest(test.images)]
-    features = array_cache.load_or_compute(
-        cache / "encodings",
-        name,
-        [CACHE_VERSION, dataclasses.asdict(shape), *hashes],
-        lambda: {
-            "vectors": vit.encode(model, test.images, batch=BATCH, progress=f"encoding {name}")
-        },
-    )["vectors"]
+    recipe = [CACHE_VERSION, dataclasses.asdict(shape), *hashes]
+
+    def encode() -> dict[str, np.ndarray]:
+        progress = f"encoding {name}"
+        return {"vectors": vit.encode(model, test.images, batch=BATCH, progress=progress)}
+
+    features = array_cache.load_or_compute(cache / "encodings", name, recipe, encode)["vectors"]
     # Flax does not say that a layer has a bias by default.
     bias = model.head.bias[...]  # pyright: ignore[reportOptionalSubscript]
     predicted = (features @ model.head.kernel[...] + bias).argmax(axis=1)
     note = (
-        f"{name}: {encoder.width} dimensions, {encoder.depth} blocks, {settings.training.steps} "
+        f"{name}: {encoder.width} dimensions, {encoder.depth} blocks, {training.training.steps} "
         f"steps on {len(data.labels):,} other images, test accuracy "
         f"{(predicted == test.labels).mean():.3f}."
     )
@@ -151,30 +115,23 @@ def _encode(
 
 
 def _trained(
-    name: str, settings: vit.Settings, random_seed: int, data: Images, work: Workdir, cache: Path
+    name: str, values: vit.Settings, random_seed: int, data: Images, work: Workdir, cache: Path
 ) -> nnx.State:
     """The parameters of an encoder, read from the cache or trained and written there."""
-    template = jax.eval_shape(lambda: vit.init(settings, random_seed).parameters)
+    template = jax.eval_shape(lambda: vit.init(values, random_seed).parameters)
     leaves, tree = jax.tree_util.tree_flatten_with_path(template)
     keys = [jax.tree_util.keystr(location) for location, _ in leaves]
-    part = f"encoder-{name}"
+    run = train.Stages(work, f"encoder-{name}")
     digest = array_cache.digest(data.images, data.labels)
-    recipe = [CACHE_VERSION, dataclasses.asdict(settings), random_seed, digest]
+    recipe = [CACHE_VERSION, dataclasses.asdict(values), random_seed, digest]
 
     def compute():
-        key = jax.random.key(random_seed)
-        state = train.run(
-            vit.step,
-            vit.init(settings, random_seed),
-            vit.Data(jnp.asarray(data.images), jnp.asarray(data.labels), key),
-            settings,
-            num_steps=settings.training.steps,
-            chunk=50,
-            work=work,
-            part=part,
-        )
+        key, steps = jax.random.key(random_seed), values.training.steps
+        arrays = vit.Data(jnp.asarray(data.images), jnp.asarray(data.labels), key)
+        begun = vit.init(values, random_seed)
+        state = run(vit.step, begun, arrays, values, num_steps=steps, chunk=50)
         return dict(zip(keys, jax.tree.leaves(state.parameters), strict=True))
 
     arrays = array_cache.load_or_compute(cache / "encoders", name, recipe, compute)
-    train.forget_checkpoints(work, part)
+    train.forget_checkpoints(work, run.part)
     return jax.tree.unflatten(tree, [arrays[key] for key in keys])

@@ -143,21 +143,12 @@ def predict(
 
 
 class Score(NamedTuple):
-    """How well a head that was trained on the decoder's space classifies the encoder's vectors.
+    """How well a head that was trained on the decoder's space classifies the encoder's vectors."""
 
-    Attributes:
-      form: of the head.
-      encoder: name of the space of the test vectors.
-      decoder: name of the space of the training vectors.
-      f1: weighted by class size.
-      mae: mean absolute error of the class index.
-    """
-
-    form: str
-    encoder: str
-    decoder: str
-    f1: float
-    mae: float
+    form: str  # of the head
+    encoder: str  # name of the space of the test vectors
+    decoder: str  # name of the space of the training vectors
+    metrics: dict[str, float]  # f1, weighted by class size; mae of the class index
 
 
 def train_and_test(
@@ -172,40 +163,24 @@ def train_and_test(
 ) -> list[Score]:
     """Trains a head of each form on each space and tests it on every space of its dimension.
 
-    Args:
-      spaces: name -> unit training and test vectors of the same texts, with their class indices.
-      parts: name -> the task under which the heads of that space are checkpointed.
-      training: of each head.
-      forms: some of `FORMS`.
-      num_classes: c.
-      random_seed: determines the initial parameters and the batches.
-      work: the run's folder.
-
-    Raises:
-      UserError: an unknown form.
+    The rows of `spaces`, by name, are unit rows; `parts` names the task under which the heads of a
+    space are checkpointed. UserError: a form that is none of `FORMS`.
     """
     scores = []
-    key = jax.random.key(random_seed)
     for form, (decoder, trained) in itertools.product(forms, spaces.items()):
         check_choice("head", form, FORMS)
         width = trained.train.shape[1]
         settings = Settings(form=form, width=width, num_classes=num_classes, training=training)
-        state = train.run(
-            epoch,
-            init(settings, random_seed),
-            Data(jnp.asarray(trained.train), jnp.asarray(trained.train_labels), key),
-            settings,
-            num_steps=training.epochs,
-            chunk=training.epochs,
-            work=work,
-            part=f"{parts[decoder]}/{form}",
-        )
+        rows, labels = jnp.asarray(trained.train), jnp.asarray(trained.train_labels)
+        data = Data(rows, labels, jax.random.key(random_seed))
+        run, epochs = train.Stages(work, f"{parts[decoder]}/{form}"), training.epochs
+        begun = init(settings, random_seed)
+        state = run(epoch, begun, data, settings, num_steps=epochs, chunk=epochs)
         for encoder, tested in spaces.items():
             if tested.test.shape[1] == width:
-                labels = tested.test_labels
-                test = jnp.asarray(tested.test)
-                predicted = np.asarray(predict(state.parameters, test, settings))
-                f1 = f1_score(labels, predicted, average="weighted")
-                mae = mean_absolute_error(labels, predicted)
-                scores.append(Score(form, encoder, decoder, float(f1), float(mae)))
+                predicted = predict(state.parameters, jnp.asarray(tested.test), settings)
+                results = tested.test_labels, np.asarray(predicted)
+                f1 = float(f1_score(*results, average="weighted"))
+                metrics = {"f1": f1, "mae": float(mean_absolute_error(*results))}
+                scores.append(Score(form, encoder, decoder, metrics))
     return scores

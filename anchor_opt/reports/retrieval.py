@@ -1,4 +1,4 @@
-"""Tables and figures of retrieval across two spaces, and the paper's numbers.
+"""Tables and figures of retrieval across two spaces of words or images, and the paper's numbers.
 
 Labels of the rows: `representation` is 'relative', 'absolute' (without anchors), 'mapped' (the
 method's own common coordinates) or 'search' (what a search reports about itself); `optimised` is
@@ -6,73 +6,60 @@ the space whose anchors were sought.
 """
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from anchor_opt.reports.searches import METHOD_TITLES, PUBLISHED_METHOD, failures, rates
-from common.files import read_arrays
+from anchor_opt.reports.searches import METHOD_TITLES, PUBLISHED_METHOD, failures, rates, titled
+from common.arrays import AnyArray
 from common.linear import unit
 from common.run.figures import scatter_grid
-from common.run.results import Row, pivot, select
-from common.run.workdir import Workdir
+from common.run.records import Record
+from common.run.results import Published, Row, frame, pivot, plus_minus, select
 
 NEIGHBOURS = 15  # rows of one colour in a scatter
-LINES = {"method": "Method", "anchors": "Anchors"}
+LINES = {"title": "Method", "anchors": "Anchors"}
 NOTES = (
-    "lstsq_truth: anchors fitted by least squares to the true pairing, a strong reference and not "
-    "a bound. P@1: under CSLS. discrete: each anchor is replaced by its nearest row (Algorithm 1, "
-    "line 10). own map: P@1 in the method's own common coordinates, without anchors. The paper's "
-    "AO line stands beside algorithm1_printed, the published method as printed, beside algorithm1, "
-    "the same with a small start, and beside bootstrap, which is ours. absolute: without anchors."
+    "Least squares on the truth: a strong reference and not a bound. P@1: under CSLS. discrete: "
+    "each anchor is replaced by its nearest row (Algorithm 1, line 10). own map: P@1 in the "
+    "method's own common coordinates, without anchors. The paper's AO line stands beside Algorithm "
+    "1 as printed and in other forms, and beside ours. absolute: without anchors."
 )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Published:
+class Paper:
     """The paper's numbers on one pair of spaces: K = 10, five random seeds, relative vectors.
 
-    Attributes:
-      dataset: what the paper measured on.
-      proxy_for: the encoders whose place our source and target take.
-      lines: (the paper's method, of 'ao' with the optimised role; the role of the space that
-        queries the other one) -> (mean, standard deviation) of Jaccard, MRR and cosine.
+    `lines`: (the paper's method, of 'ao' with the optimised role; the role of the space that
+    queries the other one) -> (mean, standard deviation) of Jaccard, MRR and cosine.
     """
 
-    dataset: str
-    proxy_for: str
+    dataset: str  # what the paper measured on
+    proxy_for: str  # the encoders whose place our source and target take
     lines: Mapping[tuple[str, str], tuple[tuple[float, float], ...]]
 
-    def value(
-        self, method: str, optimised: str, source: str, target: str, metric: str
-    ) -> tuple[float, float] | None:
-        """The paper's mean and standard deviation, or None if it has none.
-
-        `source` and `target` are the roles of the spaces that query and that are searched,
-        `optimised` that of the space whose anchors are sought.
-        """
-        line = f"ao {optimised}" if method in PUBLISHED_METHOD else method
+    def beside(self, row: Row) -> Published | None:
+        """The number of the same method, metric and direction."""
+        role = dict(zip(row.dataset.split(" -> "), ("source", "target"), strict=True))
+        ours = row.method in PUBLISHED_METHOD
+        line = f"ao {role[row.get('optimised')]}" if ours else row.method
+        numbers = self.lines.get((line, role.get(row.source)))
         metrics = ("jaccard", "mrr", "cosine")
-        if (line, source) not in self.lines or metric not in metrics:
+        if not numbers or row.metric not in metrics or row.get("representation") != "relative":
             return None
-        return (1.0, 0.0) if source == target else self.lines[line, source][metrics.index(metric)]
-
-    def fields(
-        self, method: str, optimised: str, source: str, target: str, metric: str
-    ) -> dict[str, Any]:
-        """The fields of `Row` with the published number; none if there is none. See `value`."""
-        value = self.value(method, optimised, source, target, metric)
-        if value is None:
-            return {}
-        return {"paper_value": value[0], "paper_std": value[1], "paper_dataset": self.dataset}
+        if row.source == row.target:
+            return Published(1.0, 0.0, self.dataset)
+        return Published(*numbers[metrics.index(row.metric)], self.dataset)
 
 
 # Tables 4 (anchors of Word2Vec sought) and 5 (those of FastText); Table 1 is the part of Table 4
 # between different spaces. FastText is the source here, Word2Vec the target.
-WORDS = Published(
+WORDS = Paper(
     dataset="FastText / Word2Vec, 20,000 words",
     proxy_for="FastText and Word2Vec",
     lines={
@@ -86,9 +73,11 @@ WORDS = Published(
         ("ao source", "target"): ((0.50, 0.00), (0.99, 0.00), (0.93, 0.00)),
     },
 )
+
+
 # Table 7; its row labels are legible in arXiv version 2 alone. The paper does not say whose anchors
 # were optimised: taken to be those of the second space, ViT-small, as in Table 1.
-IMAGES = Published(
+IMAGES = Paper(
     dataset="ViT-base / ViT-small, about 20,000 images of CIFAR-10",
     proxy_for="ViT-base and ViT-small",
     lines={
@@ -101,60 +90,44 @@ IMAGES = Published(
     },
 )
 
-
-def published(experiment: str) -> Published:
-    """The paper's numbers that stand beside an experiment's."""
-    return IMAGES if experiment == "vision" else WORDS
+PAPERS = {"retrieval": WORDS, "vision": IMAGES}  # by experiment
 
 
-def tables(rows: Sequence[Row], *, num_anchors: int, failed: Sequence[str] = ()) -> dict[str, str]:
-    """Title -> Markdown: retrieval between different spaces, a table for each direction."""
+def published(row: Row, config: Mapping[str, Any]) -> Published | None:
+    """The paper's number beside a row."""
+    return PAPERS[config["experiment"]].beside(row)
+
+
+def tables(record: Record) -> dict[str, str]:
+    """Title -> Markdown: retrieval between different spaces, a table for each direction.
+
+    Absolute vectors, which are the same beside each method, and own maps have lines of their own.
+    """
+    paper = PAPERS[record.config["experiment"]]
+    lines = [_line(row) for row in record.rows if row.get("representation") != "search"]
     tables = {}
-    for (optimised, _, source, target), shown in _directions(rows).items():
-        if source != target:
-            table = pivot(map(_line_of, shown), lines=LINES, paper=True, paper_digits=2)
-            title = f"{source} -> {target}, anchors of {optimised} sought"
-            tables[title] = f"{table}\n\n{caption(shown[0], num_anchors)}"
-    return tables | failures(failed) | rates(rows)
+    for sought, of_space in frame(titled(lines)).groupby("optimised", sort=False):
+        for names, shown in of_space.groupby(["dataset", "source", "target"], sort=False):
+            if names[1] != names[2]:
+                table = pivot(shown, lines=LINES, published=paper.beside, paper_digits=2)
+                about = caption(shown["row"].iloc[0], record.config["num_anchors"], paper)
+                title = f"{names[1]} -> {names[2]}, anchors of {sought} sought"
+                tables[title] = f"{table}\n\n{about}"
+    return tables | failures(record.failed) | rates(record.rows) | {"Notes": NOTES}
 
 
-def tables_within(rows: Sequence[Row]) -> dict[str, str]:
-    """Title -> Markdown: retrieval within each space, by its relative vectors."""
-    return {
-        f"Within {source}, anchors of {optimised} sought ({dataset})": pivot(
-            select(shown, representation="relative"), lines=LINES, paper=True, paper_digits=2
-        )
-        for (optimised, dataset, source, target), shown in _directions(rows).items()
-        if source == target
-    }
-
-
-def _directions(rows: Sequence[Row]) -> dict[tuple[str, str, str, str], list[Row]]:
-    """(optimised, dataset, source, target) -> rows; those of one optimised space together."""
-    directions = {
-        optimised: {} for optimised in dict.fromkeys(row.get("optimised") for row in rows)
-    }
-    for row in rows:
-        if row.get("representation") == "search":
-            continue
-        key = (row.dataset, row.source, row.target)
-        directions[row.get("optimised")].setdefault(key, []).append(row)
-    return {(o, *key): rows for o, each in directions.items() for key, rows in each.items()}
-
-
-def _line_of(row: Row) -> Row:
-    """The row with the method and the anchors that its table line shows."""
+def _line(row: Row) -> Row:
+    """The row as a line of a table."""
     match row.get("representation"):
+        case "absolute":
+            return dataclasses.replace(row, method="absolute")
         case "mapped":
             return dataclasses.replace(row, anchors="own map")
-        case "absolute":  # the same for every method
-            return dataclasses.replace(row, method="absolute")
     return row
 
 
-def caption(row: Row, num_anchors: int) -> str:
+def caption(row: Row, num_anchors: int, paper: Paper) -> str:
     """One line on the data and the task."""
-    paper = published(row.experiment)
     layers = ", two layers of one model" if row.dataset == "minilm -> minilm_input" else ""
     proxy = f", proxies for {paper.proxy_for}" if row.proxy else ""
     sizes = f"{row.num_items:,} items, {row.num_pairs} known pairs, {num_anchors} anchors"
@@ -163,79 +136,62 @@ def caption(row: Row, num_anchors: int) -> str:
     return f"{row.dataset}{layers}{proxy}; {sizes}; {runs}.{beside}"
 
 
-class Drawn(NamedTuple):
-    """What the figures of a pair of spaces show.
+def relative_spaces(
+    rows: Sequence[Row],
+    vectors: Mapping[str, Float[AnyArray, "n d"]],
+    anchors: Mapping[str, Mapping[str, Float[AnyArray, "k d"]]],
+    groups: Mapping[str, list[int]],
+) -> dict[str, Figure]:
+    """`relative_spaces`, as in the paper's Table 1, of first random runs; none without groups.
 
-    Attributes:
-      names: of source and target.
-      sought: name of the space whose anchors were sought.
-      source: preprocessed rows.
-      target: preprocessed rows; row i of both is the same item.
-      tasks: method -> names of its tasks, one for each random seed.
+    Args:
+      rows: of all random runs and of one optimised space at first; titles have the MRR of theirs.
+      vectors: role -> preprocessed rows; row i of both is the same item.
+      anchors: method -> role -> anchors of its first random run.
+      groups: name -> rows that are coloured.
     """
-
-    names: tuple[str, str]
-    sought: str
-    source: Float[Array, "n d_source"]
-    target: Float[Array, "n d_target"]
-    tasks: Mapping[str, Sequence[str]]
-
-
-def figures(drawn: Drawn, groups: Mapping[str, list[int]], work: Workdir) -> dict[str, Figure]:
-    """relative_spaces, as in the paper's Table 1; the `groups` of rows are coloured."""
-    figures = {}
-    source, target = drawn.names
-    items = f"{len(drawn.source):,} items"
-    title = f"{source} and {target}, {items}, anchors of {drawn.sought} sought"
-    panels = _relative_panels(drawn, work)
-    if panels and groups:
-        heading = f"Relative spaces by PCA: {title}"
-        figures["relative_spaces"] = scatter_grid(panels, drawn.names, groups, heading)
-    return figures
-
-
-def _relative_panels(
-    drawn: Drawn, work: Workdir
-) -> dict[str, tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n k"]]]:
-    """Relative rows of both spaces over the anchors of each method's first random run."""
-    panels = {}
-    source, target = np.asarray(drawn.source), np.asarray(drawn.target)
+    panels, first = {}, rows[0]
+    names = tuple(first.dataset.split(" -> "))
+    wanted = {"metric": "mrr", "source": names[0], "target": names[1]}
+    wanted |= {name: first.get(name) for name in ("representation", "optimised", "random_seed")}
     for method in ("gt", "seed", *PUBLISHED_METHOD):
-        if method in drawn.tasks:
-            arrays = read_arrays(work.path / f"anchors/{drawn.tasks[method][0]}.npz")
-            vectors, rows = arrays["target_vectors"], arrays["source_rows"]
-            if drawn.sought == drawn.names[1]:
-                anchors = source[rows], vectors
-            else:
-                anchors = vectors, target[rows]
-            panels[METHOD_TITLES[method]] = unit(source @ anchors[0].T), unit(target @ anchors[1].T)
-    return panels
+        if method in anchors:
+            mrr = next(r for r in select(rows, method=method, **wanted) if r.anchors != "discrete")
+            title = f"{METHOD_TITLES[method]}\nMRR {plus_minus(mrr.mean, None)}"
+            panels[title] = tuple(
+                unit(np.asarray(vectors[r]) @ np.asarray(x).T)
+                for r, x in sorted(anchors[method].items())
+            )
+    if not (panels and groups):
+        return {}
+    heading = (
+        f"Relative spaces by PCA, first random run: {' and '.join(names)}, {first.num_items:,} "
+        f"items, anchors of {first.get('optimised')} sought"
+    )
+    # The names of long items are cut between words.
+    shown = {textwrap.shorten(name, 50, placeholder=" …"): rows for name, rows in groups.items()}
+    return {"relative_spaces": scatter_grid(panels, names, shown, heading)}
 
 
 def word_groups(
-    chosen: Sequence[str], words: Sequence[str], vectors: Float[np.ndarray, "n d"]
+    chosen: Sequence[str], words: Sequence[str], space: Float[np.ndarray, "n d"]
 ) -> dict[str, list[int]]:
-    """The nearest words of each chosen one that is in the vocabulary, or else of the first five."""
+    """The nearest words of each chosen one that is in the vocabulary, or else of the first five.
+
+    The rows are preprocessed.
+    """
     rows = [words.index(word) for word in chosen if word in words] or list(range(5))
-    space = _preprocessed(vectors)
     nearest = np.argsort(-space[rows] @ space.T, axis=1, kind="stable")[:, :NEIGHBOURS]
     return {words[row]: members for row, members in zip(rows, nearest.tolist(), strict=True)}
 
 
 def class_groups(
-    labels: Int[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]
+    labels: Int[np.ndarray, " n"], space: Float[np.ndarray, "n d"]
 ) -> dict[str, list[int]]:
-    """The rows of each class that are nearest to its mean."""
-    space = _preprocessed(vectors)
+    """The rows of each class that are nearest to its mean; the rows are preprocessed."""
     groups = {}
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
         typical = np.argsort(-space[rows] @ space[rows].mean(axis=0), kind="stable")
         groups[str(label)] = rows[typical[:NEIGHBOURS]].tolist()
     return groups
-
-
-def _preprocessed(vectors: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """`common.linear.preprocess` by NumPy: nothing is compiled for a figure."""
-    rows = unit(vectors)
-    return unit(rows - rows.mean(axis=0))

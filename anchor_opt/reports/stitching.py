@@ -8,15 +8,16 @@ that both have.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from anchor_opt.reports.searches import METHOD_TITLES, PUBLISHED_METHOD, failures
-from common.run.figures import small_multiples
-from common.run.results import TITLES, Row, markdown, pivot, plus_minus, select
+from anchor_opt.reports.searches import PUBLISHED_METHOD, failures, is_printed, titled
+from common.run.figures import COLOURS, MARKERS, legend_below, within
+from common.run.records import Record
+from common.run.results import TITLES, Published, Row, frame, markdown, pivot, plus_minus, select
 
 # Table 6, the same in both arXiv versions; Table 2 is its part between the languages. The data are
 # Amazon reviews in English (en) and Spanish (es), five classes; weighted F1 and MAE of the class,
@@ -32,7 +33,7 @@ _TABLE_6 = {  # (row, metric) -> mean and standard deviation of each of the _DIR
 }
 # (decoder, encoder): whether its anchors are sought, as those of English are.
 _DIRECTIONS = ((True, True), (True, False), (False, True), (False, False))
-# The paper's row of its method stands beside the published algorithm and beside our bootstrap.
+# The paper's row of its method stands beside the published algorithm and beside ours.
 _PAPER_ROWS = {"gt": "gt", "seed": "seed"} | dict.fromkeys(PUBLISHED_METHOD, "ao")
 
 LINES = {"given": "Anchors given", "optimised": "Anchors sought", "target": "Head trained on"}
@@ -44,55 +45,49 @@ NOTES = (
     "whole test set; inductive: with a LayerNorm instead, so that each text is classified "
     "independently. absolute: without anchors, only between spaces of one dimension. Least squares "
     "on the truth: anchors fitted to the true pairs. discrete: each anchor replaced by the "
-    "nearest of the texts among which it was sought (Algorithm 1, line 10). Algorithm 1 is "
-    "the published method with a small start; the bootstrap is ours."
+    "nearest of the texts among which it was sought (Algorithm 1, line 10)."
 )
 
 
-def published(
-    method: str, decoder_sought: bool, encoder_sought: bool, metric: str
-) -> dict[str, Any]:
-    """Fields of `Row` with the paper's number; none if it has none.
-
-    A head was trained on the decoder's space, whose anchors were sought or given, and tested on
-    vectors of the encoder's.
-    """
-    values = _TABLE_6.get((_PAPER_ROWS.get(method), metric))
-    if values is None:
-        return {}
-    mean, std = values[_DIRECTIONS.index((decoder_sought, encoder_sought))]
-    return {"paper_value": mean, "paper_std": std, "paper_dataset": PAPER_DATASET}
+def published(row: Row, config: Mapping[str, Any]) -> Published | None:
+    """The paper's number where anchors are sought, which it prints for English and Spanish."""
+    del config
+    numbers = _TABLE_6.get((_PAPER_ROWS.get(row.method), row.metric))
+    if numbers is None or row.get("representation") != "relative":
+        return None
+    direction = row.target == row.get("optimised"), row.source == row.get("optimised")
+    return Published(*numbers[_DIRECTIONS.index(direction)], PAPER_DATASET)
 
 
-def tables(rows: Sequence[Row], *, num_anchors: int, failed: Sequence[str] = ()) -> dict[str, str]:
+def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown: a line for each pair and direction, a column for each method."""
-    tables = {}
+    rows = record.rows
     crossed = [row for row in rows if row.source != row.target]
     within = [row for row in rows if row.source == row.target and row.get("optimised")]
-    forms = dict.fromkeys(row.get("head") for row in rows if row.get("head"))
-    for number, form in enumerate(forms):
-        for title, shown, discrete, metric in (
-            ("F1 on the other encoder", crossed, False, "f1"),
-            ("F1 on the other encoder, discrete anchors", crossed, True, "f1"),
-            ("MAE on the other encoder", crossed, False, "mae"),
-            ("F1 on the same encoder", within, False, "f1"),
-        )[: 1 if number else None]:  # of the first head in full
-            cells = select(shown, head=form, metric=metric)
-            tables[f"{title}, head {form}"] = _by_method(cells, discrete)
-    if ranks := _by_method(select(crossed, metric="mrr"), False):
-        tables["MRR of the training texts"] = ranks
+    first, *others = record.config["heads"]
+    shown = [  # title, rows, metric, head, and whether they are of discrete anchors
+        ("F1 on the other encoder", crossed, "f1", first, False),
+        ("F1 on the other encoder, discrete anchors", crossed, "f1", first, True),
+        ("MAE on the other encoder", crossed, "mae", first, False),
+        ("F1 on the same encoder", within, "f1", first, False),
+        *(("F1 on the other encoder", crossed, "f1", head, False) for head in others),
+    ]
+    tables = {
+        f"{title}, head {head}": _by_method(select(chosen, metric=metric, head=head), discrete)
+        for title, chosen, metric, head, discrete in shown
+    }
+    tables["MRR of the training texts"] = _by_method(select(crossed, metric="mrr"), False)
     tables = {title: table for title, table in tables.items() if table}
-    if tables:
-        tables[next(iter(tables))] += f"\n\n{_caption(crossed, num_anchors)}"
-    if not any(row.quick for row in rows):
+    tables[next(iter(tables))] += f"\n\n{_caption(crossed, record.config['num_anchors'])}"
+    if not rows[0].quick:
         tables[f"The paper: {PAPER_DATASET}"] = _paper()
-    return tables | failures(failed)
+    return tables | failures(record.failed) | {"Notes": NOTES}
 
 
 def _by_method(rows: Sequence[Row], discrete: bool) -> str:
     """Rows with or without discrete anchors; empty if there are none."""
-    shown = [row for row in rows if (row.anchors == "discrete") == discrete]
-    return pivot(shown, lines=LINES, columns="method", titles=METHOD_TITLES) if shown else ""
+    shown = [row for row in rows if (row.anchors == "discrete") == discrete or is_printed(row)]
+    return pivot(titled(shown), lines=LINES, columns="title") if shown else ""
 
 
 def _paper() -> str:
@@ -111,8 +106,8 @@ def _caption(rows: Sequence[Row], num_anchors: int) -> str:
     anchors = "the training texts"
     if texts := row.get("num_unlabelled"):
         anchors = (
-            f"{texts:,} sentences of reviews for each encoder, {row.get('shared'):,} of them "
-            "in both"
+            f"{texts:,} {'other messages' if row.dataset == 'messages' else 'sentences of reviews'}"
+            f" for each encoder, {row.get('shared'):,} of them in both"
         )
     return (
         f"{row.dataset}{', in the place of Amazon reviews' if row.proxy else ''}: "
@@ -122,18 +117,41 @@ def _caption(rows: Sequence[Row], num_anchors: int) -> str:
     )
 
 
-def figures(rows: Sequence[Row]) -> dict[str, Figure]:
+def figures(record: Record) -> dict[str, Figure]:
     """`f1`: for each pair the published head's F1 by method, in both directions."""
-    panels: dict[str, dict[str, list]] = {}
-    crossed = [row for row in select(rows, metric="f1", head="published") if row.get("optimised")]
-    for row in crossed:
-        if row.source != row.target and row.anchors != "discrete":
-            sought = row.get("optimised")
-            panel = panels.setdefault(f"{Path(row.get('given')).stem} and {Path(sought).stem}", {})
-            decoder = "sought" if row.target == sought else "given"
-            line = panel.setdefault(f"trained where the anchors are {decoder}", [])
-            line.append((METHOD_TITLES.get(row.method, row.method), row.mean, row.std))
-    if not panels:
+    wanted = {"metric": "f1", "head": "published", "representation": "relative"}
+    shown = [
+        row
+        for row in select(record.rows, **wanted)
+        if row.source != row.target and (row.anchors != "discrete" or is_printed(row))
+    ]
+    if not shown:
         return {}
-    title = "Zero-shot stitching: a head trained on one encoder, tested on the other"
-    return {"f1": small_multiples(panels, {}, "F1 on the other encoder", title)}
+    rows = frame(titled(shown))
+    titles = list(dict.fromkeys(rows["title"]))[::-1]  # the first one is the highest
+    pairs = rows.groupby(["given", "optimised"], sort=False)
+    columns = min(3, len(pairs))
+    lines = -(-len(pairs) // columns)
+    size = 2.6 + 2.8 * columns, (0.5 + 0.3 * len(titles)) * lines + 1.2
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).flat
+    for ((given, sought), of_pair), axis in zip(pairs, axes, strict=False):
+        for place, trained in enumerate(("given", "optimised")):
+            line = of_pair[of_pair["target"] == of_pair[trained]]
+            heights = [titles.index(title) + 0.15 - 0.3 * place for title in line["title"]]
+            label = f"head trained where the anchors are {('given', 'sought')[place]}"
+            style = {"color": COLOURS[place], "marker": MARKERS[place], "ls": "", "label": label}
+            errors = within(line["mean"].tolist(), line["std"].tolist(), (0, 1))
+            axis.errorbar(line["mean"], heights, xerr=errors, ms=5, capsize=2, **style)
+        axis.set_title(f"{Path(given).stem} and {Path(sought).stem}", fontsize="medium")
+        axis.set_yticks(range(len(titles)), titles)
+        axis.set_xlabel("weighted F1")
+        axis.label_outer()
+        axis.set_xlim(0, 1)
+        axis.grid(axis="y", color="0.9")
+        axis.spines[["top", "right"]].set_visible(False)
+    for axis in axes:  # without a pair
+        axis.set_axis_off()
+    figure.suptitle(f"A head of one encoder tested on the other ({rows['dataset'][0]})")
+    legend_below(figure, 2)
+    return {"f1": figure}

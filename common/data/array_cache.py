@@ -14,6 +14,7 @@ from tqdm import tqdm
 from common.data.packages import CACHE_VARIABLE
 from common.errors import UserError
 from common.files import read_arrays, write_arrays
+from common.hosts import all_hosts
 from common.progress import progress_bar
 
 Arrays = dict[str, np.ndarray]
@@ -25,15 +26,7 @@ def load_or_compute(
 ) -> Arrays:
     """Reads named arrays from `folder`; computes and stores them if they are absent or damaged.
 
-    Args:
-      folder: inside the cache directory.
-      name: prefix of the file's name.
-      recipe: everything that determines the arrays, JSON-serialisable. Its hash is in the file's
-        name, so that another recipe is another file.
-      compute: returns the arrays, or what becomes arrays by `np.asarray`.
-
-    Raises:
-      UserError: the folder cannot be written.
+    The file's name has the hash of `recipe`, which is JSON of all that determines the arrays.
     """
     path = _path(folder, name, recipe)
     stored = _read(path)
@@ -56,22 +49,8 @@ def load_or_compute_shards(
 ) -> Float[np.ndarray, "n d"]:
     """Reads one vector for each item; computes and stores the shards that are absent or damaged.
 
-    A shard is `shard_size` items in a row. Each is stored as soon as it is computed, so that a run
-    that was killed resumes. The file of a shard is named by its own items, so that the shards of
-    the first items serve a longer list as well.
-
-    Args:
-      folder: see `load_or_compute`.
-      name: see `load_or_compute`.
-      recipe: everything but the items that determines an item's vector, JSON-serialisable.
-      items: n texts, or an array of n rows.
-      compute: returns the vectors of a shard's items; it may advance the bar by their number.
-      shard_size: number of items of a shard.
-      progress: label of the progress bar, which appears after two seconds; None: no bar.
-      unit: what an item is, on the progress bar.
-
-    Raises:
-      UserError: the folder cannot be written, or raised by `compute`.
+    A shard is stored at once, so that a killed run resumes, under the hash of its own items, so
+    that it serves a longer list too. `compute` gets its items and a bar, which it may advance.
     """
     vectors = []
     shown = {"desc": progress, "unit": unit, "delay": 2, "disable": progress is None}
@@ -94,13 +73,14 @@ def _path(folder: Path, name: str, recipe: object) -> Path:
 
 
 def _read(path: Path) -> Arrays | None:
-    """The stored arrays; None if there are none or they are damaged."""
+    """The stored arrays; None if on any host there are none or they are damaged."""
+    stored = None
     if path.exists():
         try:
-            return read_arrays(path)
+            stored = read_arrays(path)
         except UserError:
             logging.warning("%s is damaged.", path)
-    return None
+    return stored if all_hosts(stored is not None) else None
 
 
 def _write(path: Path, computed: Mapping[str, Any]) -> Arrays:

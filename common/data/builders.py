@@ -96,11 +96,7 @@ class PackageBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
 
 
 def read_table(builder: PackageBuilder, cache: Path) -> Table:
-    """Returns the columns of a set, which is built first if it is absent or damaged.
-
-    Raises:
-      UserError: as `prepare`.
-    """
+    """Returns the columns of a set, after building it if need be; raises as `prepare`."""
 
     def read():
         # A decorator of TFDS hides the arguments.
@@ -121,11 +117,7 @@ def read_table(builder: PackageBuilder, cache: Path) -> Table:
 
 
 def read_or_build(builder: tfds.core.DatasetBuilder, cache: Path, read: Callable[[], T]) -> T:
-    """Returns `read()`, after building the set if it is absent or `read` finds it damaged.
-
-    Raises:
-      UserError: as `prepare`, or raised by `read`.
-    """
+    """Returns `read()`, after building the set if need be; raises as `read` and `prepare`."""
     if Path(builder.data_dir).exists():
         try:
             return read()
@@ -141,22 +133,14 @@ def read_or_build(builder: tfds.core.DatasetBuilder, cache: Path, read: Callable
 def _delete_damaged(builder: tfds.core.DatasetBuilder, error: Exception) -> None:
     if isinstance(error, OSError | MemoryError):  # these say nothing about the content of files
         raise error
-    logging.warning(
-        "The data set in %s is damaged (%s): building it again",
-        builder.data_dir,
-        type(error).__name__,
-    )
+    about = builder.data_dir, type(error).__name__
+    logging.warning("The data set in %s is damaged (%s): building it again", *about)
     shutil.rmtree(builder.data_dir)
 
 
 @contextlib.contextmanager
 def explain_damage(name: str, folder: Path | str) -> Iterator[None]:
-    """Turns whatever TFDS raises on a damaged prepared set into a UserError.
-
-    Args:
-      name: of the set.
-      folder: that holds its files.
-    """
+    """Turns what TFDS raises on a damaged prepared set into a UserError that names `folder`."""
     try:
         yield
     except (UserError, ImportError):  # a builder of the catalogue may import other packages
@@ -169,11 +153,7 @@ def explain_damage(name: str, folder: Path | str) -> Iterator[None]:
 
 
 def prepare(builder: tfds.core.DatasetBuilder, cache: Path) -> None:
-    """Builds a data set. Nothing is left behind by a build that is interrupted.
-
-    Raises:
-      UserError: the cache cannot be written, or raised by the builder's generator.
-    """
+    """Builds a data set, wholly or not at all; UserError: the cache is not writable."""
     tfds.disable_progress_bar()  # those of the builders know the number of rows
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # stdout is for the table of a run

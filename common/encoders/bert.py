@@ -13,13 +13,14 @@ Several texts share a row of tokens (packing.py), in which tokens attend to thos
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import safetensors.numpy
 import tokenizers
+from absl import logging
 from flax import nnx
 from jaxtyping import Array, Bool, Float, Int
 from tqdm import tqdm
@@ -128,12 +129,9 @@ class Bert(nnx.Module):
     def __call__(
         self, ids: Int[Array, "b l"], texts: Int[Array, "b l"], positions: Int[Array, "b l"]
     ) -> Float[Array, "b l d"]:
-        """The last layer's token vectors.
+        """The last layer's token vectors; tokens attend to those of the same text in their row.
 
-        Args:
-          ids: of the tokens.
-          texts: number of each token's text in its row; tokens attend to those of the same number.
-          positions: of each token in its text. Those of a text are in their order, side by side.
+        Positions are of tokens in their text, in order and side by side.
         """
         x = self.words(ids) + self.positions(positions + self.first_position)
         if self.token_types is not None:
@@ -150,18 +148,10 @@ class Bert(nnx.Module):
 
 
 def relative_buckets(length: int) -> Int[np.ndarray, "l l"]:
-    """The bucket of relative positions that each pair of tokens of a text falls into.
+    """The buckets of relative positions of all tokens (columns) as each token (row) sees them.
 
-    The rule is that of T5's encoder (Raffel et al. 2020, https://arxiv.org/abs/1910.10683), with 32
-    buckets: half of them for tokens after a token, half for those before it and for itself. In each
-    half, distances 0 ... 7 have a bucket each, and distance n >= 8 the bucket
-    8 + floor(8 log(n / 8) / log(128 / 8)), at most 15.
-
-    Args:
-      length: number of tokens l.
-
-    Returns:
-      Row i has the buckets of all tokens as token i sees them.
+    As in T5 (Raffel et al. 2020, https://arxiv.org/abs/1910.10683): half are for tokens after a
+    token; distances 0 ... 7 have one each, n >= 8 has min(15, 8 + floor(8 log(n / 8) / log 16)).
     """
     place = np.arange(length)
     distance = np.abs(place - place[:, None])
@@ -171,31 +161,22 @@ def relative_buckets(length: int) -> Int[np.ndarray, "l l"]:
 
 
 class SentenceEncoder(NamedTuple):
-    """A network that maps texts to vectors.
+    """A network that maps texts to vectors, and its tokenizer; texts are cut after `max_length`.
 
-    Attributes:
-      network: the BERT or MPNet.
-      tokenizer: its tokenizer.
-      pooling: 'mean' of the token vectors, or 'cls', the vector of the first token.
-      max_length: number of tokens, special ones included, after which a text is cut by default.
+    `pooling` is 'mean' of the token vectors; 'cls', the vector of the first token; or 'head', what
+    the network's method of this name makes of their sum and of the number of tokens.
     """
 
-    network: Bert
+    network: Any
     tokenizer: tokenizers.Tokenizer
     pooling: str
     max_length: int
 
 
 def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
-    """Builds a sentence encoder from Hugging Face's files.
+    """Builds a sentence encoder from the content of `FILES` and of `OPTIONAL_FILES`, if any.
 
-    Args:
-      files: content of `FILES` and, where they exist, of `OPTIONAL_FILES`.
-      name: of the encoder, for error messages.
-
-    Raises:
-      UserError: the files are damaged, neither a BERT nor an MPNet, or have a module or pooling
-        that is not implemented.
+    UserError: they are damaged, or of another network, module or pooling than is implemented.
     """
     try:
         config = json.loads(files["config.json"])
@@ -215,21 +196,20 @@ def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
                 f"only {REQUIRED}, the modules {sorted(MODULES)} and the poolings mean and cls are "
                 "implemented"
             )
-        network = _network(config, files["model.safetensors"])
+        model = network(config, safetensors.numpy.load(files["model.safetensors"]))
         max_length = transformer.get("max_seq_length") or tokenizer_config.get("model_max_length")
-        max_length = min(int(max_length or MAX_LENGTH), network.max_length)
+        max_length = min(int(max_length or MAX_LENGTH), model.max_length)
     except Exception as error:  # json, safetensors and tokenizers raise many types
         raise UserError(
             f"The encoder in {name} cannot be read ({error}): it has to be a BERT or an MPNet in "
             "Hugging Face's format."
         ) from error
     tokenizer.no_padding()  # MiniLM's file pads every text to 128 tokens
-    return SentenceEncoder(network, tokenizer, mode, max_length)
+    return SentenceEncoder(model, tokenizer, mode, max_length)
 
 
-def _network(config: dict, content: bytes) -> Bert:
-    """The network of a configuration, with the weights in the content of a safetensors file."""
-    weights = safetensors.numpy.load(content)
+def network(config: dict, weights: Mapping[str, np.ndarray]) -> Bert:
+    """Returns the network of a configuration, with weights by the names of its checkpoints."""
     kind = config.get("model_type") or "bert"
     weights = {name.removeprefix(f"{kind}."): value for name, value in weights.items()}
     layers = {name.split(".")[2] for name in weights if name.startswith("encoder.layer.")}
@@ -237,16 +217,17 @@ def _network(config: dict, content: bytes) -> Bert:
         raise ValueError(f"model.safetensors has {len(layers)} layers, config.json another number")
 
     def build():
-        network = Bert(config, nnx.Rngs(0))
-        network(*jnp.zeros((3, 1, 1), int))  # e.g. heads must divide the width
-        return network
+        model = Bert(config, nnx.Rngs(0))
+        model(*jnp.zeros((3, 1, 1), int))  # e.g. heads must divide the width
+        return model
 
     graph, state = nnx.split(nnx.eval_shape(build))
 
     def value(path, leaf):
         keys = [str(k.key) for k in path if hasattr(k, "key")]  # without nnx's own `.value`
         name = ".".join(PARAMETER_NAMES[kind].get(key, key) for key in keys)
-        array = weights[name].T if keys[-1] == "kernel" else weights[name]
+        array = weights.pop(name)  # which is freed once it is on the device
+        array = array.T if keys[-1] == "kernel" else array
         if array.shape != leaf.shape or not np.isfinite(array).all():
             raise ValueError(f"{name} is not a finite array of shape {leaf.shape}")
         return jnp.asarray(array, jnp.float32)
@@ -261,22 +242,11 @@ def encode(
     max_length: int | None = None,
     bar: tqdm | None = None,
 ) -> Float[np.ndarray, "n d"]:
-    """Encodes texts as unit vectors, pooled from the last layer's token vectors.
+    """Encodes texts as float32 unit rows, pooled from the last layer's token vectors.
 
-    A batch has rows of 64 tokens, or of the next power of two where texts are longer, 512 tokens in
-    all on a CPU, whose caches hold what a layer makes of them, and 16,384 on an accelerator.
-
-    Args:
-      encoder: from `load`.
-      texts: n texts.
-      max_length: number of tokens after which a text is cut; None: the encoder's.
-      bar: a progress bar, advanced by the number of texts of each batch.
-
-    Returns:
-      float32 unit rows in the order of `texts`.
-
-    Raises:
-      UserError: max_length exceeds the network's positions, or a token id its table of vectors.
+    A batch has 512 tokens on a CPU, whose caches hold what a layer makes of them, and 16,384 on an
+    accelerator. A text is cut after `max_length` tokens, None: the encoder's; the bar advances.
+    UserError: no texts, too large a max_length, or a token id without a vector.
     """
     model, max_length = encoder.network, max_length or encoder.max_length
     if not 3 <= max_length <= model.max_length:  # two of them are special tokens
@@ -284,7 +254,7 @@ def encode(
             f"Texts of {max_length} word pieces: the encoder takes 3 to {model.max_length}."
         )
     encoder.tokenizer.enable_truncation(max_length)
-    ids = [encoding.ids for encoding in encoder.tokenizer.encode_batch(list(texts))]
+    ids = [encoding.ids for encoding in encoder.tokenizer.encode_batch(as_list(texts))]
     highest = max((max(i, default=0) for i in ids), default=0)
     if highest >= model.words.num_embeddings:  # indexing would give NaN
         raise UserError(
@@ -304,14 +274,37 @@ def encode(
     return out
 
 
+def as_list(texts: Sequence[object]) -> list[str]:
+    """The texts; UserError for one text alone, whose letters would be texts, and other things."""
+    listed = [text for text in texts if isinstance(text, str)]
+    if isinstance(texts, str) or len(listed) < len(texts):
+        wrong = next((text for text in texts if not isinstance(text, str)), texts)
+        raise UserError(f"There is {wrong!r} where texts are expected: give a list of texts.")
+    return listed
+
+
+def warn_of_cut(tokenizer: tokenizers.Tokenizer, texts: Sequence[str], max_length: int) -> None:
+    """Says how many texts are longer than a number of tokens, if any are."""
+    tokenizer.enable_truncation(max_length)
+    # A token is at least a byte, and two are special.
+    long = [text for text in texts if len(text.encode()) + 2 > max_length]
+    cut = sum(1 for encoding in tokenizer.encode_batch(long) if encoding.overflowing)
+    if cut:
+        about = cut, len(texts), max_length
+        logging.warning("%d of %d texts are longer than %d word pieces and are cut.", *about)
+
+
 @partial(jax.jit, static_argnames=("graph", "pooling"))
 def _step(graph, state, ids, texts, positions, pooling):
     """The unit vectors of all texts of each row, by their numbers in it."""
-    hidden = nnx.merge(graph, state)(ids, texts, positions)
+    model = nnx.merge(graph, state)
+    hidden = model(ids, texts, positions)
     numbers = jnp.arange(ids.shape[1] // packing.MIN_TOKENS)
     own = texts[:, None] == numbers[:, None]  # [rows, texts, tokens]
     if pooling == "cls":
         own &= positions[:, None] == 0
     # The sum has the direction of the mean.
     pooled = jnp.einsum("rtl,rld->rtd", own.astype(hidden.dtype), hidden)
+    if pooling == "head":
+        pooled = model.head(pooled, own.sum(-1, keepdims=True, dtype=hidden.dtype))
     return pooled / jnp.maximum(jnp.linalg.norm(pooled, axis=-1, keepdims=True), 1e-12)

@@ -41,13 +41,7 @@ LEAVES = {  # name of a parameter in Flax -> in PyTorch, where they differ
 
 def _convolution(inputs, outputs, size, stride, rngs, padding: str | int = "SAME") -> nnx.Conv:
     return nnx.Conv(
-        inputs,
-        outputs,
-        (size, size),
-        stride,
-        padding=padding,
-        use_bias=False,
-        rngs=rngs,
+        inputs, outputs, (size, size), stride, padding=padding, use_bias=False, rngs=rngs
     )
 
 
@@ -111,12 +105,7 @@ class EfficientNetLite(nnx.Module):
     """Maps RGB images to 1,280 features.
 
     Stem, head and the number of blocks in the first and last stage are the same in all variants.
-    Convolutions are padded as in TensorFlow, so that h pixels become ceil(h / stride).
-
-    Args:
-      width: factor of the channels of each stage, which are rounded to multiples of 8.
-      depth: factor of the number of blocks of each stage, which is rounded up.
-      rngs: random keys of the initial parameters.
+    Channels are multiplied by `width`, to multiples of 8, and blocks by `depth`, rounded up.
     """
 
     def __init__(self, *, width: float, depth: float, rngs: nnx.Rngs):
@@ -179,11 +168,7 @@ class Bottleneck(nnx.Module):
 
 
 class ResNet50(nnx.Module):
-    """Maps RGB images to 2,048 pooled features and these to 768 outputs in [-1, 1].
-
-    Args:
-      rngs: random keys of the initial parameters.
-    """
+    """Maps RGB images to 2,048 pooled features and these to 768 outputs in [-1, 1]."""
 
     def __init__(self, *, rngs: nnx.Rngs):
         self.conv1 = _convolution(3, 64, 7, 2, rngs, padding=3)
@@ -218,16 +203,10 @@ def _stage(blocks: int, inputs: int, channels: int, stride: int, rngs: nnx.Rngs)
 def with_weights(
     build: Callable[..., nnx.Module], weights: Mapping[str, np.ndarray], prefix: str = ""
 ) -> nnx.Module:
-    """Builds a network and sets its parameters.
+    """Builds a network of this module and sets its parameters, named in `weights` after `prefix`.
 
-    Args:
-      build: takes the argument rngs and returns a network of this module.
-      weights: name of a parameter in the checkpoint -> value; convolution kernels are [out, in, h,
-        w] there and [h, w, in, out] here, matrices [out, in] and [in, out].
-      prefix: of all names in the checkpoint.
-
-    Raises:
-      ValueError: a parameter is absent, not finite or of another shape.
+    Kernels are [out, in, h, w] there and [h, w, in, out] here, matrices [out, in] and [in, out].
+    ValueError: a parameter is absent, not finite or of another shape.
     """
     graph, state = nnx.split(nnx.eval_shape(lambda: build(rngs=nnx.Rngs(0))))
 

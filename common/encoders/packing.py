@@ -18,12 +18,8 @@ MIN_TOKENS = 2  # places that a text takes in a row, so that a row has at most h
 class Batch(NamedTuple):
     """Rows of tokens, each of the texts that share it one after the other, and the texts' places.
 
-    Attributes:
-      ids: of the tokens.
-      texts: number of each token's text in its row; -1 is padding.
-      positions: of each token in its text.
-      numbers: of the texts among all.
-      places: the row of each of them, and its number in this row.
+    `texts` numbers the texts of a row, -1 is padding; `positions` are those in the text; `numbers`
+    are of the texts among all, `places` the row of each and its number in this row.
     """
 
     ids: Int[np.ndarray, "r l"]
@@ -34,12 +30,7 @@ class Batch(NamedTuple):
 
 
 def batches(ids: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[Batch]:
-    """All texts in batches, those of the longest rows first.
-
-    Args:
-      ids: token ids of each text.
-      batch_tokens: number of tokens of a batch, padding included, unless a text has more.
-    """
+    """Batches of rows, the longest first, of `batch_tokens` tokens, or one row if it has more."""
     by_size = defaultdict(list)
     for number in np.argsort([-len(i) for i in ids], kind="stable").tolist():
         by_size[max(ROW_TOKENS, 1 << (len(ids[number]) - 1).bit_length())].append(number)
@@ -67,12 +58,7 @@ def _batch(rows: list[list[int]], ids: Sequence[Sequence[int]], shape: tuple[int
 
 
 def packed(lengths: Mapping[int, int], size: int) -> list[list[int]]:
-    """The texts of each row of `size` tokens, by best fit: each goes where the least room is left.
-
-    Args:
-      lengths: number of tokens by text, longest first.
-      size: number of tokens of a row; it holds the longest text.
-    """
+    """Rows of `size` tokens: each text (longest first) goes where the least room is left."""
     rows, by_room = [], [[] for _ in range(size + 1)]  # room -> rows that have so much
     for text, length in lengths.items():
         taken = max(length, MIN_TOKENS)

@@ -4,7 +4,8 @@ Encoders by name: `minilm` is the sentence vector of all-MiniLM-L6-v2, `mpnet` o
 `minilm_input` an average of MiniLM's input word-piece vectors, `glove` and `word2vec` averages of
 GloVe and Word2Vec vectors, `wordllama` the average of WordLlama's token vectors. The path of a
 folder with a BERT or an MPNet (config.json, model.safetensors, tokenizer.json) is the sentence
-encoder in that folder.
+encoder in that folder. `use` (USE multilingual v3) and `e5` (multilingual-e5-small) know many
+languages; E5 takes a text as a passage unless it begins with "query: ".
 
 A text is cut after a number of word pieces: of its own tokenizer for a sentence encoder, of
 MiniLM's for an average. Averages other than WordLlama's use smooth inverse frequency, the weight
@@ -15,7 +16,7 @@ vectors were trained for plain averages.
 import functools
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from jaxtyping import Float
 from common.data.array_cache import load_or_compute, load_or_compute_shards
 from common.data.packages import PACKAGES, read_member
 from common.data.sets import word_vectors
-from common.encoders import bert, minilm, mpnet
+from common.encoders import bert, e5, minilm, mpnet, use
 from common.errors import UserError
 from common.progress import progress_bar
 
@@ -39,66 +40,75 @@ TOKEN = re.compile(r"n't|'[a-z]+|[a-z]+(?=n't)|[a-z]+|[0-9]+|[.!?]")
 
 
 def encode(
-    name: str, texts: Sequence[str], cache: Path, *, max_pieces: int, smoothing: float = 1e-3
+    name: str, texts: Sequence[str], cache: Path, *, max_pieces: int | None, smoothing: float = 1e-3
 ) -> Float[np.ndarray, "n d"]:
     """Encodes texts, or reads their vectors from the cache if they have been encoded before.
 
-    A sentence encoder's vectors are stored by shards, so that a run that was killed resumes.
+    `name` is one of `ENCODERS`, or the path of a folder with a BERT or an MPNet, whose vectors are
+    stored by shards, so that a run that was killed resumes. A text is cut after `max_pieces` word
+    pieces, None: the maximum of a sentence encoder, and MiniLM's for an average; `smoothing` is a
+    in the weights of words. Rows are float32, none zero.
 
-    Args:
-      name: one of `ENCODERS`, or the path of a folder with a BERT or an MPNet.
-      texts: n texts.
-      cache: the cache directory.
-      max_pieces: number of word pieces, special ones included, after which a text is cut.
-      smoothing: a in the weights of words, of minilm_input, glove and word2vec.
-
-    Returns:
-      float32 rows in the order of `texts`, none zero.
-
-    Raises:
-      UserError: no such encoder, a folder that cannot be read, a cache that cannot be written, or a
-        failed download.
+    UserError: one text alone, no such encoder, a folder that cannot be read, a text of which the
+    encoder makes no vector, a cache that cannot be written, or a failed download.
     """
+    texts = bert.as_list(texts)
+    encoder = functools.cache(lambda: loader(name)(read_files(name, cache), name))
+    if max_pieces is None:
+        max_pieces = bert.MAX_LENGTH if name in AVERAGES else encoder().max_length
     recipe: dict[str, object] = {"version": RECIPE_VERSION, "max_pieces": max_pieces}
     if name in ENCODERS:
-        packages = ("minilm", name if name in ("wordllama", "word2vec") else "glove")
-        packages = tuple(mpnet.PARTS) if name == "mpnet" else packages
+        packages = {"mpnet": tuple(mpnet.PARTS), "use": ("use",), "e5": ("e5",)}.get(
+            name, ("minilm", name if name in ("wordllama", "word2vec") else "glove")
+        )
         recipe |= {"encoder": name, "packages": [PACKAGES[key].sha256 for key in packages]}
         if name in WEIGHTED:
             recipe["smoothing"] = smoothing
     else:
         recipe["files"] = fingerprints(read_files(name, cache))
 
+    @functools.cache
+    def warn_of_cut():
+        tokenizer = (minilm.load_encoder(cache) if name in AVERAGES else encoder()).tokenizer
+        bert.warn_of_cut(tokenizer, texts, max_pieces)
+
     stem, folder = Path(name).name, cache / "encodings"
     if name in AVERAGES:
 
         def average():
+            warn_of_cut()
             return {"vectors": AVERAGES[name](texts, cache, max_pieces, smoothing)}
 
-        return load_or_compute(folder, stem, [recipe, list(texts)], average)["vectors"]
-
-    @functools.cache
-    def encoder():
-        return bert.load(read_files(name, cache), name)
+        return load_or_compute(folder, stem, [recipe, texts], average)["vectors"]
 
     def compute(shard, bar):
-        return bert.encode(encoder(), shard, max_length=max_pieces, bar=bar)
+        warn_of_cut()  # of all texts, once there is something to encode
+        found = bert.encode(encoder(), shard, max_length=max_pieces, bar=bar)
+        invalid = ~(np.linalg.norm(found, axis=1) > 0.5)  # zero or NaN, not of norm 1
+        if invalid.any():
+            raise UserError(
+                f"The encoder '{name}' gives no vector for the text '{shard[invalid.argmax()]}': "
+                "remove it, or check the encoder's files."
+            )
+        return found
 
     label = f"encoding texts with {stem}"
     sizes = {"shard_size": SHARD_TEXTS, "unit": "text"}
     return load_or_compute_shards(folder, stem, recipe, texts, compute, progress=label, **sizes)
 
 
+def as_query(name: str, text: str) -> str:
+    """A text as an encoder by name wants it where it asks for other texts."""
+    return e5.QUERY + text if name == "e5" else text
+
+
+def loader(name: str) -> Callable[[dict[str, bytes], str], bert.SentenceEncoder]:
+    """Returns what builds an encoder from the files of `read_files`, as `bert.load` does."""
+    return LOADERS.get(name, bert.load)
+
+
 def read_files(name: str, cache: Path) -> dict[str, bytes]:
-    """Reads the files from which `bert.load` builds a sentence encoder.
-
-    Args:
-      name: one of `SENTENCE_ENCODERS`, or the path of a folder.
-      cache: the cache directory.
-
-    Raises:
-      UserError: a folder in which a necessary file cannot be read, or a failed download.
-    """
+    """The files of which `loader` builds an encoder, by name or folder; UserError if unreadable."""
     if name in SENTENCE_ENCODERS:
         return SENTENCE_ENCODERS[name](cache)
     files = {}
@@ -190,5 +200,7 @@ def _averages(
 # By smooth inverse frequency:
 WEIGHTED = {"minilm_input": _minilm_input, "glove": _glove, "word2vec": _word2vec}
 AVERAGES = WEIGHTED | {"wordllama": _wordllama}
-SENTENCE_ENCODERS = {"minilm": minilm.files, "mpnet": mpnet.files}  # name -> function of the cache
+# Name -> function of the cache.
+SENTENCE_ENCODERS = {"minilm": minilm.files, "mpnet": mpnet.files, "use": use.files, "e5": e5.files}
+LOADERS = {"use": use.load, "e5": e5.load}  # of encoders whose files are not Hugging Face's
 ENCODERS = (*SENTENCE_ENCODERS, *AVERAGES)  # by name

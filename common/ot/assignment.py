@@ -10,10 +10,10 @@ from jaxtyping import Array, Float, Int
 from scipy.optimize import linear_sum_assignment
 
 from common.arrays import AnyArray
+from common.ot.limits import MIN_WEIGHT
 
 EPSILON = 0.02  # regularisation, in the unit of the similarity
 TOLERANCE = 0.03  # mean error of the plan's row sums at which iterations end
-MIN_SUM = 1e-30  # lower limit of a sum that is divided by
 
 
 def assign(a: Float[AnyArray, "n d"], b: Float[AnyArray, "n d"]) -> Int[np.ndarray, " n"]:
@@ -48,8 +48,8 @@ def potentials(
 
     def iterate(state):
         done, _, _, row_sums = state
-        u = 1 / jnp.maximum(row_sums, MIN_SUM)
-        v = 1 / jnp.maximum(u @ kernel, MIN_SUM)
+        u = 1 / jnp.maximum(row_sums, MIN_WEIGHT)
+        v = 1 / jnp.maximum(u @ kernel, MIN_WEIGHT)
         return done + 1, u, v, kernel @ v
 
     ones = jnp.ones(len(similarity))

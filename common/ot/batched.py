@@ -18,13 +18,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from common.arrays import AnyArray, RealNumber
 from common.errors import check_choice
+from common.ot.limits import FORBIDDEN, MIN_WEIGHT
 
 MIN_EPSILON = 1e-7  # in units of the largest cost; plans of a smaller one are rounding errors
-MIN_WEIGHT = 1e-30  # lower limit of a weight or a sum, so that it has a logarithm and an inverse
 # Kernels are used up to this cost in units of epsilon, and down to this weight. Potentials are of
 # the size of the costs, so that all scalings exp(f) stay within e^60, inside the range of float32,
 # and entries lost by underflow, below e^-120, carry no mass.
@@ -56,12 +56,7 @@ class BatchSolution(NamedTuple):
     In float32 the entropic cost is right to five digits for epsilon down to a millionth of the
     costs; gradients and plans are as accurate as those of `transport`. The transport cost before
     convergence has five digits for epsilon at a hundredth of the costs, one or two at a millionth.
-
-    Attributes:
-      value: the one asked for.
-      error: sum_j |sum_i P_ij - b_j|; the row sums are exact after each iteration. Not
-        differentiable.
-      potentials: not differentiable.
+    The error is sum_j |sum_i P_ij - b_j|: row sums are exact. The value alone is differentiable.
     """
 
     value: Float[Array, "..."]
@@ -87,16 +82,8 @@ def ground_cost(
 ) -> Float[Array, "... n m"]:
     """The costs d(x_i, y_j)^p of each problem, with gradient 0 between equal points.
 
-    Where the Manhattan distance has no derivative, at an equal coordinate, that is 0 as well.
-
-    Args:
-      x: points; k is small.
-      y: points; leading axes broadcast against those of x.
-      ground: d, 'euclidean' or 'manhattan'.
-      p: at least 1.
-
-    Raises:
-      UserError: the distance is unknown.
+    Where the Manhattan distance has no derivative, at an equal coordinate, that is 0 as well. d is
+    'euclidean' or 'manhattan', else a UserError; p is at least 1, and leading axes broadcast.
     """
     check_choice("distance", ground, ("euclidean", "manhattan"))
     # A sum over the coordinates, written out: XLA does not vectorise a reduction over a short axis.
@@ -129,39 +116,32 @@ def solve_batch(
 ) -> BatchSolution:
     """Solves each problem by a fixed number of Sinkhorn iterations, in the type of the costs.
 
-    Args:
-      cost: C of each problem, not negative.
-      a: weights of the rows, summing to one; None: uniform.
-      b: weights of the columns, summing to one; None: uniform.
-      epsilon: regularisation, in the unit of the cost. A ten-millionth of the largest cost stands
-        for zero and for whatever is smaller: float32 does not resolve the plans of these.
-      iterations: number of iterations; all of them are done.
-      value: 'transport_cost', which is <P, C>, or 'entropic_cost', <P, C> + epsilon KL(P | a b'),
-        computed from the dual potentials.
-      implicit: whether gradients are those of the optimum, which is right after convergence.
-        Otherwise they are propagated through the iterations. The gradient of the entropic cost by
-        C is the plan then (envelope theorem), and that of <P, C> is given by `_sensitivity`.
-      start: potentials that the iterations begin from; None: a cold start.
-      symmetric: as in `transport`.
+    An infinite cost forbids its pair; weights sum to one, None: uniform. The value is
+    'transport_cost', <P, C>, or 'entropic_cost', <P, C> + epsilon KL(P | a b'), computed from the
+    dual potentials. Epsilon is not below `MIN_EPSILON`, and `symmetric` as in `transport`.
 
-    Raises:
-      UserError: the value is unknown.
+    Implicit gradients are those of the optimum, which is right after convergence: that of the
+    entropic cost by C is the plan (envelope theorem), that of <P, C> is given by `_sensitivity`.
+    Otherwise they are propagated through the iterations, which begin from `start`.
     """
     check_choice("value of a transport", value, VALUES)
     *problems, n, m = cost.shape
     cost = jnp.asarray(cost)
     a, b = (_weights(w, (*problems, size), cost.dtype) for w, size in ((a, n), (b, m)))
-    largest = lax.stop_gradient(cost).max()
+    forbidden = jnp.isinf(cost)
+    largest = lax.stop_gradient(jnp.where(forbidden, 0, cost)).max(axis=(-2, -1))
     epsilon = jnp.asarray(epsilon, cost.dtype)
     epsilon = jnp.maximum(epsilon, MIN_EPSILON * jnp.where(largest > 0, largest, 1.0))
+    units = epsilon[..., None]
     options = _Options(iterations, value, implicit, symmetric)
     if start is not None:
-        start = jax.tree.map(lambda x: x.astype(cost.dtype) / epsilon, start)
-    found = _solve(options, cost / epsilon, a, b, start)
+        start = jax.tree.map(lambda x: x.astype(cost.dtype) / units, start)
+    scaled = jnp.where(forbidden, FORBIDDEN, jnp.where(forbidden, 0, cost) / units[..., None])
+    found = _solve(options, scaled, a, b, start)
     return BatchSolution(
         value=epsilon * found.value,
         error=found.error,
-        potentials=jax.tree.map(lambda x: lax.stop_gradient(epsilon * x), found.potentials),
+        potentials=jax.tree.map(lambda x: lax.stop_gradient(units * x), found.potentials),
     )
 
 
@@ -206,11 +186,8 @@ def _by_domain(function, scaled, a, b, start):
     if start is not None:
         return function(False, start, scaled, a, b)
     kernel, log = (partial(function, log_domain, None) for log_domain in (False, True))
-    return lax.cond(_kernel_is_safe(scaled, a, b), kernel, log, scaled, a, b)
-
-
-def _kernel_is_safe(scaled, a, b) -> Bool[Array, ""]:
-    return (scaled.max() < KERNEL_MAX_COST) & (jnp.minimum(a.min(), b.min()) > KERNEL_MIN_WEIGHT)
+    safe = (scaled.max() < KERNEL_MAX_COST) & (jnp.minimum(a.min(), b.min()) > KERNEL_MIN_WEIGHT)
+    return lax.cond(safe, kernel, log, scaled, a, b)
 
 
 def _solution(options, log_domain, start, scaled, a, b) -> BatchSolution:
@@ -249,7 +226,8 @@ def _potentials(options, log_domain, scaled, a, b):
     def solve(scaled, a, b):
         solved = transport(
             scaled,
-            *(jnp.maximum(w, MIN_WEIGHT) for w in (a, b)),
+            a,
+            b,
             epsilon=1.0,
             iterations=options.iterations,
             log_domain=log_domain,

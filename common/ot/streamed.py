@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, Int
 
 from common.arrays import RealNumber
 from common.errors import check_choice
-from common.parallel import block_rows, map_rows, scan_rows
-from common.retrieval import first_largest
+from common.parallel import block_rows, map_rows, max_of_parts, scan_rows, sum_of_parts
+from common.retrieval import TopK, first_largest, largest_of_parts
 
 # In units of the largest norm, or of its square if that is the cost. The plans of a smaller epsilon
 # differ in nothing that float32 resolves: their rows are hard.
@@ -26,13 +26,9 @@ LOW = -1e30  # below every score, and finite: LOW - LOW is 0, not NaN
 class Matching(NamedTuple):
     """Potentials and argmax of a streamed plan P_ij = exp((u_i + v_j - M_ij) / epsilon).
 
-    Attributes:
-      to_y: argmax_j P_ij for each row of x; None unless asked for.
-      to_x: argmax_i P_ij for each row of y.
-      u: potential of x, in the unit of the cost; it includes epsilon log a.
-      v: potential of y, in the unit of the cost; it includes epsilon log b.
-      error: sum_i |sum_j P_ij - a_i| before the last iteration. The first iteration starts without
-        a plan, so the error is meaningful after two or more.
+    `to_y` is argmax_j P_ij, None unless asked for, and `to_x` argmax_i P_ij. u and v are in the
+    unit of the cost and include epsilon log a and epsilon log b. The error is
+    sum_i |sum_j P_ij - a_i| before the last iteration, meaningful after two or more.
     """
 
     to_y: Int[Array, " n"] | None
@@ -56,35 +52,23 @@ def match(
 ) -> Matching:
     """Matches two clouds by the argmax of a Sinkhorn plan with uniform weights a and b.
 
-    The cost M is the Euclidean distance, or its square, which for unit rows is 2 - 2 cos. From
-    u = 0, v = epsilon log b:
+    The cost M is the Euclidean distance, or its square ('sqeuclidean'), which for unit rows is
+    2 - 2 cos; another is a UserError. From u = 0, v = epsilon log b:
 
       u_i = epsilon log a_i - epsilon log sum_j exp((v_j - M_ij) / epsilon)
       v_j = epsilon log b_j - epsilon log sum_i exp((u_i - M_ij) / epsilon)
 
-    Each iteration is one pass over blocks of rows. As epsilon -> 0, one iteration gives
-    u_i = min_j M_ij and v_j = min_i (M_ij - u_i): nearest neighbours corrected for hubness, not yet
-    transport. All rows whose nearest neighbour is y_j are then tied in column j. Ties go to the
-    lower index. No gradient is propagated.
+    Each iteration is one pass over blocks of rows; none follows once the error is at most
+    `tolerance`. As epsilon -> 0, one iteration gives u_i = min_j M_ij and v_j = min_i (M_ij - u_i):
+    nearest neighbours corrected for hubness, not yet transport. All rows whose nearest neighbour is
+    y_j are then tied in column j. Ties go to the lower index. No gradient is propagated.
 
     Distances are computed from squares, |x|^2 + |y|^2 - 2 xy. In float32, distances below about
     5e-4 times the norms are rounding error, and entries of the plan have a relative error of
     1e-7 M / epsilon, below which `error` cannot fall.
 
-    Args:
-      x: points.
-      y: points.
-      epsilon: regularisation, in the unit of the cost; `MIN_EPSILON` stands for zero and for
-        whatever is smaller.
-      iterations: maximal number of iterations, at least 1.
-      tolerance: no further iteration is done once the error is at most this.
-      rows: whether to compute `to_y`, which costs one more pass; `to_x` costs nothing.
-      cost: 'euclidean' or 'sqeuclidean'.
-      factors: arrays `left` and `right` with left right' = x y' and fewer columns than x and y, if
-        such are known. Most of the time is spent on that product.
-
-    Raises:
-      UserError: the cost is unknown.
+    With `rows`, `to_y` is computed in one more pass. Most of the time is spent on the product x y',
+    for which `factors` left right' = x y' with fewer columns may be given.
     """
     check_choice("cost", cost, ("euclidean", "sqeuclidean"))
     x, y, factors = lax.stop_gradient((x, y, factors))
@@ -114,8 +98,16 @@ def match(
     _, u, v, change, to_x, error = end
     to_y = None
     if rows:
-        best = partial(_best_keys, cost)
-        to_y = map_rows(best, points_x, points_y, v, change, block=block_rows(m))
+
+        def step(carry, block, columns):
+            y, v, change = columns.rows
+            scores = (columns.masked(v, LOW) - _distance(block.rows, y, cost)) + change
+            best, place = first_largest(scores, axis=1)
+            found = TopK(best[:, None], columns.index[place][:, None])
+            return carry, largest_of_parts(found, 1).index[:, 0]
+
+        columns = points_y, v, change
+        to_y = scan_rows(step, lambda columns: (), points_x, columns, block=block_rows)[1]
     return Matching(to_y=to_y, to_x=to_x, u=epsilon * u, v=epsilon * (v + change), error=error)
 
 
@@ -130,34 +122,33 @@ class _Scores(NamedTuple):
 def _iteration(x, y, v, cost):
     """The new u, and what the new v and the argmax of the columns need, in one pass."""
 
-    def step(carry, index, valid, block, y, v):
+    def step(carry, block, columns):
+        y, v = columns.rows
         # The block's rows are the last axis: CPUs reduce both axes faster in this layout.
-        logits = v[:, None] - _distance(y, block, cost)
-        nearest = logits.max(axis=0)
-        log_mass = jnp.log(jnp.exp(logits - nearest).sum(axis=0))
+        logits = columns.masked(v, LOW)[:, None] - _distance(y, block.rows, cost)
+        nearest = max_of_parts(logits.max(axis=0))
+        log_mass = jnp.log(sum_of_parts(jnp.exp(logits - nearest).sum(axis=0)))
         # In this order the score is exactly 0 at a neighbour much nearer than all others, so that
         # all rows with such a neighbour are tied.
-        score = (logits - nearest) - jnp.where(valid, log_mass, -LOW)
+        score = (logits - nearest) - block.masked(log_mass, -LOW)
         best, place = first_largest(score, axis=1)
         mass = jnp.exp(score - best[:, None]).sum(axis=1)
-        scores = _Scores(best, index[place], mass)
+        scores = _Scores(best, block.index[place], mass)
         return merge(carry, scores), nearest + log_mass
 
     def merge(first, second):
         best = jnp.maximum(first.best, second.best)
-        # A strict comparison, so that ties stay with the lower row.
-        index = jnp.where(second.best > first.best, second.index, first.index)
+        lower = (second.best == first.best) & (second.index < first.index)
+        index = jnp.where((second.best > first.best) | lower, second.index, first.index)
         mass = first.mass * jnp.exp(first.best - best) + second.mass * jnp.exp(second.best - best)
         return _Scores(best, index, mass)
 
-    init = _Scores(jnp.full_like(v, LOW), jnp.zeros(len(v), jnp.int32), jnp.zeros_like(v))
-    scores, log_sum = scan_rows(step, init, merge, x, y, v, block=block_rows(len(v)))
+    def init(columns):
+        v = columns.rows[1]
+        return _Scores(jnp.full_like(v, LOW), jnp.zeros_like(columns.index), jnp.zeros_like(v))
+
+    scores, log_sum = scan_rows(step, init, x, (y, v), block=block_rows)
     return -jnp.log(len(x.squares)) - log_sum, scores
-
-
-def _best_keys(cost, x, y, v, change):
-    scores = (v - _distance(x, y, cost)) + change
-    return first_largest(scores, axis=1)[1]
 
 
 @jax.jit
@@ -171,16 +162,8 @@ def barycentric(
     """Plan-weighted means of values: the soft form of the argmax of `match`.
 
     Row i of the result is sum_j w_ij values_j, where w_ij ~ exp((potential_j - M_ij) / epsilon)
-    sums to one over j: row i of the plan, normalised. For means along the plan's rows pass
-    (x, y, v), for means along its columns (y, x, u). M is the Euclidean distance. The plan is not
-    held. Gradients are propagated to `values` only.
-
-    Args:
-      queries: points for which a mean is computed.
-      keys: points that have a value each.
-      potential: of the keys, in the unit of the distance, from `match`.
-      values: of the keys.
-      epsilon: as given to `match`.
+    sums to one over j, with the Euclidean distance M. For means along the plan's rows pass
+    (x, y, v) of `match`, for means along its columns (y, x, u). Gradients are of `values` only.
     """
     queries, keys, potential = lax.stop_gradient((queries, keys, potential))
     epsilon = _at_least_resolved(epsilon, queries, keys)

@@ -21,16 +21,20 @@ UNREADABLE = re.compile("PERMISSION_DENIED|RESOURCE_EXHAUSTED|UNAVAILABLE|ABORTE
 
 
 class Checkpoints:
-    """The last two checkpoints of a training; to be used as a context.
+    """The last two checkpoints of a training in a folder, a context; damaged ones are moved.
 
-    Args:
-      folder: of the checkpoints; created if it does not exist.
-      damaged: where damaged ones are moved.
+    Of several hosts, the first one alone has them.
     """
 
     def __init__(self, folder: Path, damaged: Path):
         # Synchronous, so that the error of a full disk is raised by the save and at once.
-        options = ocp.CheckpointManagerOptions(max_to_keep=2, enable_async_checkpointing=False)
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=2,
+            enable_async_checkpointing=False,
+            create=False,
+            multiprocessing_options=ocp.options.MultiprocessingOptions(active_processes={0}),
+        )
+        folder.mkdir(parents=True, exist_ok=True)
         # Without an explicit handler the manager infers one from the folder, which may be damaged.
         handler = ocp.StandardCheckpointHandler()
         self._folder, self._damaged = folder, damaged
@@ -43,12 +47,9 @@ class Checkpoints:
         self._manager.close()
 
     def save(self, step: int, state: Any) -> None:
-        """Saves the state with its hash, because the storage format does not detect flipped bits.
-
-        Raises:
-          UserError: the disk is full, or the folder cannot be written.
-        """
+        """Saves the state with its hash, as flipped bits are not detected; UserError: no room."""
         try:
+            state = jax.device_get(state)  # arrays of several hosts are not saved by one
             tree = {"state": state, "sha256": _digest(state)}
             self._manager.save(step, args=ocp.args.StandardSave(tree))
         except (OSError, ValueError) as error:
@@ -64,8 +65,7 @@ class Checkpoints:
     def restore(self, state: Any) -> tuple[int, Any]:
         """The last intact checkpoint, or step 0 and the given state; moves damaged ones aside.
 
-        Raises:
-          UserError: a checkpoint cannot be read, or is of arrays of other types or shapes.
+        UserError: a checkpoint cannot be read, or is of arrays of other types or shapes.
         """
         state = jax.tree.map(jnp.asarray, state)  # orbax restores no NumPy scalars
         for step in sorted(self._manager.all_steps(), reverse=True):
@@ -102,11 +102,12 @@ class Checkpoints:
                 f"({', '.join(stored - wanted)}) than this run: set JAX_ENABLE_X64 as before, or "
                 "choose another --workdir."
             )
-        form = {"state": state, "sha256": np.zeros(32, np.uint8)}
+        empty = jax.tree.map(lambda x: np.empty(x.shape, x.dtype), state)
+        form = {"state": empty, "sha256": np.zeros(32, np.uint8)}
         found = self._manager.restore(step, args=ocp.args.StandardRestore(form))
         if not np.array_equal(found["sha256"], _digest(found["state"])):
             raise ValueError("wrong hash")
-        return found["state"]
+        return jax.tree.map(jnp.asarray, found["state"])
 
 
 def _form(state: Any) -> set[str]:

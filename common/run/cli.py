@@ -1,6 +1,7 @@
 """How every command runs: its flags are parsed, and an error of the user is one sentence."""
 
 import atexit
+import contextlib
 import errno
 import gc
 import io
@@ -8,16 +9,16 @@ import logging as py_logging
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from absl import app, flags, logging
 
-from common.data.readers.vector_files import Form
 from common.errors import UserError, resolved
-from common.parallel import devices, one_blas_thread
-from common.run import compilations
+
+if TYPE_CHECKING:
+    from common.data.readers.vector_files import Form
 
 # Errors of a full or write-protected disk; readers of files raise a UserError instead.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -32,7 +33,9 @@ def define_form_flags() -> None:
     )
     flags.DEFINE_string("vector_column", None, "Of parquet and Arrow, the column of the vectors.")
     define_errors_flag()
-    show_in_help("id_column", "vector_column")
+    about = "What becomes of vectors that are zero or not finite."
+    flags.DEFINE_enum("invalid", "refuse", ("refuse", "drop"), about)
+    show_in_help("id_column", "vector_column", "invalid")
 
 
 def define_errors_flag() -> None:
@@ -54,30 +57,27 @@ def show_in_help(*names: str) -> None:
 
 
 def given(name: str, command: str) -> str:
-    """The value of a flag of a command.
-
-    Raises:
-      UserError: it is not given, or empty.
-    """
+    """The value of a flag of a command; UserError: it is not given, or empty."""
     if not (value := flags.FLAGS[name].value):
         raise UserError(f"There is no --{name}: give it, or see `{command} --help`.")
     return value
 
 
-def form() -> Form:
+def form() -> "Form":
     """What these flags say about the files of vectors."""
-    values = flags.FLAGS
-    return Form(values.id_column, values.vector_column, values.errors)
+    from common.data.readers.vector_files import Form
+
+    values: dict[str, Any] = {name: flags.FLAGS[name].value for name in Form._fields}
+    return Form(**values)
 
 
-def run(main: Callable[[list[str]], None], *, positional: bool = False) -> None:
+def run(
+    main: Callable[[list[str]], None], *, positional: bool = False, by_jax: bool = True
+) -> None:
     """Calls `absl.app.run`; an error that the user can correct is one sentence and exit code 2.
 
-    Paths in the arguments are resolved here, for every flag, before any is parsed.
-
-    Args:
-      main: gets the name of the program and the arguments that are no flags.
-      positional: whether there may be any of these.
+    Paths in the arguments are resolved here, for every flag, before any is parsed. Arguments
+    that are no flags are an error unless `positional`; JAX is imported after the flags, `by_jax`.
     """
 
     def guarded(argv: list[str]) -> None:
@@ -89,11 +89,7 @@ def run(main: Callable[[list[str]], None], *, positional: bool = False) -> None:
             if isinstance(stream, io.TextIOWrapper):  # a terminal without ± shows ?
                 stream.reconfigure(errors="replace")
         try:
-            compilations.keep_programs()
-            compilations.compile_for_gpu_at_once()
-            if not ("distributed" in flags.FLAGS and flags.FLAGS.distributed):  # joined before
-                require_device()
-            with one_blas_thread():
+            with _by_jax() if by_jax else contextlib.nullcontext():
                 main(argv)
         except UserError as error:
             leave(str(error))
@@ -119,12 +115,23 @@ def run(main: Callable[[list[str]], None], *, positional: bool = False) -> None:
     app.run(guarded, flags_parser=partial(_parse, positional=positional))
 
 
-def require_device() -> None:
-    """Starts JAX, which fails with many kinds of error where JAX_PLATFORMS names a missing device.
+@contextlib.contextmanager
+def _by_jax() -> Iterator[None]:
+    from common.parallel import one_blas_thread
+    from common.run import compilations
 
-    Raises:
-      UserError: there is no device.
-    """
+    compilations.keep_programs()
+    compilations.compile_for_gpu_at_once()
+    if not ("distributed" in flags.FLAGS and flags.FLAGS.distributed):  # joined before
+        require_device()
+    with one_blas_thread():
+        yield
+
+
+def require_device() -> None:
+    """Starts JAX; UserError: JAX_PLATFORMS names a missing device (JAX has many errors of it)."""
+    from common.parallel import devices
+
     try:
         devices()
     except Exception as error:
@@ -137,33 +144,26 @@ def require_device() -> None:
 
 
 def _worth_showing(record: py_logging.LogRecord) -> bool:
-    """Drops the steps of verbose libraries, and tracebacks that their threads log before raising.
-
-    Orbax logs the traceback of a failed write in its thread; the error is raised again where the
-    checkpoint is waited for, and is reported there.
-    """
+    """Drops steps of verbose libraries, and tracebacks that their threads log before raising."""
     steps = record.levelno <= py_logging.INFO or record.exc_info
     return not (steps and VERBOSE.search(record.pathname))
 
 
 def _show_unraisable(unraisable: Any) -> None:
-    """As Python does, except for arrays of a checkpoint that end after another one has failed.
-
-    The failure is raised, and closes the event loop, to which the threads of the others then report
-    in vain, each by a traceback.
-    """
+    """As Python does, but for the threads of a checkpoint that end after another has failed."""
     if str(unraisable.exc_value) != "Event loop is closed":
         sys.__unraisablehook__(unraisable)
 
 
 def _parse(argv: list[str], positional: bool) -> list[str]:
-    """Parses the flags; an error of a value becomes one sentence."""
+    """Parses the flags; an error, a missing flag for instance, becomes one sentence."""
     try:
-        rest = app.parse_flags_with_usage(argv)
-    except (TypeError, ValueError, SyntaxError) as error:
+        rest = flags.FLAGS(argv)
+    except (flags.Error, TypeError, ValueError, SyntaxError) as error:
         leave(f"{' '.join(str(error).split()).rstrip('.')}; see --help.")
     if len(rest) > 1 and not positional:
-        leave(f"'{rest[1]}' is not a flag: values are given as --config.name=value.")
+        given = "config.name" if "config" in flags.FLAGS else "name"
+        leave(f"'{rest[1]}' is not a flag: values are given as --{given}=value, see --help.")
     return rest
 
 

@@ -59,11 +59,7 @@ def counted() -> Iterator[Compilations]:
 
 
 def keep_programs() -> None:
-    """Stores compiled programs in the cache folder, so that a second run starts at once.
-
-    The variables of JAX, such as JAX_COMPILATION_CACHE_DIR, come first. JAX names each program by
-    its code, its own version and the processor.
-    """
+    """Stores compiled programs in the cache folder; the variables of JAX come first."""
     folder = cache_dir() / "programs"
     defaults = {
         "jax_compilation_cache_dir": str(folder),
@@ -77,10 +73,7 @@ def keep_programs() -> None:
 
 
 def compile_for_gpu_at_once() -> None:
-    """Lets XLA compile for a GPU without timing variants of every matrix product on it.
-
-    XLA_FLAGS, if it is set, comes first. XLA reads it when JAX starts.
-    """
+    """Lets XLA compile for a GPU without timing variants on it; XLA_FLAGS come first."""
     if find_spec("jax_plugins") and any(find_spec(f"jax_plugins.xla_cuda{n}") for n in (12, 13)):
         os.environ.setdefault("XLA_FLAGS", GPU_FLAGS)
 

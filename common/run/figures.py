@@ -6,11 +6,13 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from absl import logging
 from jaxtyping import Float
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
@@ -21,11 +23,13 @@ from common.files import write_atomically
 
 MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from")  # a warning of matplotlib
 # The palette of Okabe and Ito, which colour-blind readers can tell apart, with grey in the place of
-# its yellow, which is too faint on white. Lines and points have markers as well, and lines dashes;
-# the numbers of colours, markers and dashes have no common factor, so that few styles look alike.
+# its yellow, which is too faint on white, and with violet and brown. Lines and points have markers
+# as well, and lines dashes; the numbers of colours, markers and dashes have no common factor, so
+# that few styles look alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#000000", "#595959")
+COLOURS += ("#5531E7", "#8B1A1A")
 MARKERS = "osD^vPX*<hd>p"
-DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 1, 1, 1, 1, 1)))
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 1, 1, 1, 1, 1)), (0, (9, 2)), (0, (4, 1)))
 HATCHES = ("", "///", "...", "xxx", "\\\\\\")
 BELOW = {"loc": "outside lower center", "frameon": False}  # a legend off the data
 
@@ -39,18 +43,22 @@ class Style(NamedTuple):
 
 
 def styles(names: Iterable[str], known: Iterable[str] = ()) -> dict[str, Style]:
-    """The style of each name.
+    """The style of each name: by its place in `known`, which several figures share, or after it.
 
-    Args:
-      names: that a figure shows.
-      known: names that several figures show, such as the titles of a paper's methods. Each has the
-        style of its place here in all of them; other names have those that come after.
+    No two of `names`, the lines of one figure, share a colour as long as there are enough of them.
     """
+    names = list(dict.fromkeys(names))
     order = list(dict.fromkeys([*known, *names]))
-    return {
+    looks = {
         name: Style(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)])
         for i, name in enumerate(order)
     }
+    for i, name in enumerate(names):
+        if looks[name].colour in {looks[other].colour for other in names[:i]}:
+            used = {looks[other].colour for other in names}
+            free = [colour for colour in COLOURS if colour not in used] or [looks[name].colour]
+            looks[name] = looks[name]._replace(colour=free[0])
+    return looks
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -59,12 +67,17 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def png(figure: Figure) -> bytes:
-    """A figure as PNG.
+    """A figure as PNG; an empty one, and a warning, if it cannot be drawn.
 
-    Characters that the font lacks, those of Chinese words for instance, are drawn by other fonts of
-    the machine that have them. A warning says once which ones are in none of them.
+    Characters that the font lacks are drawn by other fonts of the machine that have them; a warning
+    says once which ones are in none.
     """
-    content, missing = _png(figure)
+    try:
+        content, missing = _png(figure)
+    except Exception as error:  # of fonts and the user's settings, which do not end a run
+        title = figure.get_suptitle()
+        logging.warning("'%s' is not drawn (%s: %s).", title, type(error).__name__, error)
+        return _png(Figure())[0]
     if families := _families(missing):
         for text in figure.findobj(Text):
             text.set_fontfamily([*text.get_fontfamily(), *families])
@@ -83,7 +96,10 @@ def png(figure: Figure) -> bytes:
 def _png(figure: Figure) -> tuple[bytes, set[int]]:
     """The drawn figure, and the code points of the characters that its fonts lack."""
     buffer, missing = io.BytesIO(), set()
-    with warnings.catch_warnings(record=True) as caught:
+    for text in figure.findobj(Text):  # a matplotlibrc may ask for a LaTeX that is not there
+        text.set_usetex(False)
+    usual = rc_context({"text.usetex": False})
+    with usual, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
     for warning in caught:
@@ -118,17 +134,11 @@ def scatter_grid(
     groups: dict[str, list[int]],
     title: str,
 ) -> Figure:
-    """Two spaces in 2-D, one above the other, with a column for each method.
+    """Two spaces in 2-D, one above the other, with a column for each method of `panels`.
 
     Both are projected to the principal axes of the coloured rows of the upper space, so that the
-    two plots of a column look alike if the spaces correspond.
-
-    Args:
-      panels: column title -> both spaces, row i of both being the same item.
-      row_names: names of the upper and of the lower space.
-      groups: label -> rows with a common colour and marker. The legend has the first letters of a
-        long label.
-      title: title of the figure.
+    two plots of a column look alike if the spaces correspond. `groups` has label -> rows with a
+    common colour and marker.
     """
     figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
     axes = figure.subplots(2, len(panels), squeeze=False)
@@ -150,9 +160,8 @@ def scatter_grid(
                 axis.scatter(*points[members].T, label=label, **marks)
     for axis, name in zip(axes[:, 0], row_names, strict=True):
         axis.set_ylabel(name)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    labels = [label if len(label) <= 24 else f"{label[:23]}…" for label in labels]
-    figure.legend(handles, labels, ncols=6, markerscale=2, **BELOW)
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, ncols=3 if max(map(len, groups)) > 9 else 6, markerscale=2, **BELOW)
     figure.suptitle(title)
     return figure
 
@@ -167,21 +176,21 @@ def error_bars(
     known: Iterable[str] = (),
     *,
     sharey: bool = False,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Figure:
     """Means with error bars over a value, with a panel for each metric and a line for each method.
 
-    Args:
-      panels: label of the y axis -> method -> points; a method without points is not drawn.
-      xlabel: label of the x axis.
-      title: title of the figure.
-      known: of `styles`.
-      sharey: whether the panels are of one measure, and have the same y axis.
+    `panels`: label of the y axis -> method -> points; `known` as in `styles`. Bars end at `bounds`,
+    between which the metric is; a panel of gains, whose label begins so, has a line at zero.
     """
     figure, axes = _panels(panels, 5, title, sharey=sharey)
     looks = styles((name for lines in panels.values() for name in lines), known)
-    for axis, lines in zip(axes, panels.values(), strict=True):
-        _error_bars(axis, lines, looks)
+    for axis, (label, lines) in zip(axes, panels.items(), strict=True):
+        is_gain = label.startswith("gain")
+        _error_bars(axis, lines, looks, (-bounds[1], bounds[1]) if is_gain else bounds)
         axis.set_xlabel(xlabel)
+        if is_gain:
+            axis.axhline(0, color="0.6", lw=1, zorder=0)
     legend_below(figure, 3)
     return figure
 
@@ -192,28 +201,22 @@ def small_multiples(
     ylabel: str,
     title: str,
     known: Iterable[str] = (),
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Figure:
     """Means with error bars, with a small panel for each value that is varied, four in a row.
 
-    Args:
-      panels: label of the x axis -> line -> points.
-      marked: label of the x axis -> value at which a vertical line is drawn.
-      ylabel: label of the y axes, which are of fractions.
-      title: title of the figure.
-      known: of `styles`.
+    `panels`: label of the x axis -> line -> points; `marked`: that label -> a vertical line. Bars
+    end at `bounds`, between which the metric is.
     """
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(max(5, 3.2 * columns), 2.6 * rows + 1.2), layout="constrained")
     figure.suptitle(title)
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    points = [point for lines in panels.values() for line in lines.values() for point in line]
-    lowest = min(0.0, *(mean - std for _, mean, std in points))
-    highest = max(1.0, *(mean + std for _, mean, std in points))
-    axes[0, 0].set_ylim(lowest - 0.04, highest + 0.04)
+    axes[0, 0].set_ylim(bounds[0] - 0.04, bounds[1] + 0.04)
     looks = styles((name for lines in panels.values() for name in lines), known)
     for axis, (name, lines) in zip(axes.flat, panels.items(), strict=False):
-        _error_bars(axis, lines, looks)
+        _error_bars(axis, lines, looks, bounds)
         axis.set_xlabel(name)
         axis.tick_params(labelsize="small")
         axis.spines[["top", "right"]].set_visible(False)
@@ -236,7 +239,9 @@ def legend_below(figure: Figure, columns: int) -> None:
     figure.legend(entries.values(), entries.keys(), ncols=columns, **BELOW)
 
 
-def _error_bars(axis: Axes, lines: Mapping[str, Points], looks: Mapping[str, Style]) -> None:
+def _error_bars(
+    axis: Axes, lines: Mapping[str, Points], looks: Mapping[str, Style], bounds: tuple[float, float]
+) -> None:
     """Draws the lines, with ticks at all values; points with names are not connected."""
     values = sorted({point[0] for points in lines.values() for point in points})
     names = [value for value in values if isinstance(value, str)]
@@ -247,12 +252,10 @@ def _error_bars(axis: Axes, lines: Mapping[str, Points], looks: Mapping[str, Sty
             style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "ms": 5}
             style |= {"label": label, "ls": "" if names else look.dashes, "capsize": 2}
             places, means, deviations = zip(*points, strict=True)
-            axis.errorbar(places, means, deviations, **style)
+            axis.errorbar(places, means, within(means, deviations, bounds), **style)
     if names:
-        # Long names are rotated, anchored at their ends so that they end at their ticks.
         if max(map(len, names)) > 8:
-            for label in axis.get_xticklabels():
-                label.set(rotation=30, ha="right", rotation_mode="anchor")
+            _slant(axis)
         axis.margins(x=0.25)
         return
     if numbers[-1] >= 20 * next((value for value in numbers if value > 0), np.inf):
@@ -261,43 +264,57 @@ def _error_bars(axis: Axes, lines: Mapping[str, Points], looks: Mapping[str, Sty
     axis.minorticks_off()
 
 
+def within(
+    means: Sequence[float], deviations: Sequence[float], bounds: tuple[float, float]
+) -> Float[np.ndarray, "2 n"]:
+    """Lengths of error bars below and above means, which end at the bounds of the metric."""
+    lengths = np.stack([np.subtract(means, bounds[0]), np.subtract(bounds[1], means)])
+    return np.clip(deviations, 0, np.maximum(lengths, 0))
+
+
 def bars(
     panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
     groups: Sequence[str],
     title: str,
+    bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    beside: Mapping[str, Sequence[float | None]] = MappingProxyType({}),
 ) -> Figure:
     """Groups of bars with error bars, with a panel for each metric.
 
-    A method has its colour and hatching in all panels.
-
-    Args:
-      panels: label of the y axis -> method -> (mean, std) of each group.
-      groups: labels of the groups on the x axis.
-      title: title of the figure.
+    `panels`: label of the y axis -> method -> (mean, std) of each group. Error bars end at the
+    `bounds` of the metric, by label, or at 0 and 1. `beside`: method -> numbers of a source, dots
+    beside its bars.
     """
-    figure, axes = _panels(panels, 6, title)
+    figure, axes = _panels(panels, max(6, 0.8 * len(groups)), title)
     looks = styles(method for methods in panels.values() for method in methods)
     hatches = dict(zip(looks, itertools.cycle(HATCHES), strict=False))
-    for axis, methods in zip(axes, panels.values(), strict=True):
+    for axis, (label, methods) in zip(axes, panels.items(), strict=True):
         width = 0.8 / len(methods)
         for i, (method, values) in enumerate(methods.items()):
             place = np.arange(len(groups)) + (i + 0.5) * width - 0.4
             means, deviations = zip(*values, strict=True)
             look: dict[str, Any] = {"color": looks[method].colour, "hatch": hatches[method]}
-            axis.bar(
-                place,
-                means,
-                width,
-                yerr=deviations,
-                label=method,
-                capsize=2,
-                edgecolor="white",
-                **look,
-            )
+            look |= {"label": method, "capsize": 2, "edgecolor": "white"}
+            thick = width * (0.7 if beside else 1.0)
+            errors = within(means, deviations, bounds.get(label, (0.0, 1.0)))
+            axis.bar(place, means, thick, yerr=errors, **look)
+            dots = [np.nan if x is None else x for x in beside.get(method, ())]
+            if np.isfinite(dots).any():
+                marks = {"s": 18, "color": looks[method].colour, "edgecolors": "black"}
+                axis.scatter(place[: len(dots)] + width / 2, dots, **marks, zorder=3)
+        axis.axhline(0, color="0.3", lw=0.8)
         axis.set_xticks(range(len(groups)), groups, fontsize="small")
+        if max(map(len, groups)) > 8:
+            _slant(axis)
         axis.margins(y=0.08)
     legend_below(figure, 4)
     return figure
+
+
+def _slant(axis: Axes) -> None:
+    """Rotates long names below an axis, anchored at their ends so that they end at their ticks."""
+    for label in axis.get_xticklabels():
+        label.set(rotation=30, ha="right", rotation_mode="anchor")
 
 
 def _panels(

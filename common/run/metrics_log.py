@@ -22,11 +22,7 @@ Summary = summary_pb2.Summary  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class MetricsLog:
-    """The metrics of a run's parts, such as its trainings: metrics.jsonl and tensorboard/.
-
-    Args:
-      folder: of the run.
-    """
+    """The metrics of the parts of a run, in its folder: metrics.jsonl and tensorboard/."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -56,12 +52,7 @@ class MetricsLog:
             self._writers[part].flush()  # waits for the disk, so once for all records
 
     def show(self, images: Mapping[str, bytes], values: Mapping[str, Any]) -> None:
-        """Writes the TensorBoard events of the whole run, in the place of those of a run before.
-
-        Args:
-          images: name -> PNG.
-          values: the hyper-parameters by name.
-        """
+        """Writes the TensorBoard events of the run anew: PNGs and hyper-parameters by name."""
         folder = self._folder / "tensorboard/run"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

@@ -3,13 +3,14 @@
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 from matplotlib.figure import Figure
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 from common.files import as_json, write_atomically, write_json
 from common.run import results, settings
 from common.run.figures import png
-from common.run.results import FIELDS, Row
+from common.run.results import Row
 from common.run.workdir import COMMAND, Workdir
 
 if TYPE_CHECKING:
@@ -29,14 +30,7 @@ DIGITS = 6  # decimal places of a kept number
 
 
 class Stated(NamedTuple):
-    """What one part of a run says about its own result, and what is true.
-
-    Attributes:
-      part: of the run.
-      initialization: the one that it took.
-      probability: that it states of its success.
-      succeeded: whether it has succeeded in truth.
-    """
+    """What one part of a run says about its own result, and whether it has succeeded in truth."""
 
     part: str
     initialization: str
@@ -45,33 +39,28 @@ class Stated(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A finished run.
+    """A finished run, PAPER/NAME of docs/results.
 
     Attributes:
-      name: PAPER/NAME, which is docs/results/PAPER/NAME.json.
-      command: its command without the workdir.
+      command: without the workdir.
       finished: date and time, UTC.
       commit: of the code; empty without git.
       changed: files of the code that differed from the commit.
-      cores: number of processor cores.
       device: the accelerator that computed it, and the release of JAX there; empty: the cores.
       seconds: duration; None if the run was resumed.
-      config: values of its config.
       failed: parts of the run whose method reported a failure.
-      stated: of the parts whose method states a probability of success.
       quoted: Markdown of the run that rows cannot say.
-      rows: its results.
       others: date, commit and machine of rows that were made apart from the others.
       stale: since which commit the code computes something else, and why; empty if it holds.
     """
 
-    name: str
-    command: str
-    finished: str
-    commit: str
-    cores: int
-    config: dict
     rows: list[Row]
+    config: dict
+    name: str = ""
+    command: str = ""
+    finished: str = ""
+    commit: str = ""
+    cores: int = 1
     failed: Sequence[str] = ()
     stated: Sequence[Stated] = ()
     seconds: float | None = None
@@ -93,39 +82,59 @@ class Record(NamedTuple):
         return f"`{self.command}`: {made}."
 
 
+@runtime_checkable
+class Report(Protocol):
+    """The module `<paper>/reports/<experiment>.py`: how the rows of an experiment are shown.
+
+    It may have `figures(record)` too, file name -> figure, of those that rows suffice for, and
+    `published(row, config)`, the number that the source prints beside a row.
+    """
+
+    def tables(self, record: Record) -> dict[str, str]:
+        """Title -> Markdown."""
+        ...
+
+
 def finish(
     work: Workdir,
     rows: Sequence[Row],
-    table: str,
+    report: Report,
+    *,
     figures: Mapping[str, Figure] | None = None,
-    quoted: str = "",
+    quoted: Mapping[str, str] | None = None,
+    appendix: Mapping[str, str] | None = None,
 ) -> str:
-    """Writes the results, table, figures and record of a run, and returns what it prints.
+    """Prints the tables of a run, writes its results, figures and record, and returns the tables.
 
+    They are printed first, so that no figure that fails hides what has been computed.
     Figures and the values of the config are TensorBoard events too. What a quick run writes says
-    that it is one.
-
-    Args:
-      work: the run's folder.
-      rows: the results.
-      table: Markdown.
-      figures: file name without `.png` -> figure.
-      quoted: Markdown below the table that rows cannot say, which the record keeps too.
+    that it is one. `figures` (file name without `.png` -> figure) and `quoted` (title -> Markdown,
+    which the record keeps) are what rows cannot say; an `appendix` is not printed.
     """
     values = as_json([dataclasses.asdict(row) for row in rows])
     write_json(work.path / "results.json", values)
-    table = results.marked(work, f"{table}\n\n{quoted}".strip())
-    write_atomically(work.path / "table.md", f"{table}\n".encode())
+    head: dict[str, Any] = _head(work) | {"quoted": results.joined(quoted or {})}
+    record = Record(list(rows), **head)
+    tables = report.tables(record) | dict(quoted or {})
+    text = results.marked(work, results.joined(tables | dict(appendix or {})))
+    write_atomically(work.path / "table.md", f"{text}\n".encode())
+    printed = results.marked(work, results.joined(tables))
+    print(printed, flush=True)
     images = {}
-    for name, figure in (figures or {}).items():
+    for name, figure in (drawn(report, record) | dict(figures or {})).items():
         if work.quick:
             figure.suptitle(f"QUICK: {figure.get_suptitle()}")
         images[name] = png(figure)
         write_atomically(work.path / f"{name}.png", images[name])
     work.metrics.show(images, settings.flat(work.config))
-    head = _head(work) | {"quoted": quoted}
-    write_atomically(work.path / FILE, packed(head, rounded(values)).encode())
-    return table
+    write_atomically(work.path / FILE, packed(head, values).encode())
+    return printed
+
+
+def drawn(report: Report, record: Record) -> dict[str, Figure]:
+    """File name without `.png` -> figure, of those that rows suffice for."""
+    draw = getattr(report, "figures", None)
+    return draw(record) if draw else {}
 
 
 def _head(work: Workdir) -> dict[str, Any]:
@@ -147,26 +156,23 @@ def _head(work: Workdir) -> dict[str, Any]:
 
 
 def _code(started: float) -> tuple[str, list[str]]:
-    """The commit of the code, and the files that ran and are others there, or newer than the run.
+    """The commit, empty without a checkout, and files that ran and differ from it, or are newer."""
 
-    The commit is empty where the code is not a checkout of its own.
-    """
-    git = ["git", "-C", str(ROOT)]
-    known = subprocess.run(
-        [*git, "rev-parse", "--short", "--show-toplevel", "HEAD"], capture_output=True, text=True
-    )
-    folder, _, commit = known.stdout.strip().rpartition("\n")
-    if known.returncode or Path(folder) != ROOT:
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(ROOT), *words]
+        known = shutil.which("git")
+        return subprocess.run(command, capture_output=True, text=True).stdout if known else ""
+
+    folder, _, commit = git("rev-parse", "--short", "--show-toplevel", "HEAD").partition("\n")
+    if Path(folder) != ROOT:
         return "", []
     modules = [getattr(module, "__file__", None) for module in [*sys.modules.values()]]
     ran = {path for path in map(Path, filter(None, modules)) if path.is_relative_to(ROOT)}
     files = sorted(ran | set(ROOT.glob("configs/**/*.py")))
-    status = subprocess.run(
-        [*git, "status", "--porcelain", "--", *map(str, files)], capture_output=True, text=True
-    )
-    changed = {line[3:] for line in status.stdout.splitlines()}
+    status = git("status", "--porcelain", "--", *map(str, files))
+    changed = {line[3:] for line in status.splitlines()}
     changed |= {str(path.relative_to(ROOT)) for path in files if path.stat().st_mtime > started}
-    return commit, sorted(changed)
+    return commit.strip(), sorted(changed)
 
 
 def _said(work: Workdir) -> dict[str, list]:
@@ -186,16 +192,14 @@ def _said(work: Workdir) -> dict[str, list]:
     return {"failed": failed, "stated": stated}
 
 
+def read_all(folder: Path) -> list[Record]:
+    """All records of docs/results."""
+    files = (path.relative_to(folder) for path in sorted(folder.glob("*/*.json")))
+    return [read(folder, str(file.with_suffix(""))) for file in files]
+
+
 def read(folder: Path, name: str) -> Record:
-    """Reads a record that was kept.
-
-    Args:
-      folder: docs/results.
-      name: PAPER/NAME.
-
-    Raises:
-      FileNotFoundError: the record does not exist.
-    """
+    """Reads the record PAPER/NAME of docs/results; FileNotFoundError: there is none."""
     return _of_text((folder / f"{name}.json").read_text())._replace(name=name)
 
 
@@ -203,53 +207,48 @@ def read(folder: Path, name: str) -> Record:
 def _of_text(text: str) -> Record:
     head, rows = unpacked(text)
     head["stated"] = [Stated(*values) for values in head.get("stated", ())]
-    return Record(name="", rows=[results.from_fields(row) for row in rows], **head)
+    return Record([results.from_fields(row) for row in rows], **head)
+
+
+def comparable(file: Path) -> list[dict]:
+    """The rows of a record but for durations, as fields; none if there is no such file."""
+    _, rows = unpacked(file.read_text()) if file.exists() else ({}, [])
+    return [row for row in rows if not row["metric"].endswith("seconds")]
 
 
 def mark_stale(folder: Path, name: str, why: str) -> None:
-    """Writes into a record that the code computes something else now, and why."""
+    """Writes into a record since when the code computes something else, and why; a reason once."""
     path = folder / f"{name}.json"
     head, rows = unpacked(path.read_text())
-    before = f"; before: {head['stale']}" if head.get("stale") else ""
-    head["stale"] = f"stale since {_code(time.time())[0]}: {why}{before}"
+    known = head.get("stale", "").removeprefix("stale since ")
+    reasons = known.split("; since ") if known else []
+    if why not in (reason.partition(": ")[2] for reason in reasons):
+        reasons.append(f"{_code(time.time())[0]}: {why}")
+    head["stale"] = f"stale since {'; since '.join(reasons)}"
     write_atomically(path, packed(head, rows).encode())
 
 
 def frame(folder: Path) -> "pd.DataFrame":
-    """The rows of all records as one table: a column for each field and label.
+    """The rows of all records of docs/results: a column for each field and label, and `record`.
 
-    Labels whose name is that of a field have `label_` before it. Columns that no row fills are left
-    out. `record` is the name, as of `read`.
-
-    Args:
-      folder: docs/results.
+    Labels whose name is that of a field have `label_` before it. Empty columns are left out.
     """
     import pandas as pd  # half a second, which a run does not need
 
-    lines = []
-    for path in sorted(folder.glob("*/*.json")):
-        name = str(path.relative_to(folder).with_suffix(""))
-        for row in read(folder, name).rows:
-            about = results.fields(row)
-            labels = about.pop("labels")
-            about |= {f"label_{k}" if k in FIELDS else k: v for k, v in labels.items()}
-            lines.append({"record": name, **about})
-    return pd.DataFrame(lines).convert_dtypes()
+    frames = {x.name: results.frame(x.rows).drop(columns="row") for x in read_all(folder)}
+    table = pd.concat(frames, names=["record"]).reset_index("record").reset_index(drop=True)
+    return table.dropna(axis=1, how="all").convert_dtypes()
 
 
 def packed(head: dict, rows: Sequence[dict]) -> str:
-    """JSON text of rows below what is said of all: fields that the rows share stand once.
-
-    Args:
-      head: JSON-serialisable, without the names `shared` and `rows`.
-      rows: fields of `Row`, and others.
-    """
-    labels = [row["labels"] for row in rows]
-    rows = [{k: v for k, v in row.items() if k != "labels" and v is not None} for row in rows]
-    (shared, rows), (shared_labels, labels) = _split(rows), _split(labels)
+    """JSON text of rows below a head, rounded; fields and labels that all rows share stand once."""
+    text = json.dumps([{k: v for k, v in row.items() if v is not None} for row in rows])
+    kept = json.loads(text, parse_float=lambda number: round(float(number), DIGITS))
+    shared_labels, labels = _split([row.pop("labels") for row in kept])
+    shared, kept = _split(kept)
     lines = [
-        json.dumps(row | ({"labels": own} if own else {}))
-        for row, own in zip(rows, labels, strict=True)
+        json.dumps(row | ({"labels": rest} if rest else {}))
+        for row, rest in zip(kept, labels, strict=True)
     ]
     top = json.dumps(head | {"shared": shared | {"labels": shared_labels}}, indent=1)
     return top.removesuffix("\n}") + ',\n "rows": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
@@ -271,28 +270,11 @@ def _split(rows: Sequence[dict]) -> tuple[dict, list[dict]]:
     return shared, [{k: v for k, v in row.items() if k not in shared} for row in rows]
 
 
-def rounded(rows: Sequence[dict]) -> list[dict]:
-    """Rows with the decimal places that are kept, in their fields and labels."""
-    return [
-        {k: _rounded(v) for k, v in row.items()}
-        | {"labels": {k: _rounded(v) for k, v in row["labels"].items()}}
-        for row in rows
-    ]
-
-
-def _rounded(value: Any) -> Any:
-    return round(value, DIGITS) if isinstance(value, float) else value
-
-
 class Headline(NamedTuple):
     """A main result of a paper: one line of RESULTS.md, the first two of the README.
 
-    Attributes:
-      measure: what is measured, in words.
-      record: PAPER/NAME of the run.
-      row: fields and labels that select one row of the record.
-      reference: fields and labels of a row to compare it with, for instance that of the true
-        pairing; None: no such row.
+    `row` selects a row of the record by fields and labels. `reference` says in which of them the
+    row that it is compared with differs from it; None: there is none.
     """
 
     measure: str

@@ -4,11 +4,16 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from common.run.workdir import Workdir
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TITLES = {  # headers of the metrics in tables
     "jaccard": "Jaccard",
@@ -25,9 +30,6 @@ TITLES = {  # headers of the metrics in tables
     "spearman": "Spearman",
     "l2": "l2",
 }
-
-
-PUBLISHED = ("paper_value", "paper_std", "paper_dataset")  # fields of `Row`
 QUICK = (
     "**QUICK**: a run on little data, to try the command. Its numbers say nothing about a method, "
     "and no published number stands beside them."
@@ -39,28 +41,16 @@ class Row:
     """One metric of one method, in one random run or averaged over several.
 
     Attributes:
-      experiment: name of the config's experiment.
-      dataset: data on which the metric was measured.
-      method: name of the method.
       metric: `jaccard`, `mrr`, `cosine`, `p_at_1`, `accuracy` and so on; a fraction, not a percent.
-      mean: mean over the random runs, or the value of one; NaN if it is not defined.
+      mean: over the random runs, or the value of one; NaN if it is not defined.
       std: sample standard deviation (n - 1) over the random runs; 0 for a single run.
-      num_runs: number of random runs.
-      random_seed: of the random run; None if it is an average over several.
-      source: the space of the queries, or that is mapped; None if there is none.
-      target: the space that is searched, or mapped to; None if there is none.
+      random_seed: None if it is an average over several.
+      source: the space of the queries, or that is mapped; `target` is searched, or mapped to.
       anchors: `continuous` (any vectors) or `discrete` (items of the space); None without anchors.
-      num_items: number of words, images, texts or nodes.
-      num_pairs: number of known pairs.
+      num_items: number of words, images, texts or nodes; `num_pairs` of known pairs.
       dim: dimension of the vectors, or number of coordinates of an item.
       proxy: whether the data replace those of the paper, which are not available.
-      paper_value: the published number to compare with; None if there is none.
-      paper_std: its published standard deviation.
-      paper_dataset: data on which the paper measured it.
       sweep_over: name of the config value that a sweep varies; None without a sweep.
-      sweep_value: that value in this row.
-      quick: whether it is of a quick run (`--config.quick`), beside which no published number
-        stands: `paper_value`, `paper_std` and `paper_dataset` of such a row are None.
       labels: what else distinguishes the rows of an experiment, for instance
         `{"head": "published"}`; documented in the package's report module.
     """
@@ -80,54 +70,49 @@ class Row:
     num_pairs: int | None = None
     dim: int | None = None
     proxy: bool = False
-    paper_value: float | None = None
-    paper_std: float | None = None
-    paper_dataset: str | None = None
     sweep_over: str | None = None
     sweep_value: float | str | None = None
     quick: bool = False
     labels: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.quick:
-            for name in PUBLISHED:
-                object.__setattr__(self, name, None)
-
     def get(self, name: str) -> Any:
         """The field or label of this name; None if the row has neither."""
         return getattr(self, name) if name in FIELDS else self.labels.get(name)
-
-    def matches(self, **wanted: Any) -> bool:
-        """Whether each of the named fields or labels has the given value."""
-        return bool(select([self], **wanted))
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Row))
 
 
+class Published(NamedTuple):
+    """A number that a source prints, with its deviation if it has one, and the data it is of."""
+
+    value: float
+    std: float | None = None
+    dataset: str = ""
+
+    def measured_on(self) -> str:
+        """How many items, or what part of its data, the source measured on; empty if not known."""
+        return self.dataset.rpartition(", ")[2]
+
+
+Lookup = Callable[[Row], Published | None]  # the number that a source prints beside a row
+
+
 def averaged(rows: Iterable[Row]) -> list[Row]:
     """Mean and sample deviation over the random seeds, of rows that differ in nothing else.
 
-    Args:
-      rows: each of one random run.
-
-    Returns:
-      Rows without a random seed, in the order in which they first appear.
+    Of two rows that differ in their value alone the last one counts. The order is the first one's.
     """
-    import pandas as pd  # half a second, which --help and errors of flags do not need
-
-    rows = list(rows)
-    table = pd.DataFrame({"about": [_about(row) for row in rows], "value": [r.mean for r in rows]})
-    groups = table.groupby("about", sort=False)["value"]
-    # A value that is not defined leaves no mean; a single one has no deviation.
-    statistics = groups.apply(lambda x: (x.mean(skipna=False), x.std(skipna=False), len(x)))
-    first = {about: row for about, row in zip(table["about"][::-1], rows[::-1], strict=True)}
-    return [
-        dataclasses.replace(
-            first[about], mean=mean, std=0.0 if n == 1 else std, num_runs=n, random_seed=None
-        )
-        for about, (mean, std, n) in statistics.items()
-    ]
+    groups: dict[str, dict[int | None, Row]] = {}
+    for row in rows:
+        groups.setdefault(_about(row), {})[row.random_seed] = row
+    averages = []
+    for first, *others in (list(group.values()) for group in groups.values()):
+        values = [first.mean, *(row.mean for row in others)]
+        mean, std = np.mean(values), np.std(values, ddof=1) if others else 0.0
+        about = {"num_runs": len(values), "random_seed": None}
+        averages.append(dataclasses.replace(first, mean=float(mean), std=float(std), **about))
+    return averages
 
 
 def _about(row: Row) -> str:
@@ -159,6 +144,30 @@ def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
     ]
 
 
+def frame(rows: Iterable[Row]) -> "pd.DataFrame":
+    """A column for each field and label of the rows, and `row`, the rows themselves, for `pivot`.
+
+    Labels whose name is that of a field have `label_` before it.
+    """
+    import pandas as pd
+
+    lines = [
+        {name: getattr(row, name) for name in FIELDS if name != "labels"}
+        | {f"label_{name}" if name in FIELDS else name: x for name, x in row.labels.items()}
+        | {"row": row}
+        for row in rows
+    ]
+    return pd.DataFrame(lines, columns=None if lines else [*FIELDS, "row"], dtype=object)
+
+
+def points(rows: "pd.DataFrame", lines: str, over: str) -> dict[str, list[tuple]]:
+    """Each value of a column -> (value of `over`, mean, std) of its rows, for figures."""
+    return {
+        str(name): list(zip(group[over], group["mean"], group["std"], strict=True))
+        for name, group in rows.groupby(lines, sort=False)
+    }
+
+
 def marked(work: Workdir, table: str) -> str:
     """The table, below a line that says that the run is a quick one, if it is."""
     return f"{QUICK}\n\n{table}" if work.quick else table
@@ -178,60 +187,53 @@ def mean_and_deviation(row: Row, digits: int = 3) -> str:
 
 
 def pivot(
-    rows: Iterable[Row],
+    rows: "Iterable[Row] | pd.DataFrame",
     *,
     lines: Mapping[str, str],
     columns: str = "metric",
-    paper: bool = False,
+    published: Lookup | None = None,
     digits: int = 3,
     paper_digits: int = 3,
     titles: Mapping[Any, str] = MappingProxyType({}),
 ) -> str:
     """A Markdown table: a line for each combination of some fields, a column for each value.
 
-    Args:
-      rows: the results.
-      lines: field or label -> title of its column, `{"method": "Method"}` for instance.
-      columns: the field or label whose values become columns.
-      paper: whether columns with the paper's numbers are added. The headers say how many items
-        ours are of, and what the paper measured on.
-      digits: digits after the point.
-      paper_digits: digits after the point of the paper's numbers.
-      titles: value of `columns` -> header of its column, in addition to `TITLES`.
+    `lines`: field or label -> title of its column; the values of `columns` become columns, with
+    the headers of `titles` and `TITLES`. A `frame` may have other words in these columns than its
+    rows. Numbers of the paper, by `published`, get columns of their own, but for quick runs; the
+    headers say how many items ours are of, and what theirs are.
     """
+    import pandas as pd
+
     titles = TITLES | dict(titles)
+    table = rows if isinstance(rows, pd.DataFrame) else frame(rows)
+    table = table.reindex(columns=[*lines, columns, "row"])  # a label may be in no row
     cells: dict[tuple, dict[Any, Row]] = {}
-    for row in rows:
-        cells.setdefault(tuple(row.get(name) for name in lines), {})[row.get(columns)] = row
+    for *key, column, row in table.where(table.notna(), None).itertuples(index=False):
+        cells.setdefault(tuple(key), {})[column] = row
     header = {v: titles.get(v, str(v)) for of_line in cells.values() for v in of_line}
-    published = [
-        value
-        for value in header
-        if paper and any(f[value].paper_value is not None for f in cells.values() if value in f)
+    body = [
+        ["-" if part is None else str(part) for part in key]
+        + [mean_and_deviation(row, digits) if row else "-" for row in map(of_line.get, header)]
+        for key, of_line in cells.items()
     ]
-    body = []
-    for key, of_line in cells.items():
-        line = ["-" if part is None else str(part) for part in key]
-        for row in map(of_line.get, header):
-            line.append(mean_and_deviation(row, digits) if row else "-")
-        for row in map(of_line.get, published):
-            line.append(plus_minus(row.paper_value, row.paper_std, paper_digits) if row else "-")
-        body.append(line)
     papers = []
-    for value in published:
-        of_column = [of_line[value] for of_line in cells.values() if value in of_line]
-        measured_on = {published_on(row) for row in of_column if row.paper_value is not None}
+    for value in list(header):
+        column = [of_line.get(value) for of_line in cells.values()]
+        numbers = [
+            published(row) if published and row and not row.quick else None for row in column
+        ]
+        if not any(numbers):
+            continue
+        for line, number in zip(body, numbers, strict=True):
+            line.append(plus_minus(number.value, number.std, paper_digits) if number else "-")
+        measured_on = {number.measured_on() for number in numbers if number}
         where = f" ({measured_on.pop()})" if len(measured_on) == 1 and any(measured_on) else ""
         papers.append(f"Paper{where}: {header[value]}")
-        sizes = {row.num_items for row in of_column}
+        sizes = {row.num_items for row in column if row}
         if where and len(sizes) == 1 and any(sizes) and "num_items" not in lines:
             header[value] += f" ({sizes.pop():,} items)"
     return markdown([*lines.values(), *header.values(), *papers], body)
-
-
-def published_on(row: Row) -> str:
-    """How many items, or what part of its data, the paper measured on; empty if not known."""
-    return (row.paper_dataset or "").rpartition(", ")[2]
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from absl import flags
 from ml_collections import ConfigDict
 
-from common.errors import UserError
+from common.errors import UserError, check_count
 
 T = TypeVar("T")
 
@@ -17,8 +17,7 @@ T = TypeVar("T")
 class TupleParser(flags.ArgumentParser):
     """Reads `a,b` as well as `('a', 'b')`, and `1,2`; an empty text is an empty tuple.
 
-    The parser of ml_collections reads `a,b` as one text, and appends the value of a flag that is
-    given twice; with this one the last value is taken, as of all other flags.
+    The parser of ml_collections reads `a,b` as one text, and appends a flag that is given twice.
     """
 
     def parse(self, argument: Any) -> tuple:
@@ -37,19 +36,10 @@ class TupleParser(flags.ArgumentParser):
 
 
 def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
-    """Builds a dataclass from the config's values of the same names.
+    """Builds a dataclass from the config's values of the same names, and those that are given here.
 
-    A field whose type is a dataclass, or a dataclass or None, is built from the nested config of
-    its name. Lists become tuples, so that a frozen dataclass is hashable and can be a static
-    argument of `jax.jit`.
-
-    Args:
-      kind: a dataclass.
-      config: values by field name; other values are ignored.
-      **given: values of fields that are not read from the config.
-
-    Raises:
-      UserError: the config lacks a field that has no default.
+    A field of a dataclass, or of one or None, is built from the nested config of its name. Lists
+    become tuples, hashable as static arguments of `jax.jit`. UserError: a value is missing.
     """
     if not dataclasses.is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is not a dataclass")
@@ -73,16 +63,21 @@ def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
 
 
 def apply_quick(config: ConfigDict, given: dict[str, Any] | None = None) -> ConfigDict:
-    """Applies `config.when_quick` if `config.quick` is set.
-
-    Args:
-      config: the config with the values of the command line; changed in place.
-      given: values of the command line by dotted name, which have precedence over `when_quick`.
-    """
+    """Applies `config.when_quick`, in place, if `config.quick` is set; `given` precedes it."""
     if config.get("quick"):
         config.update(config.get("when_quick", {}))
         config.update_from_flattened_dict(given or {})
     return config
+
+
+def check_counts(config: ConfigDict, file: Mapping[str, Any]) -> None:
+    """Raises a UserError if what is a whole number in the config's `file` is none, or negative."""
+    for name, value in flat(config.to_dict()).items():
+        before, now = (x if isinstance(x, tuple) else (x,) for x in (file.get(name), value))
+        numbers: list[Any] = [x for x in now if x is not None]
+        if before and {*map(type, before)} == {int}:
+            for number in numbers:
+                check_count(f"config.{name}", number, least=0)
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -96,16 +91,7 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def with_value(config: ConfigDict, name: str, value: Any) -> ConfigDict:
-    """A copy of the config with one value replaced.
-
-    Args:
-      config: unchanged.
-      name: dotted name of a value of the config.
-      value: of the same type, or of one that ml_collections converts.
-
-    Raises:
-      UserError: the config has no such value, or it cannot be set to this one.
-    """
+    """A copy of the config with the value of a dotted name replaced; UserError if it cannot be."""
     changed = config.copy_and_resolve_references()
     try:
         changed.update_from_flattened_dict({name: value})
@@ -117,27 +103,14 @@ def with_value(config: ConfigDict, name: str, value: Any) -> ConfigDict:
 
 
 def varied(config: ConfigDict) -> Iterator[tuple[str, list]]:
-    """The lines of `config.vary`: the dotted name of a value of the config, and values of it.
-
-    Raises:
-      UserError: a line is something else.
-    """
-    own = [name for name, x in flat(config.to_dict()).items() if not isinstance(x, Mapping)]
+    """The lines of `config.vary`: the dotted name of a value, and values of it; or a UserError."""
+    known = [name for name, x in flat(config.to_dict()).items() if not isinstance(x, Mapping)]
     for line in config.vary:
         match line:
-            case (str(name), tuple() | list() as values) if name in own:
-                yield name, list(values)
+            case (str(name), tuple() | list() as values) if name in known:
+                yield name, list(dict.fromkeys(values))
             case _:
                 raise UserError(
                     f"config.vary has {line!r}: write the name of a value of the config and the "
                     "values that it takes, [('num_pairs', (5, 10))] for instance."
                 )
-
-
-def sweep(config: ConfigDict) -> list[tuple[Any, ConfigDict]]:
-    """The points of a sweep: each value of `config.sweep_values`, and the config with that value.
-
-    Raises:
-      UserError: as `with_value`; `config.sweep_over` is the dotted name.
-    """
-    return [(value, with_value(config, config.sweep_over, value)) for value in config.sweep_values]

@@ -20,12 +20,9 @@ ALL_SEEDS = None  # in the place of a random seed: one program makes all random 
 
 
 class Case(NamedTuple):
-    """One line of an experiment.
+    """One line of an experiment: its name, the fields of its rows (`Row`), and its problem.
 
-    Attributes:
-      name: of its tasks in the run's folder.
-      fields: of its rows (`Row`): experiment, dataset, labels and so on.
-      problem: random seed, or `ALL_SEEDS` if all runs are one task -> the problem of the methods.
+    `problem`: random seed, or `ALL_SEEDS` if all runs are one task -> the problem of the methods.
     """
 
     name: str
@@ -61,23 +58,14 @@ class Task(NamedTuple):
         labels: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> Row:
-        """A measured value with the fields of its case, and labels and fields of its own.
-
-        A task of `ALL_SEEDS` gives the field `random_seed` for each of its rows.
-        """
+        """A value with the fields of its case and its own; of `ALL_SEEDS`, give `random_seed`."""
         common = {**self.case.fields, "method": self.method, "random_seed": self.random_seed}
         labels = {**common.get("labels", {}), **(labels or {})}
         return Row(**common | fields | {"metric": metric, "mean": float(value), "labels": labels})
 
 
 class Measured(NamedTuple):
-    """What tasks measured.
-
-    Attributes:
-      rows: each of one random run.
-      notes: what the methods report about themselves, by the name of the task; a method that
-        notices that it has failed notes `failed`.
-    """
+    """Rows of random runs, and by task what its method says of itself, `failed` for instance."""
 
     rows: list[Row]
     notes: dict[str, dict[str, Any]]
@@ -91,15 +79,17 @@ class Measured(NamedTuple):
 def grid(
     cases: Iterable[Case], methods: Iterable[str], random_seeds: Iterable[int | None]
 ) -> list[Task]:
-    """The tasks of all cases: each random seed, and for each all methods.
+    """The tasks of all cases: each random seed, and for each all methods; a UserError if none.
 
-    Raises:
-      UserError: one of these is empty.
+    What is named twice is measured once: it would count twice in means and deviations.
     """
-    cases, methods, random_seeds = list(cases), list(methods), list(random_seeds)
+    cases = list({case.name: case for case in cases}.values())
+    methods, random_seeds = list(dict.fromkeys(methods)), list(dict.fromkeys(random_seeds))
     check_count("The number of cases", len(cases))
     check_count("The number of methods", len(methods))
     check_count("The number of random seeds", len(random_seeds))
+    for seed in random_seeds:
+        check_count("A random seed", seed or 0, least=0)  # `ALL_SEEDS` is None
     return [
         Task(case, method, random_seed)
         for case, random_seed, method in itertools.product(cases, random_seeds, methods)
@@ -114,14 +104,9 @@ def run(
     title: str = "",
     arrays: Callable[[Task], str] | None = None,
 ) -> Measured:
-    """Measures tasks, or reads what a run before has measured of them.
+    """Measures tasks in their order, or reads what a run before has measured of them.
 
-    Args:
-      tasks: in the order in which they are measured.
-      measure: task -> its rows and notes, JSON-serialisable.
-      work: the run's folder.
-      title: of the progress bar.
-      arrays: task -> an .npz in the run's folder that `measure` writes.
+    `measure` returns rows and notes, JSON-serialisable; `arrays` names an .npz that it writes.
     """
     rows: list[Row] = []
     notes: dict[str, dict[str, Any]] = {}

@@ -16,6 +16,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from common.errors import UserError
+from common.hosts import of_first_host
 from common.parallel import constrain_replicated, replicated
 from common.progress import progress_bar
 from common.run.workdir import Workdir
@@ -45,13 +46,7 @@ class State(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """The training loop in a run's folder, under the name of one of its parts.
-
-    Attributes:
-      work: the run's folder.
-      part: name of the part.
-      progress: whether to show progress bars.
-    """
+    """The training loop in a run's folder, under the name of one of its parts."""
 
     work: Workdir
     part: str
@@ -84,33 +79,28 @@ def run(
 
     `chunk` steps are compiled into one program. After each chunk the metrics are logged and the
     state is evaluated, and checkpointed if the last checkpoint is a second old. A part that was
-    killed, or has finished, is resumed from its last complete checkpoint to the same numbers.
+    killed, or has finished, is resumed from its last complete checkpoint to the same numbers. Of
+    several hosts, the first one writes the checkpoints, and sends the last one to the others.
 
-    Args:
-      step: `(state, index, data, settings) -> (state, {name: scalar})`, compatible with jit. A
-        module-level function, so that parts that differ in `data` only share one compilation.
-      state: tree of arrays; donated.
-      data: tree of arrays that the steps read.
-      settings: hashable, static under jit.
-      num_steps: maximal number of steps.
-      chunk: steps between evaluations, and between checkpoints at least.
-      work: the run's folder.
-      part: name of the part, under which its records and checkpoints are stored.
-      evaluate: `state -> {name: scalar}`, called before the first and after each chunk.
-      done: `state -> bool`, called before each chunk. It must depend on the state alone, so that a
-        resumed part ends at the same step.
-      progress: whether to show a progress bar.
+    `step` is `(state, index, data, settings) -> (state, {name: scalar})`, compatible with jit, a
+    module-level function, so that parts that differ in `data` only share one compilation. The state
+    and the data are trees of arrays, the state donated; the settings are static under jit.
+    `evaluate` is `state -> {name: scalar}`, called before the first and after each chunk. `done` is
+    `state -> bool`, called before each chunk; it must depend on the state alone, so that a resumed
+    part ends at the same step.
 
-    Raises:
-      UserError: a checkpoint cannot be written, or a float of the state or of the metrics is NaN
-        or infinite after a step; that chunk is not checkpointed.
+    UserError: a checkpoint cannot be written, or a float of the state or of the metrics is NaN or
+    infinite after a step; that chunk is not checkpointed.
     """
     chunk = max(1, min(chunk, num_steps))
     folder = _checkpoints(work, part)
     with ExitStack() as opened:
         # Opened when needed.
         checkpoints = cache(lambda: opened.enter_context(_open_checkpoints(folder)))
-        start, state = checkpoints().restore(state) if folder.exists() else (0, state)
+        first = jax.process_index() == 0
+        restored = checkpoints().restore(state) if first and folder.exists() else (0, state)
+        start, state = of_first_host(restored)
+        start = int(start)  # an array of several hosts
         state, data = replicated((state, data))  # as the chunks return the state
         checkpoint, saved = start, time.monotonic()
         work.metrics.forget(part, start if start else -1)
@@ -140,9 +130,10 @@ def run(
                 start += length
                 last = logged[start] | (_floats(evaluate(state)) if evaluate else {})
                 work.metrics.add(part, logged | {start: last})
-                # Hosts that resumed from different steps would wait for each other forever.
-                if time.monotonic() - saved >= SAVE_SECONDS and jax.process_count() == 1:
-                    checkpoints().save(start, state)
+                # All hosts have logged these steps before the first one saves the state after them.
+                if of_first_host(time.monotonic() - saved >= SAVE_SECONDS):
+                    if first:
+                        checkpoints().save(start, state)
                     checkpoint, saved = start, time.monotonic()
                 bar.update(length)
                 bar.set_postfix({k: f"{v:.4g}" for k, v in last.items()})
@@ -159,10 +150,7 @@ def forget_checkpoints(work: Workdir, part: str) -> None:
 
 @partial(jax.jit, static_argnames=("step", "settings", "size"), donate_argnames="state")
 def _chunk(state, start, length, data, step, settings, size):
-    """Runs `length` steps; returns metrics of `size` steps, of which the first `length` are set.
-
-    `length` is traced, so that a shorter last chunk needs no compilation of its own.
-    """
+    """The state after `length` steps, and metrics for `size`; `length` is traced: one program."""
 
     def body(i, carry):
         state, metrics = carry

@@ -17,22 +17,16 @@ from absl import logging
 
 from common.errors import UserError
 from common.files import as_json, read_arrays, write_json
+from common.hosts import all_hosts
 from common.run.metrics_log import MetricsLog
 
 COMMAND = "command.txt"  # of the run, without the workdir, for those who keep its results
 
 
 class Workdir:
-    """The folder of a run, used by one process at a time.
+    """The folder of a run, used by one process at a time, with its values in config.json.
 
-    Args:
-      path: the folder; created if it does not exist.
-      config: all values of the run, JSON-serialisable; stored as config.json.
-      flag: the command-line flag of the folder, quoted in error messages.
-
-    Raises:
-      UserError: the folder cannot be written, is used by another process, or has a run with another
-        config.
+    UserError, which names the `flag`: it cannot be written, is in use, or has another config.
     """
 
     def __init__(self, path: Path | str, config: dict, flag: str = "--workdir"):
@@ -61,7 +55,8 @@ class Workdir:
             except (ValueError, AttributeError) as error:
                 message = f"The file {config_path} is damaged: delete it and run again."
                 raise UserError(message) from error
-            if changes:
+            self.resumed = self._holds_results()
+            if changes and self.resumed:
                 what = f"a run with another config ({'; '.join(changes[:3])})"
                 raise UserError(
                     f"The workdir {self.path} has {what}: choose another {flag} or delete it."
@@ -69,17 +64,27 @@ class Workdir:
             logging.info("Resuming the run in %s", self.path)
         write_json(config_path, config)
 
+    def _holds_results(self) -> bool:
+        """Whether anything has been computed; a first try may have ended by a misspelt name."""
+        names = {path.name for path in self.path.rglob("*") if path.is_file()}
+        return bool(names - {".lock", "config.json", COMMAND})
+
     def part(self, name: str, compute: Callable[[], Any], arrays: str | None = None) -> Any:
-        """Returns the stored result of a part, or computes and stores it.
+        """Returns the stored result of a part, or computes and stores it, JSON-serialisable.
 
-        A result whose checksum is wrong is computed again.
-
-        Args:
-          name: name of the part.
-          compute: returns the result, JSON-serialisable.
-          arrays: an .npz in the run's folder that `compute` may write; its checksum is checked too.
+        It is computed again if its checksum is wrong, or that of `arrays`, an .npz it may write, on
+        any host.
         """
         path = self.path / "parts" / f"{name}.json"
+        stored = self._stored(path, arrays)
+        if all_hosts(stored is not None):
+            return stored["result"]
+        result = as_json(compute())  # as it will be read
+        write_json(path, {"crc32": _checksum(result), "result": result})
+        return result
+
+    def _stored(self, path: Path, arrays: str | None) -> Any:
+        """The file of a part; None if there is none or it is damaged."""
         if path.exists():
             try:
                 stored = json.loads(path.read_text())
@@ -87,12 +92,10 @@ class Workdir:
                     raise ValueError("wrong checksum")
                 if arrays and (self.path / arrays).exists():
                     read_arrays(self.path / arrays)
-                return stored["result"]
+                return stored
             except (ValueError, KeyError, TypeError):
                 logging.warning("The part %s is damaged and is computed again.", path)
-        result = as_json(compute())  # as it will be read
-        write_json(path, {"crc32": _checksum(result), "result": result})
-        return result
+        return None
 
 
 def _checksum(value: Any) -> int:

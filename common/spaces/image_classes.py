@@ -24,16 +24,7 @@ MAX_PIECES = 128  # word pieces of a text; no text has more
 
 
 def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
-    """Returns the first classes with their vectors in one space.
-
-    Args:
-      name: one of `SPACES`.
-      cache: the cache directory.
-      max_rows: number of classes; None: all 1,000.
-
-    Raises:
-      UserError: an unknown name, or a package that cannot be fetched.
-    """
+    """Returns the first classes, or all, with their vectors in one of `SPACES`; or a UserError."""
     check_choice("space of classes", name, SPACES)
     classes, encoder = imagenet_classes.load(cache), name.removeprefix(PREFIX)
     if encoder in OF_IMAGES:

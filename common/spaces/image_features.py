@@ -40,15 +40,9 @@ SHARD = 500  # images in a file of the cache
 
 
 class Encoder(NamedTuple):
-    """A pretrained encoder.
+    """A pretrained encoder: package, checkpoint, its prefix, and a function of rngs to the network.
 
-    Attributes:
-      package: key of `PACKAGES`.
-      member: the checkpoint in the package.
-      prefix: of the names of parameters in the checkpoint.
-      build: takes the argument rngs and returns the network.
-      mean: subtracted from the pixels 0 ... 255, of each channel or all.
-      scale: divides what results.
+    The mean is subtracted from the pixels 0 ... 255, of each channel or all; the scale divides.
     """
 
     package: str
@@ -88,19 +82,7 @@ ENCODERS = {
 
 
 def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
-    """Loads the space of Fashion-MNIST's 10,000 test images by one encoder.
-
-    Args:
-      name: a key of `ENCODERS`.
-      cache: the cache directory.
-      max_rows: number of images, the first ones of the published order; None: all.
-
-    Returns:
-      The names "fashion_mnist/0", "fashion_mnist/1", ... and the vectors.
-
-    Raises:
-      UserError: as `encode`, or raised by `images.load`.
-    """
+    """Fashion-MNIST's first test images, or all 10,000, by an encoder; raises as `encode`."""
     num_rows = NUM_IMAGES if max_rows is None else min(max_rows, NUM_IMAGES)
     pictures = images.load(DATASET, f"test[:{num_rows}]", cache).images
     names = [f"{DATASET}/{row}" for row in range(len(pictures))]
@@ -108,21 +90,13 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
 
 
 def load_network(name: str, cache: Path) -> nnx.Module:
-    """Returns an encoder of `ENCODERS` with its published weights, which are fetched first.
-
-    Raises:
-      UserError: the package cannot be fetched.
-    """
+    """Returns an encoder of `ENCODERS` with its published weights."""
     encoder = ENCODERS[name]
     return image_encoders.with_weights(encoder.build, read_weights(name, cache), encoder.prefix)
 
 
 def read_weights(name: str, cache: Path) -> dict[str, np.ndarray]:
-    """Returns the arrays of the checkpoint of an encoder of `ENCODERS`, which is fetched first.
-
-    Raises:
-      UserError: the package cannot be fetched.
-    """
+    """Returns the arrays of the checkpoint of an encoder of `ENCODERS`."""
     encoder = ENCODERS[name]
     content = read_member(PACKAGES[encoder.package], cache, encoder.member)
     return torch_file.read(content, encoder.member)
@@ -131,18 +105,7 @@ def read_weights(name: str, cache: Path) -> dict[str, np.ndarray]:
 def encode(
     name: str, pictures: UInt8[np.ndarray, "n h w c"], cache: Path, *, side: int = SIDE
 ) -> Float[np.ndarray, "n d"]:
-    """Encodes images, or reads their vectors from the cache if they have been encoded before.
-
-    Args:
-      name: a key of `ENCODERS`.
-      pictures: n images with one channel or three, red, green and blue.
-      cache: the cache directory.
-      side: height and width in pixels to which the images are resized, by linear interpolation.
-
-    Raises:
-      UserError: no such encoder, images of another kind, a failed download, or a cache that cannot
-        be written.
-    """
+    """Encodes images of one or three channels, or reads their vectors from the cache."""
     check_choice("encoder", name, ENCODERS)
     if pictures.shape[3] not in (1, 3):
         raise UserError(
@@ -166,16 +129,9 @@ def encode(
             bar.update(len(batch))
         return np.concatenate(batches)
 
-    return load_or_compute_shards(
-        cache / "encodings",
-        name,
-        recipe,
-        pictures,
-        compute,
-        shard_size=SHARD,
-        progress=f"encoding images with {name}",
-        unit="image",
-    )
+    folder, label = cache / "encodings", f"encoding images with {name}"
+    sizes = {"shard_size": SHARD, "unit": "image"}
+    return load_or_compute_shards(folder, name, recipe, pictures, compute, progress=label, **sizes)
 
 
 def _step(encoder: Encoder, network: nnx.Module, side: int) -> Callable[..., Array]:

@@ -22,13 +22,7 @@ ARTICLE_PIECES = 128  # word pieces of such a beginning, of which it has 110 in 
 
 
 class Judged(NamedTuple):
-    """Queries, documents, and which belong together.
-
-    Attributes:
-      queries: vectors of the headlines.
-      documents: vectors of the documents.
-      query_of: the one query to which each document is relevant.
-    """
+    """Headlines, documents, and the one query to which each document is relevant."""
 
     queries: Float[np.ndarray, "q d"]
     documents: Float[np.ndarray, "n d"]
@@ -36,18 +30,9 @@ class Judged(NamedTuple):
 
 
 def load(collection: str, encoder: str, cache: Path) -> Judged:
-    """Returns a collection by an encoder; its texts are encoded on first use, and resumably.
-
-    Args:
-      collection: one of `COLLECTIONS`.
-      encoder: see `text_encoders.encode`.
-      cache: the cache directory.
-
-    Raises:
-      UserError: an unknown collection, or what `text_encoders.encode` raises.
-    """
+    """Returns one of `COLLECTIONS`, encoded on first use, and resumably; raises as `encode`."""
     documents, query_of, max_pieces = _documents(collection, cache)
-    headlines = bbc.load(cache).headlines
+    headlines = [text_encoders.as_query(encoder, text) for text in bbc.load(cache).headlines]
     queries = text_encoders.encode(encoder, headlines, cache, max_pieces=MAX_PIECES)
     vectors = text_encoders.encode(encoder, documents, cache, max_pieces=max_pieces)
     return Judged(queries, vectors, np.array(query_of, np.int32))

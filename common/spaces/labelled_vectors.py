@@ -11,28 +11,23 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from common.data.readers.vector_files import as_vectors, check_rows
+from common.data.readers.vector_files import as_vectors, is_valid, refuse_invalid
 from common.data.sets import bbc, reviews
 from common.data.sets.reviews import LabelledTexts
 from common.encoders import texts as text_encoders
 from common.errors import UserError, check_choice, check_count
 from common.files import read_npz
-from common.spaces import sentences
+from common.spaces import messages, sentences
 
 NEWS = "bbc"
 STARS = "imdb_stars"
+MESSAGES = "messages"
 
 
 class LabelledVectors(NamedTuple):
-    """One encoder's vectors of training and test texts.
+    """One encoder's vectors of training and test texts, with class indices.
 
-    Attributes:
-      train: vectors of the training texts.
-      test: vectors of the test texts.
-      train_labels: class index of each training text.
-      test_labels: class index of each test text.
-      anchors: vectors of the given anchors, or None if row i of both encoders is the same text.
-      unlabelled: vectors of texts outside the task, row i of both encoders the same text; or None.
+    `anchors` is None if row i of both encoders is the same text; of `unlabelled` it always is.
     """
 
     train: Float[np.ndarray, "n d"]
@@ -44,13 +39,9 @@ class LabelledVectors(NamedTuple):
 
 
 class LabelledPair(NamedTuple):
-    """Both encoders' vectors.
+    """Both encoders' vectors, and the sorted labels, to which class indices refer.
 
-    Attributes:
-      source: of one encoder.
-      target: of the other.
-      classes: the sorted labels, to which class indices refer.
-      ordered: whether differences of class indices mean something; taken for granted in files.
+    `ordered`: whether differences of class indices mean something; taken for granted in files.
     """
 
     source: LabelledVectors
@@ -71,53 +62,23 @@ def load(
     smoothing: float,
     cache: Path,
 ) -> LabelledPair:
-    """Reads or encodes the texts of both encoders.
+    """Reads or encodes the texts of both encoders, which are random ones, the same in every run.
 
-    Args:
-      source: name of an encoder (`common/encoders/texts.py`) or path of an .npz.
-      target: as `source`.
-      texts: name of the set of texts for encoders by name: 'bbc', five classes of news, headline
-        and body; one of `common/data/sets/reviews.py`, two classes; or 'imdb_stars', the 2,004
-        reviews of IMDB whose writers give marks out of ten, five classes.
-      num_train: number of training texts of that set, the same random ones in every run.
-      num_test: number of test texts of that set.
-      num_unlabelled: number of sentences of reviews that encoders by name encode as well.
-      max_pieces: see `text_encoders.encode`.
-      smoothing: see `text_encoders.encode`.
-      cache: the cache directory.
+    `source` and `target` are names of encoders (`common/encoders/texts.py`) or of spaces of
+    messages, or paths of .npz files. `texts` is 'bbc', five classes of news, headline and body; one
+    of `common/data/sets/reviews.py`, two classes; 'imdb_stars', the 2,004 reviews of IMDB whose
+    writers give marks out of ten, five classes; or 'messages' for two of `messages.SPACES`, with
+    the program as class. The unlabelled are sentences of reviews, or other messages.
 
-    Raises:
-      UserError: an unknown encoder, a file that cannot be read or lacks an array, arrays of other
-        shapes or with invalid rows, or labels and rows that differ between source and target.
+    UserError: an unknown encoder, a file that cannot be read or lacks an array, arrays of other
+    shapes or with invalid rows, or labels and rows that differ between source and target.
     """
-    pair = []
-    for name in (source, target):
-        if name in text_encoders.ENCODERS:
-            data = _texts(texts, cache)
-            if num_train + num_test > len(data.texts):
-                raise UserError(
-                    f"num_train={num_train} and num_test={num_test} are too many: '{texts}' has "
-                    f"{len(data.texts)} texts."
-                )
-            rows = np.random.default_rng(0).permutation(len(data.texts))[: num_train + num_test]
-            chosen = [data.texts[row] for row in rows]
-            vectors = text_encoders.encode(
-                name, chosen, cache, max_pieces=max_pieces, smoothing=smoothing
-            )
-            train, test = vectors[:num_train], vectors[num_train:]
-            labels = data.labels[rows]
-            encoded = LabelledVectors(train, test, labels[:num_train], labels[num_train:])
-            if num_unlabelled:
-                unlabelled = sentences.of_reviews(name, num_unlabelled, cache, smoothing)
-                encoded = encoded._replace(unlabelled=unlabelled)
-            pair.append(encoded)
-        elif Path(name).exists():
-            pair.append(_read(Path(name)))
-        else:
-            raise UserError(
-                f"'{name}' is neither an .npz file nor an encoder "
-                f"({', '.join(text_encoders.ENCODERS)}): correct the name or the path."
-            )
+    sizes = num_train, num_test, num_unlabelled
+    if texts == MESSAGES and {source, target} <= messages.SPACES.keys():
+        pair = _messages((source, target), sizes, cache)
+    else:
+        encoding = {"max_pieces": max_pieces, "smoothing": smoothing}
+        pair = [_load(name, texts, sizes, encoding, cache) for name in (source, target)]
     for name, vectors in zip((source, target), pair, strict=True):
         check_count(f"The number of training texts of {name}", len(vectors.train))
         check_count(f"The number of test texts of {name}", len(vectors.test))
@@ -135,8 +96,51 @@ def load(
         )
         for vectors in pair
     ]
-    ordered = texts != NEWS or not {source, target} & set(text_encoders.ENCODERS)
+    encoded = {source, target} & {*text_encoders.ENCODERS, *messages.SPACES}
+    ordered = texts not in (NEWS, MESSAGES) or not encoded
     return LabelledPair(indexed[0], indexed[1], classes.tolist(), ordered)
+
+
+def _load(
+    name: str, texts: str, sizes: tuple[int, int, int], encoding: dict, cache: Path
+) -> LabelledVectors:
+    """What an encoder by name gives to labelled texts, or the content of a file."""
+    if name not in text_encoders.ENCODERS:
+        if Path(name).exists():
+            return _read(Path(name))
+        raise UserError(
+            f"'{name}' is neither an .npz file nor an encoder "
+            f"({', '.join(text_encoders.ENCODERS)}), nor a space of messages where the texts are "
+            f"'{MESSAGES}': correct the name or the path."
+        )
+    data = _texts(texts, cache)
+    num_train, num_test, num_unlabelled = sizes
+    if num_train + num_test > len(data.texts):
+        raise UserError(
+            f"num_train={num_train} and num_test={num_test} are too many: '{texts}' has "
+            f"{len(data.texts)} texts."
+        )
+    rows = np.random.default_rng(0).permutation(len(data.texts))[: num_train + num_test]
+    vectors = text_encoders.encode(name, [data.texts[row] for row in rows], cache, **encoding)
+    labels = np.split(data.labels[rows], [num_train])
+    unlabelled = None
+    if num_unlabelled:
+        unlabelled = sentences.of_reviews(name, num_unlabelled, cache, encoding["smoothing"])
+    return LabelledVectors(*np.split(vectors, [num_train]), *labels, unlabelled=unlabelled)
+
+
+def _messages(
+    names: tuple[str, str], sizes: tuple[int, int, int], cache: Path
+) -> list[LabelledVectors]:
+    """Messages that both spaces have, with their programs as classes; no text is there twice."""
+    labels, both = messages.load_classified(names, sum(sizes), cache)
+    ends = np.cumsum(sizes[:2])
+    classes = np.split(labels, ends)[:2]
+    pair = []
+    for vectors in both:
+        train, test, rest = np.split(vectors, ends)
+        pair.append(LabelledVectors(train, test, *classes, unlabelled=rest if len(rest) else None))
+    return pair
 
 
 def _texts(name: str, cache: Path) -> LabelledTexts:
@@ -168,8 +172,8 @@ def _read(path: Path) -> LabelledVectors:
     vectors = [name for name in ("train", "test", "anchors") if name in arrays]
     for name in vectors:
         arrays[name] = as_vectors(arrays[name], f"The array {name} in {path}")
-        where = f"of {name} in {path}"
-        check_rows(arrays[name], lambda row, where=where: f"Row {row} {where}")
+        if len(rows := np.flatnonzero(~is_valid(arrays[name]))):
+            refuse_invalid(("Row", "Rows"), rows.tolist(), f"of {name} in {path}")
     valid = (
         set(LabelledVectors._fields[:4]) <= arrays.keys()
         and len({arrays[name].shape[1] for name in vectors}) == 1

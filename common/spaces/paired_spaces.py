@@ -16,11 +16,12 @@ from common.data.readers import vector_files
 from common.data.sets import finnish, french, word_vectors
 from common.data.space import Space
 from common.encoders import minilm
-from common.errors import UserError
-from common.spaces import image_classes, image_features, sentences
+from common.errors import UserError, check_count
+from common.spaces import foreign_words, image_classes, image_features, messages, sentences
 
 ENCODED = {
     **{name: partial(sentences.load, name) for name in sentences.SPACES},
+    **{name: partial(messages.load, name) for name in messages.ALIGNED},
     **{name: partial(image_features.load, name) for name in image_features.ENCODERS},
     **{name: partial(image_classes.load, name) for name in image_classes.SPACES},
 }  # name -> function of the cache directory and of the number of items to encode, the first ones
@@ -29,19 +30,16 @@ SPACES: dict[str, Callable[[Path], Space]] = {
     **{name: partial(minilm.load, name) for name in minilm.NAMES},
     french.NAME: french.load,
     **{name: partial(finnish.load, name) for name in (finnish.NAME, finnish.BY_ENGLISH)},
+    **{name: partial(foreign_words.load, name) for name in foreign_words.LANGUAGES},
+    **{name: partial(messages.load, name) for name in messages.SPACES},
     **ENCODED,
 }  # name -> function of the cache directory
 
 
 class PairedSpaces(NamedTuple):
-    """Row i of both spaces is item i of `names`, a word for instance.
+    """Row i of both spaces is item i of `names`; `ranks` are its places in both full lists.
 
-    Attributes:
-      names: of the items.
-      source: their vectors in the source space.
-      target: their vectors in the target space.
-      ranks: the position of each item in the source's and in the target's own list, which is in
-        order of frequency; None if the items have no frequency.
+    These are in the order of frequency; None if the items have no frequency.
     """
 
     names: list[str]
@@ -70,21 +68,15 @@ def load(
 ) -> PairedSpaces:
     """Loads two spaces and selects the items that both have, in the source's order.
 
-    Args:
-      source: see `load_space`.
-      target: see `load_space`.
-      num_words: number of words to select; None selects all.
-      cache: the cache directory.
-      source_words: path of the word list of the source, if it is an array without words.
-      target_words: path of the word list of the target.
-      drop_first: number of shared words to leave out at the beginning, before `num_words`.
-      min_letters: minimum length of a word; above 1, words must be alphabetic as well.
-      max_rows: see `load_space`.
-
-    Raises:
-      UserError: as `load_space`, or fewer shared words than `num_words`.
+    `source_words` and `target_words` are the word lists of arrays without words. The first
+    `drop_first` shared words are left out, before `num_words` (None: all) are taken. With
+    `min_letters` above 1 words must be alphabetic as well.
+    UserError: as `load_space`, or fewer shared words than `num_words`.
     """
-    # Row i is the same item in all spaces of sentences, of images and of classes.
+    check_count("drop_first", drop_first, least=0)
+    if num_words is not None:
+        check_count("num_words", num_words)
+    # Row i is the same item in all spaces of sentences, of messages, of images and of classes.
     if num_words and {source, target} <= ENCODED.keys():
         max_rows = min(max_rows, drop_first + num_words)
     spaces = [
@@ -115,18 +107,12 @@ def shared_items(spaces: Sequence[Space]) -> tuple[list[str], list[dict[str, int
 def load_space(
     name: str, cache: Path, *, word_list: str = "", max_rows: int | None = None
 ) -> Space:
-    """Loads one space.
+    """Loads a space by its key in `SPACES`, or from a file that `vector_files.read` reads.
 
-    Args:
-      name: a key of `SPACES`, or the path of a file that `vector_files.read` reads.
-      cache: the cache directory.
-      word_list: path of the words of an array without words; else empty.
-      max_rows: number of rows to read from a file, or of sentences or images to encode; None: all.
-        Spaces of words are read whole.
-
-    Raises:
-      UserError: an unknown name, or a file that cannot be read.
+    `max_rows` (None: all) are read from a file, or encoded; spaces of words are read whole.
     """
+    if max_rows is not None:
+        check_count("max_rows", max_rows)
     if name in ENCODED:
         return ENCODED[name](cache, max_rows)
     if name in SPACES:

@@ -1,9 +1,11 @@
-"""131,072 English sentences of reviews and news, in three independent spaces of sentence vectors.
+"""131,072 English sentences of reviews and news, in five spaces of sentence vectors.
 
 `minilm_sentences` is the unit sentence vector of all-MiniLM-L6-v2 (384 numbers), a transformer;
 `mpnet_sentences` that of all-mpnet-base-v2 (768 numbers), another one, which has the same word
 pieces; `wordllama_sentences` the mean of a sentence's WordLlama token vectors (256 numbers),
-without regard to their order. All cut a sentence after 64 word pieces, which happens to 1 in 1,500.
+without regard to their order; `use_sentences` the vector of USE multilingual (512 numbers), and
+`e5_sentences` that of multilingual-e5-small as a passage (384 numbers). All cut a sentence after 64
+word pieces, which happens to 1 in 1,500.
 
 The sentences are those of IMDB, Rotten Tomatoes and BBC news that have 4 to 40 words. Of sentences
 that differ in case only, which MiniLM cannot tell apart, the first is kept. They are in the order
@@ -33,6 +35,8 @@ SPACES = {
     "minilm_sentences": "minilm",
     "mpnet_sentences": "mpnet",
     "wordllama_sentences": "wordllama",
+    "use_sentences": "use",
+    "e5_sentences": "e5",
 }  # name -> encoder
 DATASETS = (*reviews.SOURCES, "bbc")
 NUM_SENTENCES = 1 << 17  # of 326,000: MiniLM encodes 100 a second on one core, MPNet 18
@@ -83,15 +87,10 @@ def of_length(text: str) -> list[str]:
 
 
 def split(text: str) -> list[str]:
-    """Splits a text into sentences.
+    """Splits a text into sentences, none empty, without runs of white space.
 
-    A sentence ends with its line, and where white space follows `.`, `!`, `?` or `…`, repeated or
-    not, and the quotes and brackets that close with it. A full stop after an abbreviation of
-    `ABBREVIATIONS` or after a single capital letter ends none.
-
-    Returns:
-      Sentences without white space around them or runs of it in them, none empty. Without white
-      space, they are the text.
+    A sentence ends with its line, and where white space follows `.`, `!`, `?` or `…` with its
+    closing quotes and brackets, but for `ABBREVIATIONS` and single capital letters.
     """
     sentences = []
     for line in text.splitlines():
@@ -107,19 +106,7 @@ def load_texts(cache: Path) -> Sentences:
 
 
 def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
-    """Returns the first sentences with their vectors in one space.
-
-    Vectors are computed on first use, by shards, and no further than asked for: a later call with a
-    larger `max_rows`, or after a run that was killed, goes on from whole shards.
-
-    Args:
-      name: one of `SPACES`.
-      cache: the cache directory.
-      max_rows: number of sentences; None: all.
-
-    Raises:
-      UserError: an unknown name, a failed download, or a cache that cannot be written.
-    """
+    """Returns the first sentences, or all, in one space, encoded no further than asked for."""
     check_choice("space of sentences", name, SPACES)
     texts = load_texts(cache).texts
     num_rows = len(texts[:max_rows])
@@ -129,17 +116,7 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
 def of_reviews(
     encoder: str, num_sentences: int, cache: Path, smoothing: float
 ) -> Float[np.ndarray, "n d"]:
-    """Returns the vectors that an encoder gives to the first sentences of reviews.
-
-    Args:
-      encoder: one of `text_encoders.ENCODERS`.
-      num_sentences: n; sentences of news are left out.
-      cache: the cache directory.
-      smoothing: see `text_encoders.encode`.
-
-    Raises:
-      UserError: there are fewer sentences, a failed download, or a cache that cannot be written.
-    """
+    """An encoder's vectors of the first sentences of reviews; UserError: there are fewer."""
     texts, datasets = load_texts(cache)
     rows = np.flatnonzero(datasets != DATASETS.index("bbc"))
     if num_sentences > len(rows):

@@ -10,12 +10,12 @@ of Algorithm 1 in ablation.png. Other values are varied by a line of config.vary
 
 from ml_collections import ConfigDict
 
-from configs.anchor_opt import retrieval
+from configs.anchor_opt import shared
 
 
 def get_config() -> ConfigDict:
-    """Values of the retrieval experiment except for those here."""
-    config = retrieval.get_config()
+    """Values with their source; those of the task and of the methods are in shared.py."""
+    config = ConfigDict({**shared.task(), **shared.methods()})
     config.experiment = "ablation"
 
     # SOURCE:TARGET, names of common/spaces/paired_spaces.py or paths of files of vectors; the
@@ -45,7 +45,11 @@ def get_config() -> ConfigDict:
         ("centre", (True, False)),
     )
     config.centre = True  # whether unit rows are centred, and scaled to unit norm again
-    config.num_words = 2_000
+    config.num_words = 2_000  # the most frequent words that both spaces have
+    config.drop_first = 0  # of the shared words
+    config.min_letters = 1  # letters of a word
+    config.max_rows = 200_000  # rows read of a file, from its top
+    config.wrong_pair_fraction = 0.0  # fraction of the known pairs that are paired wrongly
     config.random_seeds = (0, 1, 2)
     config.methods = ("gt", "seed", "algorithm1", "bootstrap")
 
@@ -57,6 +61,4 @@ def get_config() -> ConfigDict:
         ("algorithm1.init_norm", (1.0, 0.01)),
         ("num_pairs", (15, 50)),
     )
-    for name in ("source", "target", "source_words", "target_words", "figure_words", "optimise"):
-        del config[name]
     return config

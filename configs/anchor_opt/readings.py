@@ -26,9 +26,10 @@ def get_config() -> ConfigDict:
     config.num_words = 4_000
     config.max_rows = 4_000  # sentences that are encoded; spaces of words are read whole
     config.random_seeds = (0, 1, 2, 3, 4)
-    config.methods = ("gt", "seed", "algorithm1", "lstsq_truth")
+    config.methods = ("gt", "seed", "algorithm1", "lstsq_truth")  # when_quick has two more
 
     config.when_quick.algorithm1 = ConfigDict({"steps": 50})
     config.when_quick.random_seeds = (0, 1)
+    config.when_quick.methods = (*config.methods, "algorithm1_exponential", "algorithm1_normalised")
     del config.when_quick["vary"]
     return config

@@ -9,34 +9,14 @@ of one model. --config.num_pairs=0: from the two geometries alone. Results:
 docs/results/anchor_opt/retrieval.md.
 """
 
-import dataclasses
-
 from ml_collections import ConfigDict
 
-from isthmus import search
-from isthmus.search import initialization
-
-# Values below of one pair of spaces of words, which experiments on pairs of any kind do not have.
-OF_ONE_PAIR = (
-    "source",
-    "target",
-    "wrong_pair_fraction",
-    "source_words",
-    "target_words",
-    "num_words",
-    "drop_first",
-    "min_letters",
-    "max_rows",
-    "figure_words",
-)
+from configs.anchor_opt import shared
 
 
 def get_config() -> ConfigDict:
-    """Values with their source.
-
-    T3 is the Table 3 of the paper; "measured" is in docs/results/frontier/constants.md.
-    """
-    config = ConfigDict()
+    """Values with their source; those of the task and of the methods are in shared.py."""
+    config = ConfigDict({**shared.task(), **shared.methods()})
     config.experiment = "retrieval"  # a file of anchor_opt/experiments
 
     # Data: a space by name or the path of a file of vectors. Names:
@@ -60,10 +40,7 @@ def get_config() -> ConfigDict:
     config.max_rows = 200_000  # rows read of a file, from its top
 
     # The task
-    config.num_anchors = 300  # T3
-    config.num_pairs = 15  # T3; known pairs among the anchors; 0: from the two geometries alone
     config.wrong_pair_fraction = 0.0  # fraction of the known pairs that are paired wrongly
-    config.random_seeds = (0, 1, 2, 3, 4)  # T3; of anchors, shuffle and methods
     config.optimise = ("target", "source")  # whose anchors are sought: Table 4, Table 5
     config.methods = (
         "gt",
@@ -76,34 +53,10 @@ def get_config() -> ConfigDict:
         "iterated_procrustes",
         # Also the published methods for few or no pairs, "mini_vec2vec", "rosetta", "goat"
     )
-    config.k = 10  # list length of Jaccard and MRR (paper, Table 4)
-
-    # Algorithm 1
-    config.algorithm1 = ConfigDict()
-    config.algorithm1.steps = 250  # T3
-    config.algorithm1.learning_rate = 0.02  # T3; Adam
-    config.algorithm1.sinkhorn_epsilon = 1e-4  # T3; its stop error has no effect at 1 iteration
-    config.algorithm1.sinkhorn_iterations = 1  # T3
-    config.algorithm1.permute = "source"  # the rows permuted: 'source' (eq. 1), 'target' (line 6)
-    config.algorithm1.plan = "hard"  # 'hard': argmax of the plan; 'soft': its weighted mean
-    config.algorithm1.freeze_pairs = False  # whether the anchors in known pairs are held constant
-    config.algorithm1.init_norm = 0.01  # of the random anchors at first; T3: 1
-    config.algorithm1.tied_steps = 0  # first steps, in which one orthogonal map moves all anchors
-    config.algorithm1.sphere_from = 150  # step from which anchors have unit norm; T3: 0
-
-    # Bootstrap, and its initializations without known pairs: values are commented where they stand
-    config.bootstrap = ConfigDict(dataclasses.asdict(search.Steps()))
-    config.start = ConfigDict(dataclasses.asdict(initialization.Settings()))
-
-    # Baselines
-    config.iterated_procrustes = ConfigDict()
-    config.iterated_procrustes.iterations = 5  # Lample et al. 2018
-    config.iterated_procrustes.neighbours = 10
 
     # Figures: words whose neighbours are coloured in the scatter of the relative spaces
     config.figure_words = ("music", "doctor", "london", "football", "water", "money")
 
-    config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
     config.when_quick.num_words = 500
     config.when_quick.random_seeds = (0,)

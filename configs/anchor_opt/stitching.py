@@ -10,15 +10,13 @@ Results: docs/results/anchor_opt/stitching.md.
 
 from ml_collections import ConfigDict
 
-from configs.anchor_opt import retrieval
+from configs.anchor_opt import shared
 
 
 def get_config() -> ConfigDict:
-    """Values of the retrieval experiment except for those below; T3 is the paper's Table 3."""
-    config = retrieval.get_config()
+    """Values with their source; those of the task and of the methods are in shared.py."""
+    config = ConfigDict({**shared.task(), **shared.methods()})
     config.experiment = "stitching"
-    for name in retrieval.OF_ONE_PAIR:
-        del config[name]
 
     # SOURCE:TARGET: names of encoders (minilm, mpnet, minilm_input, glove, word2vec, wordllama), or
     # paths of .npz files with the arrays train [n, d], test [m, d], train_labels [n] and

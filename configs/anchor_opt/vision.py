@@ -11,16 +11,13 @@ small vision transformers that are trained here, on digits:
 
 from ml_collections import ConfigDict
 
-from configs.anchor_opt import retrieval
+from configs.anchor_opt import shared
 
 
 def get_config() -> ConfigDict:
-    """Values of the retrieval experiment except for those below."""
-    config = retrieval.get_config()
+    """Values with their source; those of the task and of the methods are in shared.py."""
+    config = ConfigDict({**shared.task(), **shared.methods()})
     config.experiment = "vision"
-    for name in retrieval.OF_ONE_PAIR:
-        del config[name]
-    del config.when_quick["num_words"]
 
     # Data: mnist_5k, mnist, fashion_mnist or an image set of the TFDS catalogue (paper: cifar10,
     # about 20,000 images)
@@ -56,6 +53,8 @@ def get_config() -> ConfigDict:
     config.training.temperature = 0.1  # Chen et al. 2020
 
     config.methods = ("gt", "seed", "algorithm1_printed", "algorithm1", "bootstrap", "lstsq_truth")
+    config.when_quick = ConfigDict()
+    config.when_quick.random_seeds = (0,)
     config.when_quick.pairs = ("vit_wide:vit_narrow",)
     config.when_quick.dataset = "mnist_5k"
     config.when_quick.test_split = "test[:600]"

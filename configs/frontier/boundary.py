@@ -8,16 +8,13 @@ words. The figure is boundary.png. The law: frontier/methods/first_match.py.
 
 from ml_collections import ConfigDict
 
-from configs.anchor_opt import retrieval
+from configs.anchor_opt import shared
 
 
 def get_config() -> ConfigDict:
-    """Values of the retrieval experiment except for those here."""
-    config = retrieval.get_config()
+    """Values with their source; those of the task and of the methods are in shared.py."""
+    config = ConfigDict({**shared.task(), **shared.methods()})
     config.experiment = "boundary"
-    for name in retrieval.OF_ONE_PAIR:
-        del config[name]
-    del config.optimise
     # SOURCE:TARGET; the anchors of the target are sought
     config.pairs = ("minilm_sentences:mpnet_sentences", "mpnet_sentences:minilm_sentences")
     config.check_pairs = ("glove:word2vec",)  # to which nothing is fitted

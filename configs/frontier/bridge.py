@@ -7,29 +7,21 @@ searched again with other random draws, and pairs that are not found are searche
 that lead through the other spaces. Searches that fail take about two minutes on one core.
 """
 
-import dataclasses
-
 from ml_collections import ConfigDict
 
-from isthmus import search
-from isthmus.search import initialization
+from configs.anchor_opt import shared
 
 
 def get_config() -> ConfigDict:
     """Every value of the experiment."""
-    config = ConfigDict()
-    config.experiment = "bridge"  # a file of anchor_opt/experiments
+    config = ConfigDict(shared.search())
+    config.experiment = "bridge"  # a file of frontier/experiments
     # Three or more. The items are those that all have, in the order of the first one.
     config.spaces = ("word2vec", "glove100", "glove", "minilm_input")
     config.num_rows = 2_500  # items, the most frequent ones
-    config.num_anchors = config.num_pairs = 0
     config.random_seeds = (0, 1, 2, 3, 4)  # of the orders and the searches
     config.repeats = 2  # searches at most between spaces that the searches before do not connect
-    config.methods = ()
     config.k = 10  # neighbours of CSLS
-
-    config.bootstrap = ConfigDict(dataclasses.asdict(search.Steps()))
-    config.start = ConfigDict(dataclasses.asdict(initialization.Settings()))
 
     config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()

@@ -13,25 +13,29 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from configs.frontier import overlap
-from frontier.methods import spectral
+from configs.anchor_opt import shared
+from frontier.methods import Settings
 
 
 def get_config() -> ConfigDict:
-    """Values of the overlap experiment except for those below."""
-    config = overlap.get_config()
-    config.experiment = "classes"
+    """Every value of the experiment; those of the search are commented where they stand."""
+    config = ConfigDict(shared.methods())
+    config.experiment = "overlap"
     config.pairs = (
         "classes_efficientnet_lite0:classes_minilm",
         "classes_efficientnet_lite0:classes_mpnet",
         "classes_efficientnet_lite0:classes_glove",
     )
+    config.num_rows = 1_000  # classes
+    config.num_anchors = 0  # none are sought, so that the methods' own coordinates are measured
+    config.shared = config.noise = ()
     config.known_pairs = (0, 15, 50, 200, 800)
     config.methods = ("procrustes", "spectral", "bootstrap", "mini_vec2vec", "rosetta", "goat")
-    config.spectral = ConfigDict(dataclasses.asdict(spectral.Settings()))
-    for name in ("num_rows", "num_anchors", "num_pairs", "shared", "noise", "noisy_space"):
-        del config[name]
-    del config.optimise
+    config.k = 10  # list length of the MRR, neighbours of CSLS
+    config.random_seeds = (0, 1, 2)  # of the orders and the methods
+    for name in ("spectral", "mini_vec2vec", "rosetta", "goat"):
+        config[name] = ConfigDict(dataclasses.asdict(getattr(Settings(), name)))
+    config.quick = False  # these values replace those above in a quick run
     config.when_quick = ConfigDict()
     config.when_quick.pairs = ("classes_efficientnet_lite0:classes_glove",)
     config.when_quick.known_pairs = (200,)

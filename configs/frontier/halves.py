@@ -15,14 +15,14 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from frontier.methods import Settings, disjoint
-from isthmus.search import initialization
+from frontier.methods import Settings
+from isthmus.search import disjoint, initialization
 
 
 def get_config() -> ConfigDict:
     """Every value of the experiment."""
     config = ConfigDict()
-    config.experiment = "halves"  # a file of anchor_opt/experiments
+    config.experiment = "halves"  # a file of frontier/experiments
     config.pairs = ("wordllama_sentences:minilm_sentences",)  # SOURCE:TARGET, see spaces.py
     config.half_rows = (50_000,)  # items of each half
     config.known_pairs = (0,)  # items that both halves have

@@ -18,7 +18,7 @@ from isthmus.store import remapping
 def get_config() -> ConfigDict:
     """Every value of the experiment."""
     config = ConfigDict()
-    config.experiment = "judged"  # a file of anchor_opt/experiments
+    config.experiment = "judged"  # a file of frontier/experiments
     config.collections = ("articles", "sentences")  # of common/spaces/judged.py
     config.encoders = ("minilm", "mpnet", "wordllama")  # of common/encoders/texts.py
     config.known_pairs = (100, 300, 1_000)  # documents that both models have embedded

@@ -19,7 +19,7 @@ from isthmus.store import remapping
 def get_config() -> ConfigDict:
     """Every value of the experiment."""
     config = ConfigDict()
-    config.experiment = "new_model"  # a file of anchor_opt/experiments
+    config.experiment = "new_model"  # a file of frontier/experiments
     config.pairs = (  # in both directions, see spaces.py
         "minilm_sentences:mpnet_sentences",
         "wordllama_sentences:minilm_sentences",

@@ -12,16 +12,14 @@ import dataclasses
 
 from ml_collections import ConfigDict
 
-from configs.anchor_opt import retrieval
+from configs.anchor_opt import shared
 from frontier.methods import Settings
 
 
 def get_config() -> ConfigDict:
-    """Values of the retrieval experiment except for those below."""
-    config = retrieval.get_config()
+    """Values with their source; those of the task and of the methods are in shared.py."""
+    config = ConfigDict({**shared.task(), **shared.methods()})
     config.experiment = "overlap"
-    for name in retrieval.OF_ONE_PAIR:
-        del config[name]
     config.pairs = (
         "glove100:word2vec",
         "word2vec:minilm_input",

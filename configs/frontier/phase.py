@@ -10,18 +10,19 @@ encoded on first use, which takes about an hour on one core and is kept in the c
 
 from ml_collections import ConfigDict
 
-from configs.anchor_opt import retrieval
+from configs.anchor_opt import shared
 from configs.frontier import spaces
 
 
 def get_config() -> ConfigDict:
-    """Values of the retrieval experiment except for those here."""
-    config = retrieval.get_config()
+    """Values with their source; those of the task and of the methods are in shared.py."""
+    config = ConfigDict({**shared.task(), **shared.methods()})
     config.experiment = "phase"
     config.isometries_of = "minilm"  # of common/spaces/paired_spaces.py, or a file of vectors
     # Standard deviation of the noise, in each direction in units of the space's own
     config.noise = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6)
     config.pairs = spaces.get_config().pairs  # SOURCE:TARGET; the target's anchors are sought
+    config.wrong_pair_fraction = 0.0  # fraction of the known pairs that are paired wrongly
     config.num_words = 2_000  # items of each pair, of the source's first
     config.max_rows = 10_000  # sentences or images that are encoded, rows that are read of a file
     config.random_seeds = (0, 1, 2, 3, 4)  # of anchors, shuffle, methods, and noisy isometries
@@ -39,7 +40,4 @@ def get_config() -> ConfigDict:
     config.when_quick.pairs = ("glove:word2vec",)
     config.when_quick.num_words = 500
     config.when_quick.random_seeds = (0,)
-    given = ("source_words", "target_words", "figure_words", "drop_first", "min_letters")
-    for name in ("source", "target", "optimise", *given):
-        del config[name]
     return config

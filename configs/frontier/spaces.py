@@ -14,7 +14,7 @@ from ml_collections import ConfigDict
 def get_config() -> ConfigDict:
     """Every value of the experiment."""
     config = ConfigDict()
-    config.experiment = "spaces"  # a file of anchor_opt/experiments
+    config.experiment = "spaces"  # a file of frontier/experiments
 
     # SOURCE:TARGET, names of common/spaces/paired_spaces.py or paths of files of vectors
     config.pairs = (

@@ -28,10 +28,10 @@ def get_config() -> ConfigDict:
     config.experiment = "word_alignment"  # a module of lpl/experiments
 
     # Data, one entry for each pair of spaces. A space: minilm, minilm_input, glove, word2vec,
-    # french (fastText), finnish (floret), or the path of a file of vectors: word2vec .txt or .bin,
-    # fastText .vec, GloVe .txt, or .npz with its words. A dictionary: wordnet (English to French),
-    # freedict (English to Finnish), same (each word with itself), or the path of a file with two
-    # words in each line, as those of Dinu et al. (2014).
+    # french (fastText), finnish (floret), italian, german, spanish (USE), or the path of a file of
+    # vectors: word2vec .txt or .bin, fastText .vec, GloVe .txt, or .npz with its words. A
+    # dictionary: wordnet (to French), freedict (to Finnish), freedict_italian, _german, _spanish,
+    # same (each word with itself), or a file of two words a line, as those of Dinu et al. (2014).
     config.sources = ("word2vec", "word2vec")
     config.targets = ("finnish", "french")
     config.dictionaries = ("freedict", "wordnet")
@@ -46,15 +46,8 @@ def get_config() -> ConfigDict:
     config.num_test = 1_500  # most words to translate; paper: 1,500 pairs
     config.split = "test"  # or 'validation': which words are translated
     config.random_seeds = (0, 1, 2, 3, 4)  # of split, initialisation and batches
-    config.methods = (
-        "shigeto_2015",
-        "artetxe_2016",
-        "smith_2017",
-        "artetxe_2018",
-        "self_learning",
-        "mse_sgd",
-        "lpa_mse",
-    )
+    config.methods = ("shigeto_2015", "artetxe_2016", "smith_2017", "artetxe_2018")
+    config.methods += ("self_learning", "mse_sgd", "lpa_mse")
 
     # Retrieval
     config.csls_neighbours = 10  # Lample et al. 2018

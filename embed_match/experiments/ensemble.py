@@ -8,12 +8,12 @@ from ml_collections import ConfigDict
 from common.errors import check_choice, check_count
 from common.run import records, results, tasks
 from common.run.results import Row
-from common.run.settings import settings
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from embed_match import downstream, embeddings
+from embed_match import downstream
+from embed_match.experiments import random_runs
 from embed_match.reports import ensemble as report
-from embed_match.reports import texts
+from embed_match.reports import shared
 
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -21,13 +21,12 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     check_count("The number of embeddings", len(set(config.embeddings)), least=2)
     for name in config.tasks:
         check_choice("task", name, downstream.TASKS)
-    values = settings(embeddings.Values, config)
-    trained = embeddings.random_runs(values, config.embeddings, work, cache)
+    trained = random_runs(config, config.embeddings, work, cache)
 
     def case(name: str) -> Case:
-        labelled = downstream.load(name, trained.text, cache)
+        labelled = downstream.TASKS[name](trained.text, cache)
         fields = {"experiment": config.experiment, "dataset": name}
-        fields |= {"proxy": downstream.is_proxy(name, values.dataset)}
+        fields |= {"proxy": downstream.is_proxy(name, config.dataset)}
         return Case(name, fields, lambda _: labelled)
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
@@ -36,8 +35,6 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         return [task.row(**score._asdict()) for score in scores], {}
 
     cases = [case(name) for name in config.tasks]
-    measured = tasks.run(tasks.grid(cases, ["all"], values.random_seeds), measure, work)
+    measured = tasks.run(tasks.grid(cases, ["all"], config.random_seeds), measure, work)
     rows = results.averaged(measured.rows)
-    text = texts.trained_on(values.dataset, values.num_texts, values.num_words)
-    tables = report.tables(rows, text) | texts.training_table(trained)
-    return records.finish(work, rows, results.joined(tables), report.figures(rows))
+    return records.finish(work, rows, report, quoted=shared.training_table(trained))

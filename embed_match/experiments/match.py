@@ -13,9 +13,11 @@ from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from embed_match import compare, embeddings
+from embed_match import compare
+from embed_match.embeddings import in_common
+from embed_match.experiments import random_runs
 from embed_match.reports import match as report
-from embed_match.reports import texts
+from embed_match.reports import shared
 
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
@@ -27,15 +29,16 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     for ranks in config.ranks:
         if not re.fullmatch(r"\d+-\d+", ranks):
             raise UserError(f"'{ranks}' are no ranks: give the first and the last, as in 1-5000.")
-    values, transport = settings(embeddings.Values, config), settings(compare.Transport, config)
-    trained = embeddings.random_runs(values, itertools.chain(*pairs), work, cache)
+    transport = settings(compare.Transport, config)
+    trained = random_runs(config, itertools.chain(*pairs), work, cache)
 
     def case(source: str, target: str, ranks: str) -> Case:
-        fields = {"experiment": config.experiment, "dataset": values.dataset}
-        fields |= {"proxy": values.dataset != "imdb", "source": source, "target": target}
+        fields = {"experiment": config.experiment, "dataset": config.dataset}
+        fields |= {"proxy": config.dataset != "imdb", "source": source, "target": target}
         fields |= {"labels": {"ranks": ranks} if ranks else {}}
         name = "-".join(filter(None, ("match", source, target, ranks)))
-        return Case(name, fields, lambda seed: trained.in_common(seed, source, target, ranks))
+        words = source, target, ranks
+        return Case(name, fields, lambda seed: in_common(trained.spaces[seed], *words))
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
         x, y = compare.aligned(*task.case.problem(task.random_seed))
@@ -43,13 +46,6 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         return [task.row(*score, num_items=len(x)) for score in scores.items()], {}
 
     cases = [case(*pair, ranks) for pair in pairs for ranks in config.ranks or ("",)]
-    measured = tasks.run(tasks.grid(cases, ["procrustes"], values.random_seeds), measure, work)
+    measured = tasks.run(tasks.grid(cases, ["procrustes"], config.random_seeds), measure, work)
     rows = results.averaged(measured.rows)
-    # The poster's numbers are comparable on its own text and vocabulary only.
-    text = values.dataset, values.num_texts, values.num_words
-    if text == ("imdb", 24_902, 5_000) and not config.ranks:
-        rows = report.with_published(rows)
-    tables = report.tables(rows, texts.trained_on(*text), transport)
-    tables |= texts.training_table(trained)
-    kinds = {name: model.kind for name, model in trained.models.items()}
-    return records.finish(work, rows, results.joined(tables), report.figures(rows, kinds))
+    return records.finish(work, rows, report, quoted=shared.training_table(trained))

@@ -57,4 +57,4 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     cases = [case(name) for name in config.datasets]
     measured = tasks.run(tasks.grid(cases, ["all"], config.random_seeds), measure, work)
     rows = results.averaged(measured.rows)
-    return records.finish(work, rows, results.joined(report.tables(rows)))
+    return records.finish(work, rows, report)

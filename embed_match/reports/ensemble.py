@@ -1,53 +1,48 @@
 """Tables and figures of `ensemble`."""
 
-from collections.abc import Sequence
-
-import numpy as np
 from matplotlib.figure import Figure
 
-from common.run.results import Row, markdown, pivot, plus_minus, select
-from embed_match.reports.pairs import PAIR, bars
-from embed_match.reports.texts import classification
+from common.run.figures import bars
+from common.run.records import Record
+from common.run.results import frame, markdown, pivot, plus_minus
+from embed_match.reports.shared import PAIR, classification, trained_on
 
 
-def tables(rows: Sequence[Row], text: str) -> dict[str, str]:
-    """Tables of the experiment by title; `text` is the sentence of `texts.trained_on`."""
+def tables(record: Record) -> dict[str, str]:
+    """Title -> table."""
     by_title = {}
-    for task in _tasks(rows):
-        gains = select(rows, dataset=task, metric="gain")
-        summary = []
-        for method in dict.fromkeys(row.method for row in gains):
-            means = [row.mean for row in gains if row.method == method]
-            positive = f"{sum(mean > 0 for mean in means)} of {len(means)}"
-            summary.append([method, plus_minus(float(np.mean(means)), None, 4), positive])
+    rows = frame(record.rows)
+    for task, part in rows.groupby("dataset", sort=False):
+        gains = part[part.metric == "gain"]
+        summary = [
+            [method, plus_minus(means.mean(), None, 4), f"{(means > 0).sum()} of {len(means)}"]
+            for method, means in gains.groupby("method", sort=False)["mean"]
+        ]
         by_title |= {
             f"Ensembles of pairs, {task} (Figure 6)": (
-                f"{text} {classification(rows)} Gain: accuracy above that of the better "
-                "member. The poster shows bars without numbers, in which every ensemble gains."
-                "\n\n" + markdown(("Ensemble", "Mean gain", "Pairs that gain"), summary)
+                f"{trained_on(record.config)} {classification(rows)} Gain: accuracy above that of "
+                "the better member. The poster shows bars without numbers, in which every ensemble "
+                "gains.\n\n" + markdown(("Ensemble", "Mean gain", "Pairs that gain"), summary)
             ),
             f"Gain of each pair, {task}": pivot(gains, lines=PAIR, columns="method", digits=4),
             f"Single embeddings, {task}": pivot(
-                select(rows, dataset=task, method="member"), lines={"source": "Embedding"}
+                part[part.method == "member"], lines={"source": "Embedding"}
             ),
         }
     return by_title
 
 
-def figures(rows: Sequence[Row]) -> dict[str, Figure]:
-    """File name -> gain of the ensembles of each pair over its better member."""
-    return {f"ensemble-{task}": _figure(rows, task) for task in _tasks(rows)}
-
-
-def _figure(rows: Sequence[Row], task: str) -> Figure:
-    gains = select(rows, dataset=task, metric="gain")
-    methods = dict.fromkeys(row.method for row in gains)
-    by_method = {method: select(gains, method=method) for method in methods}
-    return bars(
-        {"gain in accuracy over the better member": by_method},
-        f"Ensembles of pairs, {task}: C is CBOW, G is GloVe, glove is pretrained",
-    )
-
-
-def _tasks(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(row.dataset for row in rows))
+def figures(record: Record) -> dict[str, Figure]:
+    """Gain of the ensembles of each pair over its better member, a figure for each task."""
+    rows = frame(record.rows)
+    by_file = {}
+    for task, gains in rows[rows.metric == "gain"].groupby("dataset", sort=False):
+        methods = {
+            str(method): list(zip(part["mean"], part["std"], strict=True))
+            for method, part in gains.groupby("method", sort=False)
+        }
+        pairs = list(dict.fromkeys(gains.source + "-" + gains.target))
+        title = f"Gain by ensembles of pairs, {task}: C is CBOW, G is GloVe, glove is pretrained"
+        label = "gain in accuracy over the better member"
+        by_file[f"ensemble-{task}"] = bars({label: methods}, pairs, title, {label: (-1.0, 1.0)})
+    return by_file

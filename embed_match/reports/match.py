@@ -3,19 +3,21 @@
 Label of its rows: `ranks`, of the words that are compared in the order of frequency.
 """
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
-import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from common.run import results
-from common.run.figures import legend_below, styles
-from common.run.results import Row, pivot, select
-from embed_match.compare import Transport
-from embed_match.reports.pairs import METRICS, PAIR, TITLES, bars
+from common.run.figures import bars, legend_below, styles
+from common.run.records import Record
+from common.run.results import Published, Row, frame, pivot
+from embed_match.reports.shared import METRICS, PAIR, TITLES, trained_on
 
 POSTER = "5,000 words"
+NAMES = results.TITLES | TITLES
 KINDS = {"cbow": "CBOW", "glove": "GloVe", "lstm": "LSTM"}  # of trained embeddings
 # The poster's Table 1, at a vocabulary of 5,000: pairs of embeddings after the optimal rotation.
 TABLE_1 = {
@@ -26,102 +28,98 @@ TABLE_1 = {
 }
 
 
-def with_published(rows: Iterable[Row]) -> list[Row]:
-    """The rows, with the poster's number where it has one."""
-
-    def number(row: Row) -> float | None:
-        numbers = TABLE_1.get((row.source, row.target), ())
-        return dict(zip(METRICS, numbers, strict=False)).get(row.metric)
-
-    return [dataclasses.replace(row, paper_value=number(row)) for row in rows]
-
-
-def tables(rows: Sequence[Row], text: str, transport: Transport) -> dict[str, str]:
-    """Tables of the experiment by title; `text` is the sentence of `texts.trained_on`."""
-    lines = PAIR | ({"ranks": "Ranks"} if rows[0].get("ranks") else {}) | {"num_items": "Words"}
-    runs = f" Mean ± std over {rows[0].num_runs} trainings." if rows[0].num_runs > 1 else ""
-    table_1 = [
-        dataclasses.replace(row, paper_dataset=None if row.paper_value is None else POSTER)
-        for row in rows
+def published(row: Row, config: Mapping[str, Any]) -> Published | None:
+    """The poster's number, which is comparable on its own text and vocabulary alone."""
+    text = config["dataset"], config["num_texts"], config["num_words"]
+    numbers = TABLE_1.get((row.source, row.target))
+    if text != ("imdb", 24_902, 5_000) or config["ranks"] or not numbers:
+        return None
+    return (
+        Published(numbers[METRICS.index(row.metric)], dataset=POSTER)
         if row.metric in METRICS
-    ]
-    of_transport = [row for row in rows if row.metric.startswith("ot")]
-    return {
-        "Pairs of embeddings after the optimal rotation (Table 1)": (
-            f"{text}{runs} Unit norm. P@1 and P@5: nearest neighbours; transport: the optimal "
-            "permutation; each is the fraction of source words that are matched with the same "
-            "word of the target. Pretrained embeddings are compared on the words in common. The "
-            "poster does not state dimensions, windows, epochs or the normalisation, so that its "
-            "numbers and ours may belong to different settings.\n\n"
-            + pivot(table_1, lines=lines, paper=True, titles=TITLES)
-        ),
-        "Exact and entropic transport": (
-            "The cost is 1 - cos. Sinkhorn iterations stop at a marginal error of "
-            f"{transport.tolerance:g} or after {transport.max_iterations} iterations.\n\n"
-            + pivot(of_transport, lines=lines, titles=TITLES)
-        ),
-    }
-
-
-def figures(rows: Sequence[Row], kinds: Mapping[str, str]) -> dict[str, Figure]:
-    """File name -> figure.
-
-    Args:
-      rows: of the experiment.
-      kinds: kind of each trained embedding, which gives a pair its colour.
-    """
-    return {"match": _table_1_figure(rows), "curve": _curve_figure(rows, kinds)}
-
-
-def _table_1_figure(rows: Sequence[Row]) -> Figure:
-    """Distance and matching accuracy of each pair."""
-    panels = {
-        "mean l2 distance": {"l2 distance": select(rows, metric="l2")},
-        "matching accuracy": {
-            (results.TITLES | TITLES)[metric]: select(rows, metric=metric) for metric in METRICS[1:]
-        },
-    }
-    beside = "; black marks: the poster" if any(row.paper_value for row in rows) else ""
-    return bars(
-        panels,
-        f"Pairs after the optimal rotation: C is CBOW, G is GloVe, glove is pretrained{beside}",
+        else None
     )
 
 
-def _curve_figure(rows: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
+def tables(record: Record) -> dict[str, str]:
+    """Title -> Table 1 of the poster, and a table of both kinds of transport."""
+    rows = frame(record.rows)
+    lines = PAIR | ({"ranks": "Ranks"} if "ranks" in rows else {}) | {"num_items": "Words"}
+    number = rows.num_runs[0]
+    runs = f" Mean ± std over {number} trainings." if number > 1 else ""
+    return {
+        "Pairs of embeddings after the optimal rotation (Table 1)": (
+            f"{trained_on(record.config)}{runs} Unit norm. P@1 and P@5: nearest neighbours; "
+            "transport: the optimal permutation; each is the fraction of source words that are "
+            "matched with the same word of the target. Pretrained embeddings are compared on the "
+            "words in common. The poster does not state dimensions, windows, epochs or the "
+            "normalisation, so that its numbers and ours may belong to different settings.\n\n"
+            + pivot(
+                rows[rows.metric.isin(METRICS)],
+                lines=lines,
+                published=partial(published, config=record.config),
+                titles=TITLES,
+            )
+        ),
+        "Exact and entropic transport": (
+            "The cost is 1 - cos. Sinkhorn iterations stop at a marginal error of "
+            "{tolerance:g} or after {max_iterations} iterations.\n\n".format_map(record.config)
+            + pivot(rows[rows.metric.str.startswith("ot")], lines=lines, titles=TITLES)
+        ),
+    }
+
+
+def figures(record: Record) -> dict[str, Figure]:
+    """`match`, Table 1 as bars, and `curve`, the points of all pairs."""
+    rows = frame(record.rows)
+    rows["poster"] = [None if row.quick else published(row, record.config) for row in rows.row]
+    kinds = {name: KINDS[model["kind"]] for name, model in record.config["models"].items()}
+    return {"match": _table_1_figure(rows), "curve": _curve_figure(rows, kinds)}
+
+
+def _table_1_figure(rows: pd.DataFrame) -> Figure:
+    """Distance and matching accuracy of each pair; dots are the poster's."""
+    panels, beside = {"mean l2 distance": {}, "matching accuracy": {}}, {}
+    for metric, part in rows[rows.metric.isin(METRICS)].groupby("metric", sort=False):
+        panel = panels["mean l2 distance" if metric == "l2" else "matching accuracy"]
+        panel[NAMES[metric]] = list(zip(part["mean"], part["std"], strict=True))
+        beside[NAMES[metric]] = [x and x.value for x in part.poster]
+    distances = rows[rows.metric == "l2"]
+    pairs = [*(distances.source + "-" + distances.target)]
+    dots = "; dots: the poster" if rows.poster.notna().any() else ""
+    title = f"Pairs after the optimal rotation: C is CBOW, G is GloVe, glove is pretrained{dots}"
+    return bars(panels, pairs, title, {"mean l2 distance": (0.0, 2.0)}, beside if dots else {})
+
+
+def _curve_figure(rows: pd.DataFrame, kinds: Mapping[str, str]) -> Figure:
     """Matching accuracy over distance, a point per pair; the poster's four are large and framed.
 
-    Args:
-      rows: of `match`.
-      kinds: kind of each trained embedding, which gives a pair its colour.
+    `kinds` has the kind of each trained embedding, which gives a pair its colour.
     """
 
     def label(source, target):
-        names = (KINDS.get(kinds.get(name, ""), "pretrained") for name in (source, target))
-        return " and ".join(sorted(names))
+        return " and ".join(sorted(kinds.get(name, "pretrained") for name in (source, target)))
 
-    pairs = select(rows, metric="l2")
-    labels = dict.fromkeys(label(*pair) for pair in TABLE_1 if set(pair) <= set(kinds))
-    labels |= dict.fromkeys(label(row.source, row.target) for row in pairs)
+    posters = {} if rows.quick.any() else {p: x for p, x in TABLE_1.items() if {*p} <= {*kinds}}
+    rows = rows.assign(label=[*map(label, rows.source, rows.target)])
+    looks = styles([*(label(*pair) for pair in TABLE_1 if {*pair} <= {*kinds}), *rows.label])
+    distances = rows[rows.metric == "l2"]
     figure = Figure(figsize=(15, 5), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True)
     for axis, metric in zip(axes, METRICS[1:], strict=True):
-        for kind, look in styles(labels).items():
-            points = [
-                (distance.mean, matched.mean)
-                for distance, matched in zip(pairs, select(rows, metric=metric), strict=True)
-                if label(distance.source, distance.target) == kind
-            ]
+        points = rows[rows.metric == metric].assign(l2=distances["mean"].to_numpy())
+        for kind, look in looks.items():
             marks = {"color": look.colour, "marker": look.marker}
-            axis.scatter(*np.reshape(points, (-1, 2)).T, s=36, label=kind, **marks)
-            for pair, published in ({} if rows[0].quick else TABLE_1).items():
-                if set(pair) <= set(kinds) and label(*pair) == kind:
-                    x, y = published[0], published[METRICS.index(metric)]
-                    axis.scatter(x, y, s=130, **marks, edgecolors="black", linewidths=1.8)
-        axis.set(xlabel="mean l2 distance after rotation", ylabel=(results.TITLES | TITLES)[metric])
+            part = points[points.label == kind]
+            axis.scatter(part.l2, part["mean"], s=36, label=kind, **marks)
+            for pair, numbers in posters.items():
+                if label(*pair) == kind:
+                    at = numbers[0], numbers[METRICS.index(metric)]
+                    axis.scatter(*at, s=130, **marks, edgecolors="black", linewidths=1.8)
+        axis.set(xlabel="mean l2 distance after rotation", ylabel=NAMES[metric])
         axis.spines[["top", "right"]].set_visible(False)
-    if not rows[0].quick:
+    if posters:
         axes[0].scatter([], [], s=130, c="white", edgecolors="black", lw=1.8, label="the poster's")
     legend_below(figure, 6)
-    figure.suptitle("Distance and matching accuracy of pairs of embeddings")
+    figure.suptitle("Pairs of embeddings: their distance, and how many words are matched")
     return figure

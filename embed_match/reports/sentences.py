@@ -1,17 +1,17 @@
 """Tables of `sentences`."""
 
-from collections.abc import Sequence
+from common.run.records import Record
+from common.run.results import frame, pivot
+from embed_match.reports.shared import METRICS, PAIR, TITLES
 
-from common.run.results import Row, pivot
-from embed_match.reports.pairs import METRICS, PAIR, TITLES
 
-
-def tables(rows: Sequence[Row]) -> dict[str, str]:
-    """Tables of the experiment by title."""
-    runs = f"mean ± std over {rows[0].num_runs} random subsets of the texts"
+def tables(record: Record) -> dict[str, str]:
+    """Title -> table."""
+    rows = frame(record.rows)
+    runs = f"mean ± std over {rows.num_runs[0]} random subsets of the texts"
     lines = {"dataset": "Texts"} | PAIR
-    pairs = [row for row in rows if row.metric in (*METRICS, "ot_entropic")]
-    scores = [row for row in rows if row.metric in ("accuracy", "gain")]
+    pairs = rows[rows.metric.isin([*METRICS, "ot_entropic"])]
+    scores = rows[rows.metric.isin(["accuracy", "gain"])]
     return {
         "Sentence encoders after the optimal rotation": (
             "Unit norm. The rotation is fitted on the training texts, and the measures are those "

@@ -12,16 +12,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
 from anchor_opt import runner, two_spaces
 from anchor_opt.methods import algorithm1, chosen
-from anchor_opt.runner import Grid, Point
+from anchor_opt.runner import Grid
 from anchor_opt.two_spaces import Pair
 from common.errors import UserError
 from common.linear import preprocess
-from common.run import records, results, tasks
+from common.run import records, tasks
 from common.run.results import Row
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
@@ -38,8 +39,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         rows += runner.run([case], grid, evaluate, work, title=case.name).rows
         of_first = tasks.grid([case], ["first_match"], grid.random_seeds)
         rows += tasks.run(of_first, partial(measure, start=start), work).rows
-    text = results.joined(report.tables(rows, ()))
-    return records.finish(work, rows, text, {"boundary": report.figure(rows)})
+    return records.finish(work, rows, report)
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[tuple[Case, Grid, algorithm1.Settings]]:
@@ -60,40 +60,23 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[tuple[Case, Grid, algo
             if "algorithm1" not in grid.methods:
                 start = algorithm1.as_printed(start)
             grid = dataclasses.replace(grid, methods=chosen(("gt",), 0) | grid.methods)
-            labels = {"init_norm": start.init_norm, "check": text in config.check_pairs}
-            yield _case(config, pair, point, grid, labels), grid, start
+            over, value = ("base", None) if point.base else (point.name, point.value)
+            labels = {"num_anchors": grid.num_anchors, "init_norm": start.init_norm}
+            fields = {"sweep_over": over, "sweep_value": value, "experiment": config.experiment}
+            fields["labels"] = labels | {"check": text in config.check_pairs}
+            name = f"{space_pairs.file_name(*names)}-{over}-{value}"
+            yield two_spaces.mrr_case(pair, grid, name, fields), grid, start
 
 
 def _load(names: tuple[str, str], cache: Path, num_words: int) -> Pair:
     return Pair.of(names, paired_spaces.load(*names, num_words=num_words, cache=cache), preprocess)
 
 
-def _case(config: ConfigDict, pair: Pair, point: Point, grid: Grid, labels: dict[str, Any]) -> Case:
-    name, value = ("base", None) if point.base else (point.name, point.value)
-    fields = {
-        "experiment": config.experiment,
-        **space_pairs.fields(pair.names),
-        "num_items": len(pair.items),
-        "num_pairs": grid.num_pairs,
-        "dim": pair.target.shape[1],
-        "sweep_over": name,
-        "sweep_value": value,
-        "labels": {"num_anchors": grid.num_anchors, **labels},
-    }
-    of_seed = partial(two_spaces.problem, pair, grid, "target")
-    return Case(f"{space_pairs.file_name(*pair.names)}-{name}-{value}", fields, of_seed)
-
-
 def changed(x: Float[Array, "n d"], dimensions: str) -> Float[Array, "n e"]:
-    """A space in another number of dimensions.
+    """Preprocessed rows in another number of dimensions, or as they are: 'all'.
 
-    Args:
-      x: preprocessed rows.
-      dimensions: 'all'; or 'leading', 'random' or 'padded' and a number: the leading principal
-        components, a random projection, or x and columns of zeros.
-
-    Raises:
-      UserError: dimensions is none of these, or too many or few.
+    Otherwise 'leading', 'random' or 'padded' and a number: the leading principal components, a
+    random projection, or columns of zeros besides. UserError: none of these, or too many or few.
     """
     match dimensions.split():
         case ["all"]:
@@ -116,17 +99,13 @@ def changed(x: Float[Array, "n d"], dimensions: str) -> Float[Array, "n e"]:
 def measure(task: Task, start: algorithm1.Settings) -> tuple[list[Row], dict[str, Any]]:
     """The ratios, and the fraction of target rows whose first match is right."""
     problem = task.case.problem(task.random_seed)
-    key, anchors = jax.random.key(task.seed), problem.source_anchors
-    pairs, norm = problem.target_pairs, start.init_norm
-    begun = algorithm1.init(key, problem.target, pairs, len(anchors), norm)
-    data = algorithm1.prepare(problem.source, anchors, problem.target)
-    matches = algorithm1.sinkhorn_matching(data, begun.anchors, start)
-    right = jnp.asarray(problem.known_truth)[matches.to_x] == jnp.arange(len(problem.target))
     known = first_match.expected(problem, start.init_norm)
+    unknown = np.delete(first_match.true_similarities(problem), problem.source_pairs)
+    x, y, _ = first_match.begun(problem, start, task.seed)
     values = {
         "ratio": known.ratio,
-        "true_ratio": known._replace(signal=first_match.true_signal(problem)).ratio,
+        "true_ratio": known._replace(signal=jnp.asarray(unknown.mean())).ratio,
         "closed_form": first_match.closed_form(problem, start.init_norm),
-        "first_match": jnp.mean(right),
+        "first_match": first_match.right(problem, x, y, start),
     }
     return [task.row(metric, value) for metric, value in values.items()], {}

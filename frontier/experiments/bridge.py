@@ -2,15 +2,15 @@
 
 Every pair of spaces is searched without known pairs. Spaces that no path of successful searches
 connects are searched again with other random draws. Where a search has failed, the matches of the
-searches that succeeded are composed along a path of spaces, and the bootstrap starts again with the
-composed matches as its known pairs. Whether the result can be trusted is decided as for any search.
+searches that succeeded are composed along a path of spaces, and self-learning starts again with
+the composed matches as its known pairs. Whether it can be trusted is decided as for any search.
 """
 
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,23 +19,23 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from ml_collections import ConfigDict
 
-from anchor_opt import evaluation, runner
-from anchor_opt.methods import bootstrap
+from anchor_opt import evaluation
+from anchor_opt.methods import Settings, bootstrap
 from anchor_opt.problem import Problem, Result, Run
-from anchor_opt.runner import Grid
 from common.errors import UserError, check_count
 from common.linear import apply_map, preprocess
 from common.run import records, results, tasks
 from common.run.results import Row
-from common.run.tasks import Case, Measured, Task
+from common.run.settings import settings
+from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 from frontier.reports import bridge as report
-from isthmus.align import generalised_procrustes
-from isthmus.align.generalised_procrustes import Link, Pairs
+from isthmus.align import joined
+from isthmus.align.joined import Link, Pairs
 
 NO_PAIRS = np.zeros((0, 2), int)
-MAPPED = {"representation": "mapped"}
+MAPPED, SEARCH, MATCHES = ({"representation": x} for x in ("mapped", "search", "matches"))
 
 
 class Spaces(NamedTuple):
@@ -44,9 +44,11 @@ class Spaces(NamedTuple):
     vectors: Mapping[str, Float[Array, "n d"]]
     order: Mapping[str, Int[np.ndarray, " n"]]
 
-    def truth(self, link: Link) -> Int[np.ndarray, " n"]:
-        """The row of the second space that is the same item as each row of the first."""
-        return np.argsort(self.order[link[1]])[self.order[link[0]]]
+    def problem(self, link: Link) -> Problem:
+        """Two of the spaces without known pairs."""
+        source, target = (self.vectors[name] for name in link)
+        truth, none = np.argsort(self.order[link[1]])[self.order[link[0]]], NO_PAIRS[:, 0]
+        return Problem(source, target, anchors=none, target_pairs=none, truth=truth)
 
 
 class Search(NamedTuple):
@@ -58,31 +60,49 @@ class Search(NamedTuple):
     failed: bool
 
 
+class Found(NamedTuple):
+    """The searches by each method, and the `round_trip` of pairs that others connect."""
+
+    direct: dict[Link, Search]
+    bridge: dict[Link, Search]
+    round_trip: dict[Link, float]
+
+
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """P@1 of every pair of spaces, found directly and through other spaces."""
     check_count("repeats", config.repeats, least=0)
-    spaces, grid = load(config.spaces, config.num_rows, cache), runner.grid(config)
+    spaces, values = load(config.spaces, config.num_rows, cache), settings(Settings, config)
     fields = {"experiment": config.experiment, "num_items": config.num_rows, "num_pairs": 0}
-    drawn = lru_cache(maxsize=1)(partial(shuffle, spaces))
     cases = {
-        link: Case(space_pairs.file_name(*link), {**fields, "dataset": " -> ".join(link)}, drawn)
+        link: Case(
+            space_pairs.file_name(*link),
+            {**fields, "dataset": " -> ".join(link)},
+            lambda random_seed, link=link: shuffle(spaces, random_seed).problem(link),
+        )
         for link in itertools.combinations(spaces, 2)
     }
-    by_seed = [
-        through_others(cases, grid, work, random_seed, config.repeats)
-        for random_seed in grid.random_seeds
-    ]
-    rows = results.averaged(row for measured in by_seed for row in measured.rows)
-    failed = [task for measured in by_seed for task in measured.failed]
-    text = results.joined(report.tables(rows, failed))
-    return records.finish(work, rows, f"{text}\n\n{report.NOTES}")
+    rows = []
+    for seed in config.random_seeds:
+
+        def search(link: Link, known: Pairs, draw: int, seed: int = seed) -> Search:
+            kind = "bridge" if len(known) else f"repeat-{draw}" if draw else "direct"
+            task = Task(cases[link], kind, seed)
+            measure = partial(measure_search, known=known, draw=draw, values=values, work=work)
+            measured = tasks.run([task], measure, work, title=task.name)
+            notes = measured.notes[task.name]
+            pairs = np.array(notes["pairs"], int).reshape(-1, 2)
+            return Search(measured.rows, pairs, notes["probability"], notes["failed"])
+
+        found = through_others(search, list(cases), config.repeats)
+        in_common = precision_in_common(shuffle(spaces, seed), found.bridge, values.k)
+        rows += rows_of(cases, seed, found, in_common)
+    return records.finish(work, results.averaged(rows), report)
 
 
 def load(names: Sequence[str], num_rows: int, cache: Path) -> dict[str, Float[Array, "n d"]]:
     """Name -> preprocessed vectors of the first items that all spaces have; row i is one item.
 
-    Raises:
-      UserError: fewer than three spaces, or fewer than `num_rows` items that all of them have.
+    UserError: fewer than three spaces, or fewer than `num_rows` items that all of them have.
     """
     if len(names) < 3:
         raise UserError(f"config.spaces has {len(names)} spaces: give three or more.")
@@ -107,55 +127,40 @@ def shuffle(spaces: Mapping[str, Float[Array, "n d"]], random_seed: int) -> Spac
 
 
 def through_others(
-    cases: Mapping[Link, Case], grid: Grid, work: Workdir, random_seed: int, repeats: int
-) -> Measured:
-    """The rows of `direct`, `bridge` and `hub` in one random run, and what they report.
+    search: Callable[[Link, Pairs, int], Search], links: Sequence[Link], repeats: int
+) -> Found:
+    """Searches between all spaces, directly and, where that fails, through others.
 
-    Spaces that the searches do not connect are searched again up to `repeats` times.
+    `search` is of a link from known pairs, with the random draws of this number; spaces that the
+    searches do not connect are searched again `repeats` times at most.
     """
+    direct = {link: search(link, NO_PAIRS, 0) for link in links}
+    found = dict(direct)
+    for draw, link in itertools.product(range(1, repeats + 1), links):
+        if not route(_probabilities(found), link):
+            found[link] = search(link, NO_PAIRS, draw)
+    composed = {link: pairs for link in links if len(pairs := _composed(found, link))}
+    tried = {link: search(link, x, 0) for link, x in composed.items() if found[link].failed}
+    round_trips = {link: round_trip(found[link].pairs, x) for link, x in composed.items()}
+    return Found(direct, found | tried, round_trips)
 
-    def search_all(method: str, known: Mapping[Link, Pairs], repeat: int = 0) -> dict[Link, Search]:
-        """A search between the two spaces of each link, from the known pairs."""
-        searches = {}
-        for link, pairs in known.items():
-            task = Task(cases[link], method, random_seed)
-            options = {"known": pairs, "repeat": repeat, "grid": grid, "work": work}
-            measure = partial(measure_search, link=link, **options)
-            measured = tasks.run([task], measure, work, title=task.name)
-            (notes,) = measured.notes.values()
-            matched = np.array(notes["pairs"], int).reshape(-1, 2)
-            searches[link] = Search(measured.rows, matched, notes["probability"], notes["failed"])
-        return searches
 
-    direct = search_all("direct", dict.fromkeys(cases, NO_PAIRS))
-    searches = dict(direct)
-    for repeat, link in itertools.product(range(1, repeats + 1), cases):
-        if not route(_probabilities(searches), link):
-            searches |= search_all(f"repeat-{repeat}", {link: NO_PAIRS}, repeat)
-    composed = {link: _composed(searches, link) for link in cases}
-    tried = {
-        link: pairs for link, pairs in composed.items() if searches[link].failed and len(pairs)
-    }
-    bridged = searches | search_all("bridge", tried)
-    join = partial(measure_common, cases=cases, searches=bridged, k=grid.settings.k)
-    joint = Task(Case("hub", {}, next(iter(cases.values())).problem), "", random_seed)
-    in_common = tasks.run([joint], join, work, title=joint.name)
-    joined = {row.dataset for row in in_common.rows}
-    rows, notes = [], {}
+def rows_of(
+    cases: Mapping[Link, Case], seed: int, found: Found, in_common: Mapping[Link, float]
+) -> list[Row]:
+    """The rows of `direct`, `bridge` and `hub`, which is `bridge` where it has no coordinates."""
+    rows = []
     for link, case in cases.items():
-        of_link = {"direct": direct[link], "bridge": bridged[link]}
-        if case.fields["dataset"] not in joined:
-            of_link["hub"] = bridged[link]
-        for method, result in of_link.items():
-            task = Task(case, method, random_seed)
-            rows += [dataclasses.replace(row, method=method) for row in result.rows]
-            notes[task.name] = {"failed": result.failed}
-        if len(composed[link]):
-            value = round_trip(searches[link].pairs, composed[link])
-            of_direct = Task(case, "direct", random_seed)
-            labels = {"representation": "matches"}
-            rows.append(of_direct.row("round_trip", value, labels=labels))
-    return Measured([*rows, *in_common.rows], notes)
+        task, bridge = Task(case, "direct", seed), found.bridge[link].rows
+        hub = bridge
+        if link in in_common:
+            hub = [task.row("p_at_1", in_common[link], labels=MAPPED)]
+        methods = {"direct": found.direct[link].rows, "bridge": bridge, "hub": hub}
+        for method, of_method in methods.items():
+            rows += [dataclasses.replace(row, method=method) for row in of_method]
+        if link in found.round_trip:
+            rows.append(task.row("round_trip", found.round_trip[link], labels=MATCHES))
+    return rows
 
 
 def _composed(searches: Mapping[Link, Search], link: Link) -> Pairs:
@@ -171,72 +176,54 @@ def _probabilities(searches: Mapping[Link, Search]) -> dict[Link, float]:
 
 
 def measure_search(
-    task: Task, *, link: Link, known: Pairs, repeat: int, grid: Grid, work: Workdir
+    task: Task, *, known: Pairs, draw: int, values: Settings, work: Workdir
 ) -> tuple[list[Row], dict[str, Any]]:
-    """Searches from known pairs, without the truth, and measures; notes the matched pairs.
-
-    A search that is repeated (`repeat` from 1 on) has other random draws, in the same rows.
-    """
-    spaces = task.case.problem(task.random_seed)
-    source, target = (spaces.vectors[name] for name in link)
-    problem = Problem(source, target, anchors=known[:, 0], target_pairs=known[:, 1])
-    draws = task.seed
-    if repeat:
-        draws = int(np.random.SeedSequence([task.seed, repeat]).generate_state(1)[0])
-    result = bootstrap.find(problem, Run(grid.settings, work, task.name, draws))
+    """Searches from known pairs, without the truth, and measures; notes the matched pairs."""
+    problem = task.case.problem(task.random_seed)
+    problem = problem._replace(anchors=known[:, 0], target_pairs=known[:, 1])
+    seed = task.seed
+    if draw:
+        seed = int(np.random.SeedSequence([task.seed, draw]).generate_state(1)[0])
+    result = bootstrap.find(problem.seen(False), Run(values, work, task.name, seed))
     report = result.report._asdict()
-    problem = problem._replace(truth=spaces.truth(link))
-    mapped_spaces = Result(problem.source_anchors, result.maps)
-    reached = evaluation.precision_of_maps(problem, mapped_spaces, grid.settings.k).to_target
+    mapped = Result(problem.source_anchors, result.maps)
+    reached = evaluation.precision_of_maps(problem, mapped, values.k).to_target
     rows = [task.row("p_at_1", reached, labels=MAPPED)]
-    rows += evaluation.search_rows(task, problem, report, reached, grid.settings.k)
+    scores = evaluation.search_scores(problem, report, reached, values.k)
+    rows += [task.row(metric, value, labels=SEARCH) for metric, value in scores.items()]
     chosen = np.flatnonzero(result.is_pair)
     pairs = np.stack([chosen, np.asarray(result.to_target)[chosen]], axis=1)
     return rows, {**report, "pairs": pairs.tolist()}
 
 
-def measure_common(
-    task: Task, *, cases: Mapping[Link, Case], searches: Mapping[Link, Search], k: int
-) -> tuple[list[Row], dict[str, Any]]:
+def precision_in_common(
+    spaces: Spaces, searches: Mapping[Link, Search], k: int
+) -> dict[Link, float]:
     """P@1 in common coordinates of the spaces that matches connect with the one of most dimensions.
 
-    Args:
-      task: of all spaces.
-      cases: of each pair of spaces.
-      searches: of each pair; the matches of those that have not failed are used.
-      k: neighbours of CSLS.
+    The matches are those of searches that have not failed; k neighbours of CSLS.
     """
-    spaces = task.case.problem(task.random_seed)
     sure = {link: result.pairs for link, result in searches.items() if not result.failed}
     centre = max(spaces.vectors, key=lambda name: spaces.vectors[name].shape[1])
     graph = nx.Graph(list(sure))
     graph.add_node(centre)
     members = nx.node_connected_component(graph, centre)
     if len(members) == 1:
-        return [], {}
+        return {}
     connected = {name: x for name, x in spaces.vectors.items() if name in members}
     inside = {link: pairs for link, pairs in sure.items() if members.issuperset(link)}
-    maps = generalised_procrustes.join(connected, inside, centre).maps
-    vectors = {name: apply_map(x, maps[name]) for name, x in connected.items()}
-    rows = []
-    for link in itertools.combinations(connected, 2):
-        source, target = (vectors[name] for name in link)
-        reached = evaluation.precision(source, target, spaces.truth(link), k)
-        of_link = Task(cases[link], "hub", task.random_seed)
-        rows.append(of_link.row("p_at_1", reached.to_target, labels=MAPPED))
-    return rows, {}
+    maps = joined.in_common(connected, inside, centre).maps
+    mapped = {name: apply_map(x, maps[name]) for name, x in connected.items()}
+    return {
+        (a, b): evaluation.precision(
+            mapped[a], mapped[b], spaces.problem((a, b)).known_truth, k
+        ).to_target
+        for a, b in itertools.combinations(connected, 2)
+    }
 
 
 def route(probability: Mapping[Link, float], link: Link) -> list[str]:
-    """The path of links between two spaces of the highest product of probabilities.
-
-    Args:
-      probability: of each link, above 0 and at most 1.
-      link: the two spaces.
-
-    Returns:
-      The names of the spaces on the path, both ends included; none if there is no path.
-    """
+    """The path between two spaces of the highest product of probabilities; empty if none is."""
     graph = nx.Graph()
     graph.add_nodes_from(link)
     for (source, target), value in probability.items():
@@ -249,12 +236,7 @@ def route(probability: Mapping[Link, float], link: Link) -> list[str]:
 def compose(pairs: Mapping[Link, Pairs], path: Sequence[str]) -> Pairs:
     """The rows of the first and the last space of a path that are matched through all others.
 
-    Args:
-      pairs: matched rows of the spaces of each link, each row in one pair at most.
-      path: names of spaces, of which neighbours are linked, in either direction.
-
-    Returns:
-      Pairs in ascending order of the first row; none for an empty path.
+    Neighbours on the path are linked in either direction; a row is in one pair of a link at most.
     """
     if not path:
         return NO_PAIRS

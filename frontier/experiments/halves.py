@@ -6,56 +6,71 @@ an order that tells nothing. A method sees the two halves alone; its map is judg
 items, of which both vectors are known.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
+from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
-from anchor_opt import evaluation
-from anchor_opt.methods import chosen
+from anchor_opt import evaluation, runner
 from anchor_opt.problem import Problem, Result, Run
 from common.arrays import AnyArray
+from common.data.sets import messages as catalogues
 from common.errors import check_count, check_fraction
-from common.linear import preprocess, procrustes
+from common.linear import preprocess
 from common.metrics import foscttm, precision_at_k
 from common.retrieval import top_k
-from common.run import records, results, tasks
+from common.run import records, results
 from common.run.results import Row
-from common.run.settings import settings
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from common.spaces import paired_spaces, space_pairs
-from frontier.methods import METHODS, Settings
+from common.spaces import messages, paired_spaces, space_pairs
+from frontier.methods import METHODS, Settings, truth
 from frontier.reports import halves as report
-from frontier.reports.halves import TRUTH
+from frontier.reports import languages
+from frontier.reports.searches import TRUTH
 
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Every method and the reference at each number of rows and of known pairs."""
-    values = settings(Settings, config)
+    cases, grid = list(cases_of(config, cache)), runner.grid(config, METHODS, Settings)
+    grid = dataclasses.replace(grid, methods=grid.methods | {TRUTH: METHODS[TRUTH]})
+    measured = runner.run(cases, grid, evaluate, work, title="disjoint halves")
+    figures = pictures(config, cases[0], grid, work, cache)
+    return records.finish(work, results.averaged(measured.rows), report, figures=figures)
 
-    def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
-        halves = task.case.problem(task.random_seed)
-        if task.method == TRUTH:
-            return _rows(task, scores(fitted_to_the_truth(halves), halves.test)), {}
-        part = Run(values, work, task.name, task.seed)
-        result = METHODS[task.method].run(halves.problem, part)
-        return evaluate(task, halves, result), dict(result.notes)
 
-    todo = []
-    for case in cases_of(config, cache):
-        methods = chosen(config.methods, case.fields["num_pairs"], METHODS)
-        todo += tasks.grid([case], [*methods, TRUTH], config.random_seeds)
-    measured = tasks.run(todo, measure, work, title="disjoint halves")
-    rows = results.averaged(measured.rows)
-    text = results.joined(report.tables(rows, measured.failed))
-    figures = report.figures(rows)
-    return records.finish(work, rows, f"{text}\n\n{report.NOTES}", figures)
+def pictures(
+    config: ConfigDict, case: Case, grid: runner.Grid, work: Workdir, cache: Path
+) -> dict[str, Figure]:
+    """`translations`, if the first pair of spaces is of messages: by one more run of a method."""
+    names = space_pairs.names(config.pairs[0])
+    if not set(names) <= set(messages.ALIGNED):
+        return {}
+    seed, method = config.random_seeds[0], grid.methods[config.methods[0]]
+    halves = case.problem(seed)
+    result = method.run(halves.problem, Run(grid.settings, work, "picture", seed))
+    mapped = result.coordinates(*halves.test)
+    shown = [
+        _language(name, cache, halves.items, *rows)
+        for name, rows in zip(names, zip(halves.test, mapped, strict=True), strict=True)
+    ]
+    programs = catalogues.load("en", cache).programs[halves.items]
+    return {"translations": languages.picture(*shown, programs)}
+
+
+def _language(name: str, cache: Path, items, vectors, mapped) -> languages.Language:
+    """The third set in one of the spaces of messages."""
+    encoder, language = messages.SPACES[name]
+    texts = np.array(catalogues.load(language, cache).texts)[items].tolist()
+    title = f"{languages.NAMES[language]}: vectors of {languages.ENCODERS[encoder]}"
+    return languages.Language(np.asarray(vectors), np.asarray(mapped), texts, title)
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
@@ -88,18 +103,32 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
 
 
 class Halves(NamedTuple):
-    """A problem whose spaces have the known pairs in common, and what the methods do not see.
+    """A problem whose spaces have the known pairs in common, and what methods do not see.
 
     Attributes:
       problem: whose anchors are the known pairs, without ranks and truth.
       other: the vectors of the problem's items in the other space: of the source's items in the
         target space, and of the target's in the source space.
       test: the vectors of the third set in both spaces.
+      items: which of all items these are.
     """
 
     problem: Problem
     other: tuple[Float[Array, "n d_target"], Float[Array, "n d_source"]]
     test: tuple[Float[Array, "t d_source"], Float[Array, "t d_target"]]
+    items: Int[np.ndarray, " t"]
+
+    @property
+    def whole(self) -> Problem:
+        """The items of both halves in both spaces; row i of both is the same item."""
+        source = jnp.concatenate([self.problem.source, self.other[1]])
+        target = jnp.concatenate([self.other[0], self.problem.target])
+        rows, none = np.arange(len(source)), np.arange(0)
+        return Problem(source, target, anchors=none, target_pairs=none, truth=rows)
+
+    def seen(self, reads_truth: bool) -> Problem:
+        """What a method is given, which reads the truth or does not."""
+        return self.whole if reads_truth else self.problem
 
 
 def split(
@@ -138,64 +167,36 @@ def split(
     of_x, of_y = ([jnp.take(z, rows, axis=0) for rows in (first, second, test)] for z in (x, y))
     known = np.arange(num_pairs)
     problem = Problem(source=of_x[0], target=of_y[1], anchors=known, target_pairs=known)
-    return Halves(problem, (of_y[0], of_x[1]), (of_x[2], of_y[2]))
+    return Halves(problem, (of_y[0], of_x[1]), (of_x[2], of_y[2]), test)
 
 
-def fitted_to_the_truth(halves: Halves) -> Result:
-    """The orthogonal map fitted to the true pairs of both halves."""
-    problem, other = halves.problem, halves.other
-    source = jnp.concatenate([problem.source, other[1]])
-    target = jnp.concatenate([other[0], problem.target])
-    maps = procrustes(source, target), jnp.eye(target.shape[1])
-    return Result(jnp.zeros((0, target.shape[1])), maps)
-
-
-class Score(NamedTuple):
-    """What a map keeps of the third set in one direction; `reverse` is from target to source."""
-
-    reverse: bool
-    foscttm: float
-    top_1: float
-
-
-def scores(result: Result, test: tuple[Array, Array]) -> list[Score]:
-    """FOSCTTM and top-1 of the third set in both directions."""
+def kept(result: Result, test: tuple[Array, Array]) -> list[dict[str, float]]:
+    """FOSCTTM and top-1 of the third set, from source to target and from target to source."""
     source, target = result.coordinates(*test)
-
-    def score(x: Array, y: Array, reverse: bool) -> Score:
-        first = precision_at_k(top_k(x, y, 1)[1], jnp.arange(len(x)), 1)
-        return Score(reverse, float(foscttm(x, y)), float(first))
-
-    return [score(source, target, False), score(target, source, True)]
+    rows = jnp.arange(len(source))
+    return [
+        {
+            "foscttm": float(foscttm(x, y)),
+            "top_1": float(precision_at_k(top_k(x, y, 1)[1], rows, 1)),
+        }
+        for x, y in ((source, target), (target, source))
+    ]
 
 
 def evaluate(task: Task, halves: Halves, result: Result) -> list[Row]:
     """Rows of both directions, and what the method says about itself beside what is true."""
-    of_method = scores(result, halves.test)
-    rows = _rows(task, of_method)
+    source, target = task.case.fields["dataset"].split(" -> ")
+    forward, backward = {"source": source, "target": target}, {"source": target, "target": source}
+    rows, scores = [], kept(result, halves.test)
+    for names, of_direction in zip((forward, backward), scores, strict=True):
+        fields = names | {"labels": {"representation": "mapped"}}
+        rows += [task.row(metric, value, **fields) for metric, value in of_direction.items()]
     if "failed" in result.notes:
-        best = np.mean([score.top_1 for score in scores(fitted_to_the_truth(halves), halves.test)])
-        reached = np.mean([score.top_1 for score in of_method])
-        reports = evaluation.false_reports(
-            reached >= evaluation.SUCCESS * best, result.notes["failed"]
-        )
-        source, target = _names(task)
-        fields = {"source": source, "target": target, "labels": {"representation": "search"}}
-        for metric, value in {"agreement": result.notes["agreement"], **reports}.items():
-            rows.append(task.row(metric, value, **fields))
-    return rows
-
-
-def _names(task: Task) -> list[str]:
-    """Source and target of a task's case."""
-    return task.case.fields["dataset"].split(" -> ")
-
-
-def _rows(task: Task, of_map: list[Score]) -> list[Row]:
-    names, rows = _names(task), []
-    for score in of_map:
-        source, target = names[::-1] if score.reverse else names
-        fields = {"source": source, "target": target, "labels": {"representation": "mapped"}}
-        rows.append(task.row("foscttm", score.foscttm, **fields))
-        rows.append(task.row("top_1", score.top_1, **fields))
+        reference = kept(truth.orthogonal(halves.whole), halves.test)
+        reached, best = (np.mean([x["top_1"] for x in both]) for both in (scores, reference))
+        succeeded = reached >= evaluation.SUCCESS * best
+        said = {"agreement": result.notes["agreement"]}
+        said |= evaluation.false_reports(succeeded, result.notes["failed"])
+        fields = forward | {"labels": {"representation": "search"}}
+        rows += [task.row(metric, value, **fields) for metric, value in said.items()]
     return rows

@@ -7,7 +7,7 @@ the new model's as well, to which maps are fitted. The strategies are those of
 
   first numbers   the new model's queries in the old store, the longer vectors cut
   mapped queries  the new model's queries, mapped into the old model's store
-  advised         what `remapping.advise` chooses from the pairs alone, also for an old model that
+  advised         what `advise` chooses from the pairs alone, also for an old model that
                   is gone
 
 Metrics: those of `strategies.Judgement`; `embedded`, the share of the store that the new model has
@@ -16,6 +16,7 @@ embedded after so many queries (label `queries`), if it embeds candidates when t
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ from common.run.workdir import Workdir
 from common.spaces import judged
 from frontier.reports import judged as report
 from isthmus.store import remapping, strategies
+from isthmus.store.estimate import estimates_of
+from isthmus.store.migration import Advice, advise
 from isthmus.store.strategies import Ranking, Searched
 
 AFTER_QUERIES = (10, 100, 1_000)
@@ -40,36 +43,23 @@ MEASURES = ("ndcg_10", "recall_10", "recall_100", "gain", "gain_low", "gain_high
 
 
 class Collection(NamedTuple):
-    """Queries and documents by both models, and those documents to which maps are fitted.
-
-    Attributes:
-      old_queries: unit rows.
-      old: unit rows of the documents.
-      new_queries: unit rows.
-      new: unit rows of the documents; maps see those of `pairs`.
-      query_of: the query to which each document is relevant.
-      pairs: rows of documents.
-    """
+    """Unit rows of queries and documents by both models, and to which documents maps are fitted."""
 
     old_queries: Float[Array, "q d_old"]
     old: Float[Array, "n d_old"]
     new_queries: Float[Array, "q d_new"]
-    new: Float[Array, "n d_new"]
-    query_of: Int[np.ndarray, " n"]
-    pairs: Int[np.ndarray, " p"]
+    new: Float[Array, "n d_new"]  # maps see those of `pairs`
+    query_of: Int[np.ndarray, " n"]  # the query to which each document is relevant
+    pairs: Int[np.ndarray, " p"]  # rows of documents
 
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Every strategy from every number of pairs, between all encoders."""
     values = settings(remapping.Settings, config.remapping)
-
-    def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
-        return measure_strategies(task, values)
-
+    measure = partial(measure_strategies, values=values)
     todo = tasks.grid(cases_of(config, cache), ["all"], config.random_seeds)
     rows = results.averaged(tasks.run(todo, measure, work).rows)
-    shown = f"{results.joined(report.tables(rows))}\n\n{report.NOTES}"
-    return records.finish(work, rows, shown, report.figures(rows))
+    return records.finish(work, rows, report, appendix=report.details(rows))
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
@@ -86,18 +76,16 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
                     "labels": {"collection": collection},
                 }
                 name = f"{collection}-{old}-{new}-{num_pairs}-pairs"
-                yield Case(name, fields, _drawn(by_encoder[old], by_encoder[new], num_pairs))
+                yield Case(
+                    name, fields, partial(drawn, by_encoder[old], by_encoder[new], num_pairs)
+                )
 
 
-def _drawn(old: judged.Judged, new: judged.Judged, num_pairs: int):
-    """Random seed -> the collection with so many random documents as pairs."""
-
-    def draw(random_seed: int) -> Collection:
-        order = np.random.default_rng(random_seed).permutation(len(old.documents))
-        vectors = (old.queries, old.documents, new.queries, new.documents)
-        return Collection(*(unit(jnp.asarray(x)) for x in vectors), old.query_of, order[:num_pairs])
-
-    return draw
+def drawn(old: judged.Judged, new: judged.Judged, num_pairs: int, random_seed: int) -> Collection:
+    """The collection with so many random documents as pairs."""
+    order = np.random.default_rng(random_seed).permutation(len(old.documents))
+    vectors = (old.queries, old.documents, new.queries, new.documents)
+    return Collection(*(unit(jnp.asarray(x)) for x in vectors), old.query_of, order[:num_pairs])
 
 
 def measure_strategies(task: Task, values: remapping.Settings) -> tuple[list[Row], dict[str, Any]]:
@@ -121,25 +109,28 @@ def measure_strategies(task: Task, values: remapping.Settings) -> tuple[list[Row
 
 def rankings(
     data: Collection, values: remapping.Settings
-) -> tuple[list[Ranking], dict[str, remapping.Advice]]:
+) -> tuple[list[Ranking], dict[str, Advice]]:
     """The lists of all strategies, those that are advised among them, and what is advised."""
     pairs = data.old[data.pairs], data.new[data.pairs]
     choice = remapping.choose(*pairs, values)
     aligner = choice.aligner
     mapped_store = unit(aligner.apply(data.old))
+    common = min(data.old.shape[1], data.new.shape[1])
     lists = strategies.rankings(
         Searched(data.old_queries, data.old),
         Searched(data.new_queries, data.new),
         Searched(unit(aligner.normalise_target(data.new_queries)), mapped_store),
         {
-            "mapped queries": strategies.mapped_back(aligner, data.new_queries, data.old),
-            "first numbers": strategies.first_numbers(data.new_queries, data.old),
+            "mapped queries": Searched(
+                unit(aligner.map_back(data.new_queries)), unit(aligner.normalise_source(data.old))
+            ),
+            "first numbers": Searched(*(unit(x[:, :common]) for x in (data.new_queries, data.old))),
         },
     )
-    estimates = remapping.estimates_of(choice, *pairs, data.pairs, data.old, mapped_store, values)
+    estimates = estimates_of(choice, *pairs, data.pairs, data.old, mapped_store, values)
     by_name = {(ranking.strategy, ranking.candidates): ranking for ranking in lists}
     advice = {
-        name: remapping.advise(estimates, old_model_runs, values)
+        name: advise(estimates, old_model_runs, values)
         for name, old_model_runs in (("advised", True), ("advised, old model gone", False))
     }
     lists += [

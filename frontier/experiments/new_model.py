@@ -13,6 +13,7 @@ recall_10 is said not to be trusted.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,39 +34,32 @@ from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 from frontier.reports import new_model as report
 from isthmus import align
-from isthmus.store import remapping, strategies
+from isthmus.store import remapping
+from isthmus.store.estimate import estimates_of
 
 
 class Store(NamedTuple):
     """A store of vectors of an old model, queries of a new one, and what both have embedded.
 
-    Attributes:
-      old: the store; its order is random.
-      new: the same items by the new model, which a map does not see but for `num_pairs` of them.
-      old_queries: items that are not in the store, by the old model.
-      new_queries: the same items by the new model.
-      num_pairs: first rows of the store that both models have embedded.
-      random_seed: of the draw.
+    Queries are items that are not in the store, whose order is random. A map sees those vectors of
+    the new model alone that are in pairs.
     """
 
     old: Float[AnyArray, "n d_old"]
-    new: Float[AnyArray, "n d_new"]
+    new: Float[AnyArray, "n d_new"]  # the same items
     old_queries: Float[AnyArray, "q d_old"]
-    new_queries: Float[AnyArray, "q d_new"]
-    num_pairs: int
-    random_seed: int
+    new_queries: Float[AnyArray, "q d_new"]  # the same items
+    num_pairs: int  # first rows of the store that both models have embedded
+    random_seed: int  # of the draw
 
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Every map from every number of pairs, in both directions of each pair of spaces."""
     values = settings(remapping.Settings, config.remapping)
-
-    def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
-        return measure_maps(task, config.search_rows, values)
-
+    measure = partial(measure_maps, search_rows=config.search_rows, values=values)
     todo = tasks.grid(cases_of(config, cache), ["maps"], config.random_seeds)
     rows = results.averaged(tasks.run(todo, measure, work).rows)
-    return records.finish(work, rows, f"{results.joined(report.tables(rows))}\n\n{report.NOTES}")
+    return records.finish(work, rows, report)
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
@@ -88,19 +82,20 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
                     "num_pairs": num_pairs,
                 }
                 name = f"{space_pairs.file_name(old, new)}-{num_pairs}-pairs"
-                yield Case(name, fields, _drawn(vectors, config.num_rows, num_pairs))
+                yield Case(name, fields, partial(drawn, *vectors, config.num_rows, num_pairs))
 
 
-def _drawn(vectors: tuple[AnyArray, AnyArray], num_rows: int, num_pairs: int):
-    """Random seed -> a random store of so many rows, the rest being queries."""
-
-    def draw(random_seed: int) -> Store:
-        old, new = vectors
-        order = np.random.default_rng(random_seed).permutation(len(old))
-        store, queries = order[:num_rows], order[num_rows:]
-        return Store(old[store], new[store], old[queries], new[queries], num_pairs, random_seed)
-
-    return draw
+def drawn(
+    old: Float[AnyArray, "N d_old"],
+    new: Float[AnyArray, "N d_new"],
+    num_rows: int,
+    num_pairs: int,
+    random_seed: int,
+) -> Store:
+    """A random store of so many rows, the rest being queries."""
+    order = np.random.default_rng(random_seed).permutation(len(old))
+    store, queries = order[:num_rows], order[num_rows:]
+    return Store(old[store], new[store], old[queries], new[queries], num_pairs, random_seed)
 
 
 class Known(NamedTuple):
@@ -124,7 +119,7 @@ def known_pairs(store: Store, search_rows: int) -> Known:
     )
     old, new = store.old[:search_rows], store.new[shuffled]
     options = {"rows": search_rows, "ordered": False, "random_seed": store.random_seed}
-    discovered = align.discover(old, new, known, **options)
+    discovered = align.discover(old, new, known, keep_failed=True, **options)
     old_rows, new_rows = discovered.anchors.T
     return Known(old_rows, old[old_rows], new[new_rows], discovered.failed)
 
@@ -150,19 +145,23 @@ def measure_maps(
         if candidate != choice.best:
             mapped_store = unit(remapping.fitted(aligner, *pairs, candidate).apply(store.old))
         scores[candidate.method] = remapping.kept(queries, mapped_store, nearest)
-    back = strategies.mapped_back(aligner, store.new_queries, store.old)
+    back = unit(aligner.map_back(store.new_queries)), unit(aligner.normalise_source(store.old))
+    common = min(old.shape[1], new.shape[1])
+    first_numbers = (unit(x[:, :common]) for x in (new_queries, old))
     scores |= {
         "chosen": scores[choice.best.method],
         "mapped queries": remapping.kept(*back, nearest),
         "old model": remapping.kept(old_queries, old, nearest),
-        "first numbers": remapping.kept(*strategies.first_numbers(new_queries, old), nearest),
+        "first numbers": remapping.kept(*first_numbers, nearest),
     }
     rows = [
         task.row(metric, value, method=method)
         for method, of_method in scores.items()
         for metric, value in of_method.items()
     ]
-    estimates = remapping.estimates_of(choice, *pairs, known.rows, old, chosen_store, values)
+    estimates = estimates_of(
+        choice, unit(known.old), known.new, known.rows, old, chosen_store, values
+    )
     for method, of_method in (("chosen", estimates.by_map), ("old model", estimates.by_old)):
         for metric, estimate in of_method.items():
             about: dict[str, Any] = {"method": method, "labels": {"of": metric}}

@@ -1,8 +1,9 @@
 """Spaces that share a part of their items in unknown order, and how often failures are reported.
 
 A share of the rows of both spaces are the same items, the other rows have no partner, and neither
-space has an order that the methods could use. Each search of the bootstrap says whether it has
-failed; here that is compared with whether it has.
+space has an order that the methods could use. Each search of self-learning says whether it has
+failed; here that is compared with whether it has. If no anchors are sought (`num_anchors` 0), as
+between classes of images and their names, it is the methods' own coordinates that are measured.
 """
 
 import math
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import jax
+from jaxtyping import Array, Float
 from ml_collections import ConfigDict
 
 from anchor_opt import evaluation, runner
@@ -25,16 +27,22 @@ from common.spaces import paired_spaces, space_pairs
 from frontier.methods import METHODS, Settings
 from frontier.reports import overlap as report
 
+Scores = Iterator[tuple[str, float, str]]  # metric, value, and the rows' `representation`
+
 
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """MRR and P@1 over the shared fraction, the known pairs and the noise, and false reports."""
     cases, grid = list(cases_of(config, cache)), runner.grid(config, METHODS, Settings)
-    measure = partial(evaluate, k=grid.settings.k)
-    measured = runner.run(cases, grid, measure, work)
-    rows = results.averaged(measured.rows)
-    figures = report.figures(rows, measured.failed, config.k, config.bootstrap.min_gain)
-    text = results.joined(report.tables(rows, measured.failed))
-    return records.finish(work, rows, f"{text}\n\n{report.NOTES}", figures)
+    scores = by_anchors if config.num_anchors else by_coordinates
+
+    def evaluate(task: Task, problem: Problem, result: Result) -> list[Row]:
+        return [
+            task.row(metric, value, labels={"representation": of})
+            for metric, value, of in scores(problem, result, config.k)
+        ]
+
+    measured = runner.run(cases, grid, evaluate, work)
+    return records.finish(work, results.averaged(measured.rows), report)
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
@@ -47,46 +55,67 @@ def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
         data = paired_spaces.load(*names, num_words=needed, cache=cache)
         spaces = preprocess(data.source), preprocess(data.target)
         for shared in config.shared:
-            yield _case(config, names, spaces, "shared", shared, shared=shared)
+            yield _case(config, names, spaces, "shared", shared, config.num_pairs, shared)
         for count in config.known_pairs:
-            yield _case(config, names, spaces, "known pairs", count, num_pairs=count)
+            yield _case(config, names, spaces, "known pairs", count, count)
     for noise in config.noise:
         vectors = paired_spaces.load_space(config.noisy_space, cache).vectors
         check_count("num_rows", config.num_rows, len(vectors), f"rows of {config.noisy_space}")
         source = preprocess(vectors[: config.num_rows])
         copy = space_pairs.noisy_isometry(jax.random.key(0), source, noise)
-        yield _case(config, (config.noisy_space, "noisy copy"), (source, copy), "noise", noise)
+        names = config.noisy_space, "noisy copy"
+        yield _case(config, names, (source, copy), "noise", noise, config.num_pairs)
 
 
 def _case(
-    config: ConfigDict, names: tuple[str, str], spaces, over: str, value: float, **sizes: float
+    config: ConfigDict,
+    names: tuple[str, str],
+    spaces: tuple[Float[Array, "n d"], Float[Array, "n e"]],
+    over: str,
+    value: float,
+    num_pairs: int,
+    shared: float = 1.0,
 ) -> Case:
     """Rows of two spaces, of which all or a share are the same items, as one value is varied."""
-    drawn = {"num_rows": config.num_rows, "num_anchors": config.num_anchors}
-    drawn |= {"num_pairs": config.num_pairs, "shared": 1.0} | sizes
-
-    def problem(random_seed: int) -> Problem:
-        return partly_shared(*spaces, **drawn, random_seed=random_seed)
-
+    sizes = {"num_rows": config.num_rows, "num_pairs": num_pairs, "shared": shared}
+    sizes["num_anchors"] = max(config.num_anchors, num_pairs)
     fields = {
         "experiment": config.experiment,
         **space_pairs.fields(names),
         "num_items": config.num_rows,
-        "num_pairs": drawn["num_pairs"],
+        "num_pairs": num_pairs,
         "sweep_over": over,
         "sweep_value": value,
         "labels": {"optimised": names[1]},
     }
-    return Case(f"{space_pairs.file_name(*names)}-{over}-{value:g}", fields, problem)
+    name = f"{space_pairs.file_name(*names)}-{over}-{value:g}"
+    return Case(name, fields, partial(partly_shared, *spaces, **sizes))
 
 
-def evaluate(task: Task, problem: Problem, result: Result, *, k: int) -> list[Row]:
+def by_anchors(problem: Problem, result: Result, k: int) -> Scores:
     """MRR by relative vectors, P@1 by the method's own map, and what a search says of itself."""
-    relative = evaluation.relative_mrr(problem, result.anchors, k)
-    rows = [task.row("mrr", relative, labels={"representation": "relative"})]
+    yield "mrr", evaluation.relative_mrr(problem, result.anchors, k), "relative"
     if result.maps is not None:
         reached = evaluation.precision_of_maps(problem, result, k).to_target
-        rows.append(task.row("p_at_1", reached, labels={"representation": "mapped"}))
-        if "failed" in result.notes:
-            rows += evaluation.search_rows(task, problem, result.notes, reached, k)
-    return rows
+        yield "p_at_1", reached, "mapped"
+        yield from _said(problem, result, reached, k)
+
+
+def by_coordinates(problem: Problem, result: Result, k: int) -> Scores:
+    """P@1 and MRR in the method's own coordinates, of the items that are in no known pair.
+
+    Their partners are sought among all rows. What a search says of itself is judged by all items.
+    """
+    spaces = result.coordinates(problem.source, problem.target)
+    asked = problem.known_truth.copy()
+    asked[problem.source_pairs] = -1
+    yield "p_at_1", evaluation.precision(*spaces, asked, k).to_target, "mapped"
+    yield "mrr", evaluation.mrr_of(*spaces, asked, k), "mapped"
+    reached = evaluation.precision(*spaces, problem.known_truth, k).to_target
+    yield from _said(problem, result, reached, k)
+
+
+def _said(problem: Problem, result: Result, reached: float, k: int) -> Scores:
+    if "failed" in result.notes:
+        scores = evaluation.search_scores(problem, result.notes, reached, k)
+        yield from ((metric, value, "search") for metric, value in scores.items())

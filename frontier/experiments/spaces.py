@@ -47,9 +47,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     measure = partial(measure_pair, **sizes, first_seed=config.random_seeds[0])
     todo = tasks.grid(cases_of(config, cache), ["truth"], config.random_seeds)
     rows = results.averaged(tasks.run(todo, measure, work).rows)
-    notes = report.NOTES.format(**sizes)
-    text = f"{report.table(rows)}\n\n{notes}"
-    return records.finish(work, rows, text, {"cka": report.figure(rows)})
+    return records.finish(work, rows, report)
 
 
 def cases_of(config: ConfigDict, cache: Path) -> Iterator[Case]:
@@ -79,13 +77,10 @@ def _problem(source: Array, target: Array, random_seed: int) -> Problem:
 def measure_pair(
     task: Task, *, num_anchors: int, k: int, first_seed: int
 ) -> tuple[list[Row], dict[str, Any]]:
-    """Rows of the metrics in `report.COLUMNS`.
+    """Rows of the metrics in `report.COLUMNS`, in lists of k items.
 
-    Args:
-      task: of a case with a `Problem`; its order draws the anchors and the halves.
-      num_anchors: number of true anchors, at most n.
-      k: length of the lists of retrieved items.
-      first_seed: the random seed whose task measures the similarities.
+    The order of the `Problem` draws the true anchors, n at most, and the halves. The similarities
+    are measured with the first random seed alone.
     """
     source, target, order = task.case.problem(task.random_seed)
     rows = []

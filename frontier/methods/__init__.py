@@ -4,10 +4,10 @@ import dataclasses
 
 from anchor_opt import methods
 from anchor_opt.methods import Method
-from frontier.methods import disjoint, published, spectral
-from frontier.methods.disjoint import Settings as Disjoint
+from frontier.methods import disjoint, published, spectral, truth
 from frontier.methods.published import MiniVec2Vec, Rosetta
 from frontier.methods.spectral import Settings as Spectral
+from isthmus.search.disjoint import Settings as Disjoint
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,4 +27,5 @@ METHODS = {
     "rosetta": Method(published.run_rosetta),
     "goat": Method(published.run_goat),
     "spectral": Method(spectral.run, needs_pairs=True),
+    "orthogonal_truth": Method(truth.orthogonal, reads_truth=True),
 }

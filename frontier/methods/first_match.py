@@ -1,4 +1,4 @@
-"""How clear the first match of Algorithm 1 is, known before it runs: a law of when it succeeds.
+"""The first match of Algorithm 1, and a law of when the algorithm succeeds, known before it runs.
 
 The first match compares x and y by x M y', where M = P + N. P is the sum of a_j' b_j over the p
 known pairs (a_j, b_j), and N that of a_j' n_j over the k - p other anchors, whose partners n_j are
@@ -24,8 +24,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from anchor_opt.methods import algorithm1
 from anchor_opt.problem import Problem
 from anchor_opt.relative import relative
+from common import ot
+from common.arrays import AnyArray
 from common.metrics import linear_cka
 
 
@@ -45,9 +48,7 @@ class Similarities(NamedTuple):
 def expected(problem: Problem, init_norm: float) -> Similarities:
     """The similarities of the first match, as the known pairs and both spaces tell without a truth.
 
-    Args:
-      problem: of unit rows, with at least two known pairs.
-      init_norm: the length s of the random anchors.
+    The rows are unit rows, and there are two known pairs at least; s is `init_norm`.
     """
     return _expected(*_spaces(problem), problem.anchors, *problem.pairs, init_norm)
 
@@ -65,30 +66,74 @@ def _expected(source, target, anchors, source_pairs, target_pairs, init_norm) ->
     return Similarities(correlation * jnp.sum(lengths), jnp.sqrt(jnp.sum(moments)), jnp.sqrt(noise))
 
 
-def true_signal(problem: Problem) -> Float[Array, ""]:
-    """The signal as it is: the mean over true pairs that are not known."""
-    return _true_signal(*_spaces(problem), *problem.pairs, problem.known_truth)
-
-
-@jax.jit
-def _true_signal(source, target, source_pairs, target_pairs, truth) -> Float[Array, ""]:
-    x = relative(source, source[source_pairs])
-    y = relative(target[truth], target[target_pairs])
-    of_known = jnp.isin(jnp.arange(len(x)), source_pairs)
-    return jnp.mean(jnp.sum(x * y, axis=1), where=~of_known)
+def true_similarities(problem: Problem) -> Float[np.ndarray, " n"]:
+    """The similarity x P y of each source row and its true partner: its mean is the signal."""
+    source, target = _spaces(problem)
+    rows, partners = problem.pairs
+    x, y = relative(source, source[rows]), relative(target, target[partners])
+    return np.asarray(jnp.sum(x * y[problem.known_truth], axis=1))
 
 
 def closed_form(problem: Problem, init_norm: float) -> Float[Array, ""]:
     """CKA p / sqrt(p + s^2 (k - p) D_y / d); the CKA reads the truth."""
     p, others = len(problem.target_pairs), len(problem.anchors) - len(problem.target_pairs)
-    return _closed_form(*_spaces(problem), problem.known_truth, p, others, init_norm)
-
-
-@jax.jit
-def _closed_form(source, target, truth, p, others, init_norm) -> Float[Array, ""]:
+    source, target = _spaces(problem)
     effective = len(target) ** 2 / jnp.sum((target.T @ target) ** 2)
     random = init_norm**2 * others * effective / target.shape[1]
-    return linear_cka(source, target[truth]) * p / jnp.sqrt(p + random)
+    return linear_cka(source, target[problem.known_truth]) * p / jnp.sqrt(p + random)
+
+
+def begun(
+    problem: Problem, settings: algorithm1.Settings, random_seed: int
+) -> tuple[Float[AnyArray, "n k"], Float[AnyArray, "m k"], Float[Array, "k d_target"]]:
+    """What the first match compares: relative rows of both spaces; and the target's anchors."""
+    key, k = jax.random.key(random_seed), len(problem.anchors)
+    state = algorithm1.init(key, problem.target, problem.target_pairs, k, settings.init_norm)
+    x = relative(problem.source, problem.source_anchors)
+    return x, relative(problem.target, state.anchors), state.anchors
+
+
+def right(
+    problem: Problem,
+    x: Float[AnyArray, "n c"],
+    y: Float[AnyArray, "m c"],
+    settings: algorithm1.Settings,
+) -> float:
+    """The fraction of target rows that are matched with their source row by relative rows."""
+    matches = ot.match(x, y, settings.sinkhorn_epsilon, iterations=settings.sinkhorn_iterations)
+    return float(np.mean(problem.known_truth[matches.to_x] == np.arange(len(y))))
+
+
+def taken_apart(
+    problem: Problem, settings: algorithm1.Settings, random_seed: int
+) -> dict[str, float]:
+    """The first match, and what the columns of known pairs and of random anchors add to it.
+
+    Fractions of target rows whose match is the right source row: `first_match`; `_known`, by the
+    known pairs' columns alone; `_noise`, with random columns of the target's relative rows replaced
+    by independent normal numbers of deviation s / sqrt(d). `signal_to_noise`: mean squared length
+    of these rows over the known columns, divided by that over the random ones. `signal`: mean
+    similarity of all true pairs over the known columns; `noise`: similarity of all pairs over the
+    random ones, root mean square of its deviation over the target's rows; `estimated_noise`: that
+    of `expected`.
+    """
+    p, dimensions = len(problem.target_pairs), problem.target.shape[1]
+    x, y, anchors = begun(problem, settings, random_seed)
+    normal = jax.random.normal(jax.random.key(random_seed + 1), y[:, p:].shape)
+    normal *= settings.init_norm / np.sqrt(dimensions)
+    directions = x[:, p:] @ anchors[p:]
+    covariance = jnp.cov(problem.target, rowvar=False, bias=True)
+    variance = jnp.sum(directions @ covariance * directions, axis=1)
+    values = {
+        "first_match": right(problem, x, y, settings),
+        "first_match_known": right(problem, x[:, :p], y[:, :p], settings),
+        "first_match_noise": right(problem, x, jnp.hstack([y[:, :p], normal]), settings),
+        "signal_to_noise": jnp.sum(y[:, :p] ** 2) / jnp.sum(y[:, p:] ** 2),
+        "signal": true_similarities(problem).mean(),
+        "noise": jnp.sqrt(variance.mean()),
+        "estimated_noise": expected(problem, settings.init_norm).noise,
+    }
+    return {name: float(value) for name, value in values.items()}
 
 
 def _spaces(problem: Problem) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Published methods for few or no known pairs, beside which the bootstrap stands.
+"""Published methods for few or no known pairs, beside which self-learning stands.
 
   mini_vec2vec   matched cluster centres, then nearest neighbours (Dar 2025, arXiv:2510.02348)
   rosetta        Unpaired Rosetta: matched cluster centres, then exact assignments (Schnaus et al.

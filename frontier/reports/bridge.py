@@ -8,10 +8,10 @@ not failed.
 """
 
 import dataclasses
-from collections.abc import Sequence
 
 from anchor_opt.reports.searches import failures, rates
-from common.run.results import Row, pivot, select
+from common.run.records import Record
+from common.run.results import pivot, select
 
 TITLES = {"round_trip": "Round trip"}
 NOTES = (
@@ -26,8 +26,9 @@ NOTES = (
 )
 
 
-def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
+def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown: P@1 of the methods, the round trip, and the reports of the searches."""
+    rows = record.rows
     table = pivot(
         [
             dataclasses.replace(row, labels={"column": TITLES.get(row.metric, row.method)})
@@ -38,4 +39,4 @@ def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
         titles={"direct": "Direct", "bridge": "Bridge", "hub": "Hub"},
     )
     reports = rates(select(rows, method="bridge"))
-    return {"P@1 without known pairs": table} | reports | failures(failed)
+    return {"P@1 without known pairs": table} | reports | failures(record.failed) | {"Notes": NOTES}

@@ -4,19 +4,14 @@ Labels of the rows: `representation` is 'mapped', the method's own map, or 'sear
 reports about itself.
 """
 
-from collections.abc import Sequence
-
 from matplotlib.figure import Figure
 
-from anchor_opt.reports.searches import METHOD_TITLES, failures, rates
+from anchor_opt.reports.searches import failures, rates
 from common.run.figures import small_multiples
-from common.run.results import Row, pivot, select
+from common.run.records import Record
+from common.run.results import frame, pivot, points
+from frontier.reports.searches import TITLES, TRUTH, add_references
 
-TRUTH = "orthogonal_truth"  # the reference's name in the rows
-TITLES = METHOD_TITLES | {
-    "procrustes": "Orthogonal map of the known pairs",
-    TRUTH: "Orthogonal map of the truth",
-}
 METRICS = {"top_1": "Top-1", "foscttm": "FOSCTTM"}
 LINES = {"num_items": "Items of each half", "num_pairs": "Known pairs"}
 UNITS = {"num_items": "items", "num_pairs": "pairs"}
@@ -30,39 +25,48 @@ NOTES = (
 )
 
 
-def tables(rows: Sequence[Row], failed: Sequence[str]) -> dict[str, str]:
+def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown: a table of each pair of spaces, direction and metric, and the reports."""
     tables = {}
-    for source, target in _directions(rows):
+    for (source, target), rows in frame(record.rows).groupby(["source", "target"], sort=False):
         for metric, title in METRICS.items():
-            shown = select(rows, metric=metric, source=source, target=target)
+            shown = rows.loc[rows["metric"] == metric, "row"]
             table = pivot(shown, lines=LINES, columns="method", digits=4, titles=TITLES)
             tables[f"{title}, {source} -> {target}"] = table
-    return tables | rates(rows) | failures(failed)
+    return tables | rates(record.rows) | failures(record.failed) | {"Notes": NOTES}
 
 
-def _directions(rows: Sequence[Row]) -> list[tuple[str | None, str | None]]:
-    return list(dict.fromkeys((row.source, row.target) for row in rows))
-
-
-def figures(rows: Sequence[Row]) -> dict[str, Figure]:
+def figures(record: Record) -> dict[str, Figure]:
     """`top_1` over the items of each half or the known pairs, whichever has more values.
 
     A panel for each direction, and for each value of the other number if it has several; a line for
-    each method. None if neither number is varied.
+    each method. Where most values are near 1, what is not found is shown on a logarithmic axis.
+    None if neither number is varied.
     """
-    values = {field: sorted({getattr(row, field) for row in rows}) for field in LINES}
-    over, other = sorted(LINES, key=lambda field: -len(values[field]))
-    if len(values[over]) == 1:
+    rows = frame(record.rows)
+    over, other = sorted(LINES, key=lambda field: -rows[field].nunique())
+    if rows[over].nunique() == 1:
         return {}
-    panels: dict[str, dict[str, list]] = {}
-    for value in values[other]:
-        of = f", {value:,} {UNITS[other]}" if len(values[other]) > 1 else ""
-        for source, target in _directions(rows):
-            panel = panels.setdefault(f"{LINES[over].lower()}{of}\n{source} -> {target}", {})
-            for row in select(rows, metric="top_1", source=source, target=target):
-                if getattr(row, other) == value:
-                    point = (getattr(row, over), row.mean, row.std)
-                    panel.setdefault(TITLES.get(row.method, row.method), []).append(point)
-    title = "Maps between two samples of items"
-    return {"top_1": small_multiples(panels, {}, "Top-1", title, TITLES.values())}
+    rows["method"] = rows["method"].map(lambda method: TITLES.get(method, method))
+    rows = rows[rows["metric"] == "top_1"]
+    verb = "finds"
+    if logarithmic := rows["mean"].median() > 0.9:
+        verb = "does not find"
+        rows = rows.assign(mean=1 - rows["mean"])
+    panels, references = {}, []
+    by_panel = rows.sort_values(other, kind="stable").groupby(
+        [other, "source", "target"], sort=False
+    )
+    for (value, source, target), shown in by_panel:
+        of = f", {value:,} {UNITS[other]}" if rows[other].nunique() > 1 else ""
+        lines = points(shown, "method", over)
+        references.append({TITLES[TRUTH]: lines.pop(TITLES[TRUTH])})
+        panels[f"{LINES[over].lower()}{of}\n{source} -> {target}"] = lines
+    title = f"New items that the map between two samples {verb}"
+    label = "1 - top-1" if logarithmic else "Top-1"
+    figure = small_multiples(panels, {}, label, title, TITLES.values())
+    add_references(figure, references)
+    if logarithmic:
+        figure.axes[0].set_yscale("log")
+        figure.axes[0].set_ylim(rows["mean"].min() / 2, 1.2)
+    return {"top_1": figure}

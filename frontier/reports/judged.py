@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from common.run.figures import small_multiples
-from common.run.results import Row, markdown, pivot, select
+from common.run.records import Record
+from common.run.results import Row, frame, markdown, pivot, points, select
+from frontier.reports.searches import add_references
 
 TITLES = {"ndcg_10": "nDCG@10", "recall_10": "Recall@10", "recall_100": "Recall@100"}
-CANDIDATES = ("mapped candidates", "old candidates")
 OVERVIEW = {
     "old model": "Old model",
     "re-embedded": "Re-embedded",
@@ -35,7 +36,7 @@ NOTES = (
 )
 
 
-def tables(rows: Sequence[Row]) -> dict[str, str]:
+def details(rows: Sequence[Row]) -> dict[str, str]:
     """Title -> Markdown: the metrics of all strategies, and what is embedded on the way."""
     tables = {}
     lines = {"num_pairs": "Pairs", "method": "Strategy", "candidates": "Candidates"}
@@ -51,8 +52,9 @@ def tables(rows: Sequence[Row]) -> dict[str, str]:
     return tables
 
 
-def overview(rows: Sequence[Row]) -> dict[str, str]:
+def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown: nDCG@10 of the strategies that one would choose among, side by side."""
+    rows = record.rows
     tables = {}
     lines = {"dataset": "Change", "num_pairs": "Pairs"}
     for collection in dict.fromkeys(row.get("collection") for row in rows):
@@ -68,44 +70,46 @@ def overview(rows: Sequence[Row]) -> dict[str, str]:
         advised = [row for row in rows if row.method.startswith("advised")]
         gained = gains(select(advised, collection=collection), dataset=True)
         tables[f"{title}: gain of what is advised over the old model"] = gained
-    return tables
+    return tables | {"Notes": NOTES}
 
 
 def gains(rows: Sequence[Row], dataset: bool = False) -> str:
     """Markdown: the gain of each strategy with its interval, and with the change if asked for."""
     titles = {"dataset": "Change"} if dataset else {}
     titles |= {"num_pairs": "Pairs", "method": "Strategy", "candidates": "Candidates"}
-    body = []
-    for row in select(rows, metric="gain"):
-        about = {name: row.get(name) for name in titles}
-        same = about | {"dataset": row.dataset}
-        low, high = (select(rows, metric=f"gain_{end}", **same)[0].mean for end in ("low", "high"))
-        cells = ["-" if value is None else str(value) for value in about.values()]
-        body.append([*cells, f"{row.mean:+z.3f}", f"{low:+z.3f} to {high:+z.3f}"])
+    gains, low, high = (select(rows, metric=f"gain{end}") for end in ("", "_low", "_high"))
+    body = [
+        [str(gain.get(name) or "-") for name in titles]
+        + [f"{gain.mean:+z.3f}", f"{least.mean:+z.3f} to {most.mean:+z.3f}"]
+        for gain, least, most in zip(gains, low, high, strict=True)  # each in the same order
+    ]
     return markdown((*titles.values(), "Gain", "95% interval"), body)
 
 
-def figures(rows: Sequence[Row]) -> dict[str, Figure]:
+def figures(record: Record) -> dict[str, Figure]:
     """`COLLECTION`: nDCG@10 over the number of candidates, with a panel for each change."""
+    rows = frame(record.rows)
+    rows = rows[rows["metric"] == "ndcg_10"]
+    mapped = rows["method"] == "mapped candidates"  # others do not depend on the pairs
+    rows.loc[mapped, "method"] += " (" + rows["num_pairs"].map("{:,} pairs)".format)
+    rows = rows.drop_duplicates(["collection", "dataset", "method", "candidates"])
+    rows["ordered"] = rows["method"].str.contains("candidates").astype(bool)
+    rows = rows[rows["ordered"] | rows["method"].isin(["old model", "re-embedded"])]
     figures = {}
-    for collection in dict.fromkeys(row.get("collection") for row in rows):
-        panels: dict[str, dict[str, list]] = {}
-        for row in select(rows, collection=collection, metric="ndcg_10"):
-            panel = panels.setdefault(row.dataset, {})
-            if row.method in CANDIDATES:
-                pairs = f" ({row.num_pairs:,} pairs)" if row.method == CANDIDATES[0] else ""
-                points = panel.setdefault(f"{row.method}{pairs}", [])
-                if row.get("candidates") not in [x for x, *_ in points]:
-                    points.append((row.get("candidates"), row.mean, row.std))
-        whole = {
-            (row.dataset, row.method): row.mean
-            for row in select(rows, collection=collection, metric="ndcg_10")
-            if row.method in ("old model", "re-embedded")
-        }
-        for (dataset, method), value in whole.items():
-            counts = [x for points in panels[dataset].values() for x, *_ in points]
-            panels[dataset][method] = [(x, value, 0.0) for x in (min(counts), max(counts))]
-        changes = {f"candidates\n{dataset}": lines for dataset, lines in panels.items()}
-        title = f"{collection}: candidates in the new model's order".capitalize()
-        figures[collection] = small_multiples(changes, {}, "nDCG@10", title)
+    for collection, of_collection in rows.groupby("collection", sort=False):
+        counts = of_collection["candidates"].min(), of_collection["candidates"].max()
+        panels, references = {}, []
+        for dataset, lines in of_collection.groupby("dataset", sort=False):
+            shown = points(lines[lines["ordered"]], "method", "candidates")
+            panels[f"candidates\n{dataset}"] = shown
+            whole = lines[~lines["ordered"]].set_index("method")["mean"]
+            references.append(
+                {name: [(x, mean, 0.0) for x in counts] for name, mean in whole.items()}
+            )
+        title = f"{collection}: nDCG@10 of candidates in the new model's order"
+        figure = small_multiples(panels, {}, "nDCG@10", title[0].upper() + title[1:])
+        low, high = of_collection["mean"].min(), of_collection["mean"].max()
+        figure.axes[0].set_ylim(low - 0.03, high + 0.03)
+        add_references(figure, references)
+        figures[collection] = figure
     return figures

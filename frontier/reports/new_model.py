@@ -1,8 +1,7 @@
 """Tables of a vector store whose embedding model changes."""
 
-from collections.abc import Sequence
-
-from common.run.results import Row, pivot, select
+from common.run.records import Record
+from common.run.results import frame, pivot, select
 
 MEASURES = {
     "recall_10": "Recall@10",
@@ -10,7 +9,7 @@ MEASURES = {
     "within_100": "within 100",
     "within_200": "within 200",
 }
-ESTIMATES = ("estimate", "uncertainty", "error")
+ESTIMATES = {"estimate": "Estimate", "uncertainty": "Uncertainty", "error": "Error"}
 NOTES = (
     "Recall@10: the share of the ten vectors nearest to a query in the re-embedded store that are "
     "among the ten nearest of this one; within N: among the N nearest, which the new model may put "
@@ -25,23 +24,19 @@ NOTES = (
 )
 
 
-def tables(rows: Sequence[Row]) -> dict[str, str]:
+def tables(record: Record) -> dict[str, str]:
     """Title -> Markdown: what is kept, and estimates beside it, for each direction."""
     tables = {}
     lines = {"num_pairs": "Pairs", "method": "Map"}
-    for dataset in dict.fromkeys(row.dataset for row in rows):
-        of_dataset = select(rows, dataset=dataset)
-        kept = [row for row in of_dataset if row.metric in MEASURES]
-        title = f"{dataset}, {of_dataset[0].num_items:,} vectors"
-        tables[title] = pivot(kept, lines=lines, titles=MEASURES)
-        for method in ("chosen", "old model"):
-            estimates = [
-                row for name in ESTIMATES for row in select(of_dataset, metric=name, method=method)
-            ]
-            if estimates:
-                title = f"{dataset}, {method}: estimates from the pairs"
-                by = {"num_pairs": "Pairs", "of": "Of"}
-                tables[title] = pivot(estimates, lines=by, titles={n: n.title() for n in ESTIMATES})
-        if flagged := select(of_dataset, metric="flagged"):
+    for dataset, rows in frame(record.rows).groupby("dataset", sort=False):
+        kept = rows[rows["metric"].isin(MEASURES)]
+        title = f"{dataset}, {rows['num_items'].iloc[0]:,} vectors"
+        tables[title] = pivot(kept["row"], lines=lines, titles=MEASURES)
+        estimates = rows[rows["metric"].isin(ESTIMATES)]
+        for method, shown in estimates.groupby("method", sort=False):
+            title = f"{dataset}, {method}: estimates from the pairs"
+            by = {"num_pairs": "Pairs", "of": "Of"}
+            tables[title] = pivot(shown["row"], lines=by, titles=ESTIMATES)
+        if flagged := select(rows["row"], metric="flagged"):
             tables[f"{dataset}: flagged"] = pivot(flagged, lines={"num_pairs": "Pairs"})
-    return tables
+    return tables | {"Notes": NOTES}

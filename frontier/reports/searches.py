@@ -1,14 +1,27 @@
 """What the searches of all records report about themselves, beside what is true."""
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from anchor_opt.evaluation import REPORTS
+import numpy as np
+from matplotlib.figure import Figure
+
+from anchor_opt.reports.searches import METHOD_TITLES, counted
+from common.run.figures import COLOURS, legend_below
 from common.run.records import Record, Stated
-from common.run.results import markdown, select
+from common.run.results import markdown, mean_and_deviation, select
 from common.spaces import space_pairs
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+TRUTH = "orthogonal_truth"  # the reference of maps that are orthogonal
+TITLES = METHOD_TITLES | {
+    "procrustes": "Orthogonal map of the known pairs",
+    TRUTH: "Orthogonal map of the truth",
+    "spectral": "Spectral embedding and CCA",
+}
 OTHER_SPACES = "all others"
 DETECTOR_SPACES = "those by which the detector was made"
 # Bounds of the stated probabilities, between which the searches are counted.
@@ -16,32 +29,55 @@ PROBABILITIES = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)
 DEVELOPMENT = "minilm -> minilm_input"
 
 
-def of_all_records(records: Iterable[Record]) -> str:
-    """How often the bootstrap's searches of all records report a wrong success or failure.
+def add_references(
+    figure: Figure, references: Sequence[Mapping[str, Sequence[tuple[float, float, float]]]]
+) -> None:
+    """Adds lines without markers to the panels: name -> (value, mean, std), which is not shown."""
+    used = {line.get_color() for axis in figure.axes for line in axis.get_lines()}
+    free = [colour for colour in COLOURS if colour not in used]
+    for axis, lines in zip(figure.axes, references, strict=False):
+        for (name, values), colour in zip(lines.items(), free, strict=False):
+            places, means, _ = zip(*values, strict=True)
+            axis.plot(places, means, color=colour, lw=1.2, zorder=1, label=name)
+    figure.legends[0].remove()
+    legend_below(figure, 4 if len(references) > 2 else 3)
 
-    Searches between the spaces by which the detector was made are counted apart. The shares have
-    95% intervals (Clopper and Pearson 1934).
+
+def side_by_side(
+    rows: "pd.DataFrame", lines: Mapping[str, str], columns: Mapping[tuple[str, str], str]
+) -> str:
+    """A Markdown table of a frame: `lines` as in `pivot`, and (method, metric) -> its column."""
+    cells = [
+        f"{row.mean:,.0f}" if row.mean >= 10 else mean_and_deviation(row) for row in rows["row"]
+    ]
+    table = rows.assign(cell=cells).fillna(dict.fromkeys(lines, ""))
+    table = table.pivot_table("cell", [*lines], ["method", "metric"], "first", sort=False)
+    table = table.reindex(columns=[*columns]).fillna("-").reset_index().astype(str)
+    return markdown((*lines.values(), *columns.values()), table.to_numpy().tolist())
+
+
+def of_all_records(records: Iterable[Record]) -> str:
+    """How often self-learning's searches of all records report a wrong success or failure.
+
+    Those between the spaces by which the detector was made are counted apart. The intervals are of
+    95% (Clopper and Pearson 1934).
     """
-    counts: dict[str, Counter[str]] = {OTHER_SPACES: Counter(), DETECTOR_SPACES: Counter()}
+    searched = dict.fromkeys((OTHER_SPACES, DETECTOR_SPACES), np.zeros(4, int))
     for record in records:
-        rows = select(record.rows, method="bootstrap")
-        for dataset in dict.fromkeys(row.dataset for row in select(rows, metric=REPORTS[0])):
-            made_by = dataset == DEVELOPMENT or dataset.endswith("noisy copy")
-            of_spaces = counts[DETECTOR_SPACES if made_by else OTHER_SPACES]
-            for metric in REPORTS:
-                reports = select(rows, metric=metric, dataset=dataset)
-                of_spaces[metric] += round(sum(row.mean * row.num_runs for row in reports))
-            of_spaces["searches"] += sum(row.num_runs for row in reports)
+        for dataset, *counts in counted(select(record.rows, method="bootstrap")).itertuples():
             parts = space_pairs.file_name(*dataset.split(" -> "))
-            of_spaces["failed"] += sum(
+            failed = [
                 name.startswith(f"{parts}-") and "-bootstrap-" in name for name in record.failed
-            )
+            ]
+            made_by = dataset == DEVELOPMENT or dataset.endswith("noisy copy")
+            spaces = DETECTOR_SPACES if made_by else OTHER_SPACES
+            searched[spaces] = searched[spaces] + [*map(round, counts), sum(failed)]
     body = []
-    for spaces, of_spaces in counts.items():
-        searches, false = of_spaces["searches"], of_spaces["false_success"]
-        wrong = of_spaces["failed"] - of_spaces["false_failure"] + false
-        body.append([spaces, f"{searches}", f"{wrong}", _share(false, searches)])
-        body[-1] += [_share(false, wrong), _share(of_spaces["false_failure"], searches - wrong)]
+    for spaces, counts in searched.items():
+        searches, false_success, false_failure, failed = counts.tolist()
+        wrong = failed - false_failure + false_success
+        body.append([spaces, f"{searches}", f"{wrong}", _share(false_success, searches)])
+        body[-1] += [_share(false_success, wrong), _share(false_failure, searches - wrong)]
     header = ("Spaces", "Searches", "Wrong in truth", "False success", "Of the wrong ones")
     return markdown((*header, "False failure, of the right ones"), body)
 

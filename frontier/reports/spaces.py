@@ -4,15 +4,16 @@ Labels of the rows: `pair` is the number of the pair in the table and the figure
 dimension of the source; `shared`, items that both spaces have.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from anchor_opt.reports.searches import METHOD_TITLES
-from common.run.figures import BELOW, styles
+from common.run.figures import BELOW, styles, within
 from common.run.records import Record
-from common.run.results import Row, markdown, mean_and_deviation, plus_minus, select
+from common.run.results import Row, frame, markdown, plus_minus
+from frontier.reports.searches import side_by_side
 
 SEARCHES = ("retrieval", "phase", "overlap", "vision")  # experiments that search for anchors
 NUM_PAIRS = (15, 5, 0)
@@ -22,6 +23,8 @@ SIMILARITIES = {
     "mutual_neighbours": "Neighbours",
     "calibrated_mutual_neighbours": "calibrated",
 }
+LINES = {"pair": "No.", "source": "Source", "target": "Target", "dims": "Dimensions"}
+LINES |= {"shared": "Shared", "num_items": "Measured"}
 COLUMNS = {  # (method, metric) -> title of the column
     **{("truth", metric): title for metric, title in SIMILARITIES.items()},
     ("orthogonal", "p_at_1"): "Orthogonal: P@1",
@@ -43,55 +46,49 @@ NOTES = (
 )
 
 
-def table(rows: Sequence[Row]) -> str:
-    """A Markdown table with a line for each pair of spaces."""
-    body = []
-    for number in dict.fromkeys(row.get("pair") for row in rows):
-        of_pair = select(rows, pair=number)
-        first = of_pair[0]
-        dims = f"{first.get('source_dim')} -> {first.dim}"
-        cells = [str(number), first.source, first.target, dims, f"{first.get('shared'):,}"]
-        for method, metric in COLUMNS:
-            (row,) = select(of_pair, method=method, metric=metric)
-            cells.append(mean_and_deviation(row))
-        body.append([*cells[:5], f"{first.num_items:,}", *cells[5:]])
-    header = ("No.", "Source", "Target", "Dimensions", "Shared", "Measured", *COLUMNS.values())
-    return markdown(header, body)
+def tables(record: Record) -> dict[str, str]:
+    """Title -> Markdown: a line for each pair of spaces."""
+    rows = frame(record.rows)
+    rows["dims"] = rows["source_dim"].astype(str) + " -> " + rows["dim"].astype(str)
+    rows[["shared", "num_items"]] = rows[["shared", "num_items"]].map("{:,}".format)
+    notes = NOTES.format(k=record.config["k"], num_anchors=record.config["num_anchors"])
+    return {"Pairs of spaces": f"{side_by_side(rows, LINES, COLUMNS)}\n\n{notes}"}
 
 
-def figure(rows: Sequence[Row]) -> Figure:
-    """MRR of the linear maps and of true anchors over the CKA of each pair."""
+def figures(record: Record) -> dict[str, Figure]:
+    """`cka`: MRR of the linear maps and of true anchors over the CKA of each pair."""
+    rows = frame(record.rows).set_index("pair")
     figure = Figure(figsize=(9, 5.4), layout="constrained")
     axis = figure.subplots()
-    cka = {row.get("pair"): row for row in select(rows, metric="linear_cka")}
+    cka = rows.loc[rows["metric"] == "linear_cka", "mean"]
+    mrr = rows[rows["metric"] == "mrr"]
     methods = {
         "gt": "relative representations, true anchors",
         "orthogonal": "orthogonal map",
         "least_squares": "least-squares map",
     }
-    looks = styles(METHOD_TITLES)
+    looks = styles(methods, METHOD_TITLES)
     for method, label in methods.items():
-        points = select(rows, method=method, metric="mrr")
-        x = [cka[row.get("pair")].mean for row in points]
-        y, error = [row.mean for row in points], [row.std for row in points]
+        line = mrr[mrr["method"] == method]
         style = {"color": looks[method].colour, "marker": looks[method].marker, "ms": 6}
-        axis.errorbar(x, y, error, ls="", label=label, **style)
+        errors = within(line["mean"].tolist(), line["std"].tolist(), (0, 1))
+        axis.errorbar(cka[line.index], line["mean"], errors, ls="", label=label, **style)
     figure.legend(ncols=3, **BELOW)
     names = []
-    for number, row in cka.items():
-        height = max(row.mean for row in select(rows, pair=number, metric="mrr"))
+    for pair, of_pair in mrr.groupby(level="pair", sort=False):
         offset = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
-        axis.annotate(str(number), (row.mean, height), fontsize=8, **offset)
-        names += axis.plot([], [], " ", label=f"{number}  {row.source} -> {row.target}")
+        axis.annotate(str(pair), (cka[pair], of_pair["mean"].max()), fontsize=8, **offset)
+        label = f"{pair}  {of_pair['source'].iloc[0]} -> {of_pair['target'].iloc[0]}"
+        names += axis.plot([], [], " ", label=label)
     axis.set(xlabel="linear CKA of the true pairs", ylabel="MRR", ylim=(0, 1.08))
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(handles=names, loc="outside right center", frameon=False, fontsize=8)
-    figure.suptitle("How well items find each other, given the truth")
-    return figure
+    figure.suptitle("MRR of maps and anchors that are given the truth, over the CKA of the spaces")
+    return {"cka": figure}
 
 
 def foretold(records: Iterable[Record]) -> str:
-    """Which similarity of two spaces tells whether the bootstrap finds the pairs of their items.
+    """Which similarity of two spaces tells whether self-learning finds the pairs of their items.
 
     The similarities are those of the record of this experiment; the MRR is the mean of those in all
     records, with these numbers of known pairs. Pairs are found if it is more than half of that of
@@ -100,22 +97,20 @@ def foretold(records: Iterable[Record]) -> str:
     """
     from sklearn.metrics import roc_auc_score  # a second, which a run does not need
 
-    records = list(records)
-    spaces = [row for record in records for row in select(record.rows, experiment="spaces")]
-    searches = [row for r in records for row in r.rows if _is_search(row)]
+    rows = [row for record in records for row in record.rows]
+    spaces = frame(row for row in rows if row.experiment == "spaces")
+    searches = frame(row for row in rows if _is_search(row))
+    mrr = searches.astype({"mean": float}).pivot_table("mean", "dataset", "num_pairs")
     body, values, found = [], [], []
-    for dataset in dict.fromkeys(row.dataset for row in spaces):
-        of_pair = select(spaces, dataset=dataset)
-        similar = [select(of_pair, metric=metric)[0].mean for metric in SIMILARITIES]
-        (best,) = select(of_pair, method="least_squares", metric="mrr")
-        cells, outcomes = [], []
-        for num_pairs in NUM_PAIRS:
-            runs = [r.mean for r in select(searches, dataset=dataset, num_pairs=num_pairs)]
-            cells.append(_number(np.mean(runs)) if runs else "-")
-            outcomes.append(np.mean(runs) > best.mean / 2 if runs else None)
-        body.append([dataset, *map(_number, [*similar, best.mean]), *cells])
+    for dataset, of_pair in spaces.groupby("dataset", sort=False):
+        measured = of_pair.set_index(["method", "metric"])["mean"]
+        similar = [measured["truth", metric] for metric in SIMILARITIES]
+        best = measured["least_squares", "mrr"]
+        runs = mrr.reindex(index=[dataset], columns=NUM_PAIRS).iloc[0]
+        cells = ["-" if np.isnan(value) else _number(value) for value in runs]
+        body.append([dataset, *map(_number, [*similar, best]), *cells])
         values.append(similar)
-        found.append(outcomes)
+        found.append([None if np.isnan(value) else value > best / 2 for value in runs])
     for num_pairs, outcomes in zip(NUM_PAIRS, zip(*found, strict=True), strict=True):
         known = [i for i, outcome in enumerate(outcomes) if outcome is not None]
         y = [outcomes[i] for i in known]
@@ -130,7 +125,7 @@ def foretold(records: Iterable[Record]) -> str:
 
 
 def _is_search(row: Row) -> bool:
-    """Whether a row is the MRR of the bootstrap from source to target, all items in both spaces."""
+    """Whether a row is the MRR of self-learning from source to target, all items in both spaces."""
     bootstrap = (row.method, row.metric) == ("bootstrap", "mrr") and row.anchors != "discrete"
     direction = (row.dataset, row.get("optimised")) == (f"{row.source} -> {row.target}", row.target)
     all_shared = row.sweep_over != "shared" or row.sweep_value == 1

@@ -1,33 +1,52 @@
 """Files of vectors and pairs of `isthmus align`, `apply` and `migrate`: read, mapped, written."""
 
-import csv
-import io
 import itertools
 import re
+import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from absl import logging
-from jaxtyping import Array, Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from numpy.lib import format as npy_format
 
-from common.alignment import Aligner
+from common.aligner import Aligner
 from common.arrays import AnyArray
 from common.data.readers import numpy_files, vector_files
 from common.data.readers.line_files import MAX_LINE
 from common.data.readers.pair_files import Pairs
-from common.data.readers.vector_files import STRICT, Block, Form
+from common.data.readers.vector_files import STRICT, Block, Form, NoVectors, RowNumbers
 from common.data.sets import dictionary
 from common.errors import UserError, writing
 from common.files import replacing, write_atomically
-from common.linear import unit
 from common.progress import progress_bar
-from isthmus.align.space import Space
+from common.rows import unit
+
+
+class Space(NamedTuple):
+    """A space, and its known pairs with the target.
+
+    Pairs are left out if a space lacks one of their words or rows; `num_unknown` is their number.
+    `whole` says whether each row of the file is a row here.
+    """
+
+    name: str
+    words: list[str]
+    vectors: Float[np.ndarray, "n d"]
+    pairs: Int[np.ndarray, "s 2"] | None = None  # (source row, target row)
+    num_unknown: int = 0
+    whole: bool = True
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the file has words or ids; row numbers are none."""
+        return not isinstance(self.words, RowNumbers)
+
 
 MAX_WORD = MAX_LINE // 2  # bytes of a word in text, so that a line holds its numbers as well
 # Measured between GloVe, Word2Vec, French fastText and MiniLM's words, sentences and input vectors:
@@ -35,62 +54,132 @@ MAX_WORD = MAX_LINE // 2  # bytes of a word in text, so that a line holds its nu
 # MiniLM's sentences among its words .64, another space of the same width at most .31.
 MIN_LIKENESS = 0.4
 MIN_COMPARED = 50  # rows
-SIDES: dict[str, Callable[[Aligner, np.ndarray], Array]] = {  # what a map does with vectors
+# Suffixes of mapped files; "": shards
+SUFFIXES = {suffix: suffix for suffix in (".npy", ".npz", ".txt")} | {".safetensors": ".npy"}
+SUFFIXES |= dict.fromkeys((".parquet", ".arrow", ".feather", ".jsonl", ""), ".parquet")
+SIDES: dict[str, Callable[[Aligner, np.ndarray], Float[AnyArray, "n d"]]] = {
     "source": Aligner.apply,
     "target": Aligner.normalise_target,
     "back": Aligner.map_back,
-}
+}  # what a map does with vectors
 
 
-def read_space(path: Path, name: str, num_rows: int | None = None, form: Form = STRICT) -> Space:
-    """Reads a file by `vector_files.read`, and raises its errors."""
+def read_space(
+    path: Path,
+    name: str,
+    num_rows: int | None = None,
+    form: Form = STRICT,
+    *,
+    rows: bool = False,
+) -> Space:
+    """Reads a file by `vector_files.read`, and raises its errors; `rows`: words are row numbers."""
     words, vectors = vector_files.read(
-        path, num_words=num_rows, form=form, distinct=False, progress=True
+        path, num_words=num_rows, form=form, distinct=False, rows=rows, progress=True
     )
-    return Space(name, words, vectors)
+    if (whole := _whole_numbers(words)) is not None:
+        logging.info(
+            "The ids of %s are numbers such as %s: they are read as %s.", path, words[0], whole[0]
+        )
+        words = whole
+    return Space(name, words, vectors, whole=form.invalid != "drop")
+
+
+def _whole_numbers(ids: Sequence[str]) -> list[str] | None:
+    """Ids without the point that a table of floats gives them (7.0); None: they are others."""
+    if not all(re.fullmatch(r"-?\d+\.0*", word) for word in ids if word):
+        return None
+    return [word.partition(".")[0] for word in ids] if any(ids) else None
+
+
+def equal_ids(old: Space, new: Space, required: bool) -> Pairs | None:
+    """The items that have one id in both files, if most have; null is no id.
+
+    UserError: most have different ones, and they are `required`, by `--id_column`.
+    """
+    if not (old.has_ids and new.has_ids):
+        return None
+    ids = set(old.words)
+    equal = [word for word in new.words if word and word in ids]
+    if 2 * len(equal) > min(len(old.words), len(new.words)):
+        return Pairs([(word, word) for word in equal], False)
+    if required:
+        olds, news = (", ".join(map(repr, space.words[:3])) for space in (old, new))
+        raise UserError(
+            f"{len(equal) or 'None'} of the {len(new.words)} ids of --{new.name} is in "
+            f"--{old.name}, whose first are {olds} (of --{new.name}: {news}): choose another "
+            "--id_column, or pair the rows in another way (see --help)."
+        )
+    return None
 
 
 def map_blocks(
     path: Path, aligner: Aligner, form: Form = STRICT, *, side: str = "source", rows: bool = False
 ) -> Iterator[Block]:
-    """Maps the vectors of a file a block of rows at a time, to unit length.
+    """Maps the vectors of a file to unit length, in blocks of rows; `side` is a key of `SIDES`.
 
     It warns if vectors that are to be of the aligner's source are, in the first block, not like it.
-
-    Args:
-      path: the file.
-      aligner: the map.
-      form: see `vector_files.Form`.
-      side: key of `SIDES`.
-      rows: whether all columns of a table are passed on, see `vector_files.stream`.
-
-    Raises:
-      UserError: as `vector_files.stream` and `Aligner.apply`.
+    With `rows`, all columns of a table are passed on.
     """
     start = 0
     blocks = vector_files.stream(path, form=form, distinct=False, rows=rows, progress=True)
     for block in blocks:
+        _check_width(path, aligner, side, block.vectors.shape[1])
+        compared = side == "source" and not start and len(block.words) >= MIN_COMPARED
         try:
             mapped_vectors = unit(np.asarray(SIDES[side](aligner, block.vectors)))
-            if side == "source" and not start and len(block.words) >= MIN_COMPARED:
-                _warn_of_another_space(path, aligner, block.vectors)
+            likeness = aligner.likeness(block.vectors) if compared else None
         except UserError as error:
             raise UserError(f"{path}, with rows counted from its row {start}: {error}") from error
+        if likeness is not None and likeness < MIN_LIKENESS:
+            logging.warning(
+                "The vectors of %s are not like those of '%s', for which the map is (likeness "
+                "%.2f; of vectors of the same space it is about 1, of another space about 0): give "
+                "vectors of the same model.",
+                path,
+                aligner.source,
+                likeness,
+            )
         yield block._replace(vectors=mapped_vectors)
         start += len(block.words)
 
 
-def _warn_of_another_space(path: Path, aligner: Aligner, vectors: np.ndarray) -> None:
-    likeness = aligner.likeness(vectors)
-    if likeness is not None and likeness < MIN_LIKENESS:
-        logging.warning(
-            "The vectors of %s are not like those of '%s', for which the map is (likeness %.2f; of "
-            "vectors of the same space it is about 1, of another space about 0): give vectors of "
-            "the same model.",
-            path,
-            aligner.source,
-            likeness,
+def is_empty(path: Path, aligner: Aligner, form: Form, side: str) -> bool:
+    """Whether a file has no row; raises the errors of `map_blocks` that its first rows show."""
+    try:
+        block = next(vector_files.stream(path, form=form, distinct=False))
+    except NoVectors:
+        return True
+    _check_width(path, aligner, side, block.vectors.shape[1])
+    return False
+
+
+def _check_width(path: Path, aligner: Aligner, side: str, found: int) -> None:
+    names, widths = (aligner.source, aligner.target), aligner.matrix.shape
+    of = int(side != "source")
+    if found != widths[of]:
+        other = "--side=target" if side == "source" else "no --side"
+        hint = f"; for vectors of the other model, which have {found}, {other} is right"
+        raise UserError(
+            f"{path} has vectors of {found} numbers, and those of '{names[of]}' have {widths[of]}: "
+            f"give rows [n, {widths[of]}] of that model{hint if found in widths else ''}."
         )
+
+
+def name_of_mapped(path: Path) -> str:
+    """The file of mapped vectors: `a.arrow` becomes `a.parquet`, `b.bin.gz` `b.vec`."""
+    path = path.with_suffix("") if path.suffix == ".gz" else path
+    return path.stem + SUFFIXES.get("" if path.is_dir() else path.suffix, ".vec")
+
+
+def apply_commands(store: Path, saved: Path, form: Form = STRICT) -> list[str]:
+    """The commands that map a store, and normalise queries that search it, for the shell."""
+    out = f"mapped{Path(name_of_mapped(store)).suffix}"
+    mapping = ["isthmus", "apply", str(store), f"--map={saved}", f"--out={out}"]
+    given = zip(Form._fields, form, STRICT, strict=True)
+    mapping += [f"--{name}={value}" for name, value, usual in given if value != usual]
+    asked = ["isthmus", "apply", "queries.npy", f"--map={saved}", "--side=target"]
+    asked += ["--out=asked.npy"]
+    return [shlex.join(mapping), shlex.join(asked)]
 
 
 def fits_text(word: str) -> bool:
@@ -99,20 +188,13 @@ def fits_text(word: str) -> bool:
 
 
 def with_pairs(source: Space, target: Space, pairs: Pairs, are_rows: bool, path: Path) -> Space:
-    """The source with its known pairs.
+    """The source with its known pairs with the target.
 
-    Args:
-      source: the space that is mapped.
-      target: the space that it is mapped onto.
-      pairs: those of the file.
-      are_rows: whether they are row numbers if the file does not say what they are.
-      path: of the file, for messages.
-
-    Raises:
-      UserError: a pair is to be of row numbers and is not, none is in both spaces, or several rows
-        of a space have a word of them.
+    They are row numbers, and not words, if their file, `path`, or else `are_rows` says it.
     """
     entries, words = pairs.entries, (source.words, target.words)
+    columns = [list(column) for column in zip(*entries, strict=True)]
+    entries = list(zip(*(_whole_numbers(x) or x for x in columns), strict=True))
     if are_rows if pairs.are_rows is None else pairs.are_rows:
         wrong = next((pair for pair in entries if not all(map(str.isdecimal, pair))), None)
         if wrong:
@@ -121,11 +203,18 @@ def with_pairs(source: Space, target: Space, pairs: Pairs, are_rows: bool, path:
                 "counted from 0: correct it, or leave out --pair_rows if it is a pair of words."
             )
         entries = [(f"{int(s)}", f"{int(t)}") for s, t in entries]
+        if not (source.whole and target.whole):
+            raise UserError(f"{path} has row numbers of whole files: leave out --invalid=drop.")
         words = [list(map(str, range(len(space)))) for space in words]
     for named, space_words, space in zip(
-        zip(*entries, strict=True), words, (source, target), strict=True
+        map(set, zip(*entries, strict=True)), words, (source, target), strict=True
     ):
-        _refuse_repeated({*named}, space_words, space.name, path)
+        counts = Counter(word for word in space_words if word in named)
+        for word in (word for word, count in counts.items() if count > 1):
+            raise UserError(
+                f"{path} has a pair with '{word}', the word of several rows of '{space.name}': "
+                "remove the pair, or choose what identifies rows (--id_column of a table)."
+            )
     try:
         found = dictionary.lookup(entries, *words)
     except UserError as error:
@@ -134,26 +223,13 @@ def with_pairs(source: Space, target: Space, pairs: Pairs, are_rows: bool, path:
     return source._replace(pairs=found.pairs, num_unknown=found.num_missing)
 
 
-def _refuse_repeated(named: Set[str], words: Sequence[str], space: str, path: Path) -> None:
-    """A word in a pair has to name one row."""
-    counts = Counter(word for word in words if word in named)
-    for word in (word for word, count in counts.items() if count > 1):
-        raise UserError(
-            f"{path} has a pair with '{word}', the word of several rows of '{space}': remove the "
-            "pair, or choose what identifies rows (--id_column of a table)."
-        )
-
-
 def write_blocks(path: Path, blocks: Iterator[Block]) -> int:
     """Writes words and vectors that come in blocks, and returns the number of rows.
 
-    The file appears when it is complete. Its suffix is a key of `WRITERS`: `.npy` gets the vectors
-    alone; `.parquet` the columns of the blocks' `rows`, or else `words` and `vectors`; `.npz` the
-    array `vectors` and those of `numpy_files.word_arrays`; `.vec` and `.txt` are word2vec text.
-    Blocks are written as they come, but for `.npz`, which gathers them.
-
-    Raises:
-      UserError: another suffix, a word that the format can't hold, or the file can't be written.
+    The file appears when it is complete. `.npy` gets the vectors alone; `.parquet` the columns of
+    the blocks' `rows`, or else `words` and `vectors`; `.npz` the array `vectors` and those of
+    `numpy_files.word_arrays`; `.vec` and `.txt` are word2vec text. Blocks are written as they come,
+    but for `.npz`, which gathers them.
     """
     if path.suffix not in WRITERS:
         raise UserError(
@@ -175,21 +251,19 @@ def in_blocks(words: Sequence[str], vectors: Float[AnyArray, "n d"]) -> Iterator
 
 
 def _write_npy(file: BinaryIO, blocks: Iterator[Block]) -> int:
-    def header(count, dimension):
-        content = io.BytesIO()
-        stated = {"descr": "<f4", "fortran_order": False, "shape": (count, dimension)}
-        npy_format.write_array_header_1_0(content, stated)
-        return content.getvalue()
+    def write_header(*shape):
+        stated = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        npy_format.write_array_header_1_0(file, stated)
 
     def rows(block):
         yield np.ascontiguousarray(block.vectors, "<f4").data
 
-    return _write_counted(file, blocks, header, rows)
+    return _write_counted(file, blocks, write_header, rows)
 
 
 def _write_text(file: BinaryIO, blocks: Iterator[Block]) -> int:
-    def header(count, dimension):
-        return f"{count} {dimension}".ljust(20).encode() + b"\n"
+    def write_header(*shape):
+        file.write(" ".join(map(str, shape)).ljust(20).encode() + b"\n")
 
     def rows(block):
         form = " ".join(["%.6g"] * block.vectors.shape[1])
@@ -202,23 +276,18 @@ def _write_text(file: BinaryIO, blocks: Iterator[Block]) -> int:
                 )
             yield f"{word} {form % tuple(vector.tolist())}\n".encode()
 
-    return _write_counted(file, blocks, header, rows)
+    return _write_counted(file, blocks, write_header, rows)
 
 
-def _write_counted(
-    file: BinaryIO,
-    blocks: Iterator[Block],
-    header: Callable[[int, int], bytes],
-    rows: Callable[[Block], Iterator[bytes | memoryview]],
-) -> int:
+def _write_counted(file: BinaryIO, blocks: Iterator[Block], write_header, rows) -> int:
     """Writes a header with the number of rows, whose length does not depend on it, and rows."""
-    file.write(header(0, 0))
+    write_header(0, 0)
     count, dimension = 0, 0
     for block in blocks:
         file.writelines(rows(block))
         count, dimension = count + len(block.words), block.vectors.shape[1]
     file.seek(0)
-    file.write(header(count, dimension))
+    write_header(count, dimension)
     return count
 
 
@@ -260,20 +329,10 @@ WRITERS = {
 
 
 def write_table(path: Path, columns: Mapping[str, Shaped[np.ndarray, " n"]]) -> None:
-    """Writes tab-separated columns with their names atomically; real numbers have four decimals.
+    """Writes tab-separated columns with their names; values with a tab or a quote are quoted."""
+    import pandas as pd  # half a second, which a map that is applied does not need
 
-    Values with a tab or a quote are between quotes, as `csv` and pandas read them.
-
-    Raises:
-      UserError: the file can't be written.
-    """
-    texts = [
-        [f"{value:.4f}" if column.dtype.kind == "f" else str(value) for value in column]
-        for column in columns.values()
-    ]
-    content = io.StringIO()
-    csv.writer(content, "excel-tab", lineterminator="\n").writerows(
-        (columns, *zip(*texts, strict=True))
-    )
+    table = pd.DataFrame(dict(columns))
+    content = table.to_csv(sep="\t", index=False, float_format="%.4f", lineterminator="\n")
     with writing(path, "--out"):
-        write_atomically(path, content.getvalue().encode())
+        write_atomically(path, content.encode())

@@ -1,45 +1,33 @@
-"""The report of `python -m isthmus.align`: what was found, and how far it can be trusted."""
+"""The report of `isthmus align`: what was found, and how far it can be trusted."""
 
 import base64
 import html
+import importlib.util
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Template
 from urllib.parse import unquote
 
 import numpy as np
 from jaxtyping import Float
 from markdown_it import MarkdownIt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from sklearn.decomposition import PCA
 
+from common.arrays import AnyArray
 from common.data.sets.dictionary import one_to_one
+from common.errors import UserError, local_path, writing
+from common.files import write_atomically
 from common.linear import unit
 from common.run import results
-from common.run.figures import COLOURS
-from isthmus.align import Alignment, HeldOut
-from isthmus.align.generalised_procrustes import CommonCoordinates
-from isthmus.align.space import Space
+from isthmus import picture
+from isthmus.align.discovery import OF_DISJOINT, Alignment, HeldOut
+from isthmus.align.files import Space
 
 NUM_SHOWN = 12  # pairs listed in the report
-NUM_NEIGHBOURS = 3  # listed of each of these pairs' source rows
 NUM_DRAWN = 300  # pairs in the figure of the map
-PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 62rem; margin: auto; padding: 1rem }}
-table {{ display: block; overflow-x: auto; border-collapse: collapse }}
-th, td {{ padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #ccc; text-align: left }}
-img {{ width: 30rem; max-width: 100% }}
-pre {{ overflow-x: auto }}
-</style>
-{body}
-</html>
-"""
+MAX_LABELS = 8  # of a legend
+PAGE = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
 INTRODUCTION = """# Alignment into the space of {target}
 
 `{target}` ({rows} vectors of {dimensions} dimensions) is only normalised: unit length, centred,
@@ -65,6 +53,7 @@ the other space. Confidence of a pair: the smaller of exp(30 cos) divided by its
 rows and divided by its sum over all source rows. It ranks pairs; it is not the probability that a
 pair is right.
 """
+ALT = "Self-learning, cosines, held-out pairs, and pairs of highest confidence"
 FIGURES = """Self-learning: the mean CSLS (a cosine, corrected for rows that are near to many) of
 the best matches at each step. It may fall after the first step, which is measured in the
 coordinates of the initialization, and where the search leaves fewer similarities out at random:
@@ -83,12 +72,19 @@ Error of two spaces: 1 minus the mean cosine of matches that were left out of th
 def warnings(source: Space, result: Alignment, held_out: HeldOut | None) -> list[str]:
     """Sentences on a failure, on held-out pairs and on pairs that were left out."""
     sentences = []
-    if result.failed:
+    if result.failed and result.disjoint:
+        sentences.append(
+            f"The alignment of '{source.name}' has failed: two runs of self-learning map "
+            f"{result.agreement:.0%} of the rows alike; do not use these results, give more "
+            "vectors, known pairs or closer spaces."
+        )
+    elif result.failed:
         sentences.append(
             f"The alignment of '{source.name}' has failed: maps fitted to some of its matches "
             f"find {result.agreement:.0%} of the others, where self-learning from wrong pairs has "
-            f"{result.chance_agreement:.0%}; do not use these results, give more known pairs or "
-            "closer spaces."
+            f"{result.chance_agreement:.0%}; do not use these results, give "
+            f"{'more' if source.pairs is not None else 'some'} known pairs or closer spaces. "
+            + OF_DISJOINT.format(flag="--disjoint")
         )
     if held_out is not None and len(held_out.ranks) > 3 and not (held_out.ranks == 0).any():
         sentences.append(f"No held-out pair of '{source.name}' was found.")
@@ -101,112 +97,91 @@ def warnings(source: Space, result: Alignment, held_out: HeldOut | None) -> list
 
 
 def section(
-    source: Space,
-    target: Space,
-    result: Alignment,
-    held_out: HeldOut | None,
-    names: Iterable[str],
-    seconds: float,
+    source: Space, target: Space, result: Alignment, held_out: HeldOut | None, seconds: float
 ) -> str:
-    """The section of one source.
-
-    Args:
-      source: the space that is mapped.
-      target: the space that it is mapped onto.
-      result: of `discover`.
-      held_out: that of `align.held_out`; None if there was no check.
-      names: of the `figures`, each in the file SOURCE/NAME.png.
-      seconds: that all of it took.
-    """
+    """The section of one source, which has taken these seconds; no `held_out`: no check."""
 
     def named(rows):
         return [(_escaped(source.words[s]), _escaped(target.words[t])) for s, t in rows]
 
-    num_pairs = 0 if source.pairs is None else len(source.pairs)
-    facts = [
-        ("vectors", f"{len(source.words)} of {source.vectors.shape[1]} dimensions"),
-        ("known pairs", f"{num_pairs}"),
-        ("initialization", result.initialization),
-        (
-            "agreement (matches that maps fitted to other matches find again)",
-            f"{result.agreement:.3f}, of a search from wrong pairs {result.chance_agreement:.3f}",
-        ),
-        (
-            "agreement beyond chance",
-            f"{result.corrected_agreement:z.3f} (0: as from wrong pairs; 1: full agreement)",
-        ),
-        ("probability of success", f"{result.probability:.2f}"),
-        ("failed", "YES" if result.failed else "no"),
-        ("mutual pairs (rows that are each other's best match)", f"{len(result.anchors)}"),
-        ("their median confidence", f"{np.median(result.confidence):.2f}"),
-    ]
+    def listed(rows):
+        examples = (" / ".join(pair) for pair in named(rows[:NUM_SHOWN]))
+        return f"{len(rows)}: {', '.join(examples)}" if len(rows) else "0"
+
+    known = np.zeros((0, 2), int) if source.pairs is None else source.pairs
+    facts = {
+        "vectors": f"{len(source.words)} of {source.vectors.shape[1]} dimensions",
+        "known pairs": f"{len(known)}",
+        "initialization": result.initialization,
+    }
+    if result.disjoint:
+        facts["agreement (rows that two runs map alike)"] = f"{result.agreement:.3f}"
+    else:
+        chance = f"of a search from wrong pairs {result.chance_agreement:.3f}"
+        beyond = f"{result.corrected_agreement:z.3f} (0: as from wrong pairs; 1: full agreement)"
+        facts |= {
+            "agreement (matches that maps fitted to other matches find again)": (
+                f"{result.agreement:.3f}, {chance}"
+            ),
+            "agreement beyond chance": beyond,
+            "probability of success": f"{result.probability:.2f}",
+        }
+    facts |= {
+        "failed": "YES" if result.failed else "no",
+        "mutual pairs (rows that are each other's best match)": f"{len(result.anchors)}",
+        "their median confidence": f"{np.median(result.confidence):.2f}",
+    }
     if held_out is not None:
-        hits = [f"P@{k} {np.mean(held_out.ranks < k):.3f}" for k in (1, 10)]
+        hits = ", ".join(f"P@{k} {np.mean(held_out.ranks < k):.3f}" for k in (1, 10))
         random = f"a random guess {1 / len(target.words):.2g}"
-        facts.append((f"{len(held_out.ranks)} held-out pairs", f"{', '.join(hits)} ({random})"))
-    if source.pairs is not None and num_pairs:
-        unused = np.delete(source.pairs, one_to_one(source.pairs), axis=0)
+        facts[f"{len(held_out.ranks)} held-out pairs"] = f"{hits} ({random})"
+    if len(known):
+        unused = np.delete(known, one_to_one(known), axis=0)
         if len(unused):
-            examples = ", ".join(" / ".join(pair) for pair in named(unused[:NUM_SHOWN]))
-            facts.append(("other translations, not fitted to", f"{len(unused)}: {examples}"))
-        rejected = named(source.pairs[result.rejected_pairs])
-        words = ", ".join(" / ".join(pair) for pair in rejected[:NUM_SHOWN])
-        facts.append(("known pairs rejected", f"{len(rejected)}: {words}" if rejected else "0"))
-    facts.append(("time", f"{seconds:.0f} s"))
+            facts["other translations, not fitted to"] = listed(unused)
+        facts["known pairs rejected"] = listed(known[result.rejected_pairs])
+    facts["time"] = f"{seconds:.0f} s"
     shown = np.unique(np.linspace(0, len(result.anchors) // 2, NUM_SHOWN, dtype=int))
-    pairs = [
-        (*pair, f"{confidence:.2f}")
-        for pair, confidence in zip(
-            named(result.anchors[shown]), result.confidence[shown], strict=True
-        )
-    ]
+    some = zip(named(result.anchors[shown]), result.confidence[shown], strict=True)
+    pairs = [(*pair, f"{confidence:.2f}") for pair, confidence in some]
     parts = [
         f"\n## {source.name}",
         *(f"**Warning.** {sentence}" for sentence in warnings(source, result, held_out)),
-        results.markdown((source.name, f"mapped onto {target.name}"), facts),
-        "\n".join(f"![{name}](<{source.name}/{name}.png>)" for name in names),
+        results.markdown((source.name, f"mapped onto {target.name}"), [*facts.items()]),
+        f"![{ALT}](<{source.name}/figure.png>)",
         FIGURES,
         "Some pairs, from the highest confidence to the median:",
         results.markdown(("source", "target", "confidence"), pairs),
-        f"The neighbours of these rows by cosine: before, in {source.name}, and after the map, in "
-        f"{target.name}:",
-        results.markdown(("source", "before", "after"), _neighbours(source, target, result, shown)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def common_section(
-    target: Space, left_out: Sequence[str], coordinates: CommonCoordinates | None
+    target: Space,
+    left_out: Sequence[str],
+    matches: Mapping[tuple[str, ...], int],
+    errors: Mapping[tuple[str, ...], tuple[float, float]],
 ) -> str:
-    """All spaces in common coordinates.
-
-    Args:
-      target: the space whose coordinates are common.
-      left_out: names of the sources whose alignment has failed.
-      coordinates: of all spaces; None if fewer than two sources are left.
-    """
+    """On all spaces in common coordinates, but for the names left out; see `joined.join`."""
     title = f"\n## All spaces in the coordinates of {target.name}\n\n"
     failed = f"Left out, because their alignment has failed: {', '.join(left_out)}.\n\n"
-    if coordinates is None:
+    if not matches:
         return f"{title}{failed}Fewer than two sources are left, which need no common maps.\n"
-    check = coordinates.check
-    links = [
-        (f"{i}, {j}", f"{len(pairs)}", *(f"{error:z.3f}" for error in check.links[i, j]))
-        for (i, j), pairs in coordinates.pairs.items()
-    ]
-    cycles = [
-        (" -> ".join((*cycle, cycle[0])), *(f"{x:z.3f}" for x in (*errors, *check.lost[cycle])))
-        for cycle, errors in check.cycles.items()
-    ]
+    links, cycles = [], []
+    for names, both in errors.items():
+        shown = [f"{error:z.3f}" for error in both]
+        if names in matches:
+            links.append([", ".join(names), f"{matches[names]}", *shown])
+        else:
+            cycles.append([" -> ".join((*names, names[0])), *shown])
     headers = "error alone", "error in common"
     return f"""{title}{failed if left_out else ""}{COMMON}
 {results.markdown(("spaces", "matches", *headers), links)}
 
 Error of a cycle: 1 minus the mean cosine of a row with itself, after it was mapped through the
-other spaces and back; a space of fewer dimensions on the way cannot hold all of it. Lost: the
-fraction of matches along the cycle that do not lead back to the same row.
+other spaces and back; a space of fewer dimensions on the way cannot hold all of it.
 
-{results.markdown(("cycle", *headers, "lost alone", "lost in common"), cycles)}
+{results.markdown(("cycle", *headers), cycles)}
 """
 
 
@@ -217,8 +192,8 @@ def document(target: Space, sections: Sequence[str]) -> str:
     return first + "".join(sections) + FILES
 
 
-def page(text: str, title: str, folder: Path) -> str:
-    """A report in Markdown as one HTML page, which holds its figures, PNG files in `folder`."""
+def page(text: str, title: str, folder: Path, end: str = "") -> str:
+    """A report in Markdown as one HTML page with its figures, PNG of `folder`, and a last part."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(text)
     inline = (child for token in tokens for child in token.children or ())
@@ -226,7 +201,7 @@ def page(text: str, title: str, folder: Path) -> str:
         content = (folder / unquote(str(image.attrs["src"]))).read_bytes()
         image.attrs["src"] = f"data:image/png;base64,{base64.b64encode(content).decode()}"
     body = parser.renderer.render(tokens, parser.options, {})
-    return PAGE.format(title=html.escape(title), body=body)
+    return PAGE.substitute(title=html.escape(title), body=body + end)
 
 
 def _escaped(word: str) -> str:
@@ -234,101 +209,94 @@ def _escaped(word: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|&])", r"\\\1", re.sub(r"[\t\r\n]", " ", word))
 
 
-def _mapped(
-    source: Space, target: Space, result: Alignment
-) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
-    """Unit rows of the source mapped onto the target, and of the target."""
-    mapped_source = result.aligner.apply(source.vectors)
-    normalised_target = result.aligner.normalise_target(target.vectors)
-    return unit(np.asarray(mapped_source)), unit(np.asarray(normalised_target))
-
-
-def _neighbours(source: Space, target: Space, result: Alignment, shown) -> list[tuple[str, ...]]:
-    """The words nearest to the source rows of some pairs, in the source and in the target."""
-    before = np.asarray(result.aligner.normalise_source(source.vectors))
-    after, keys = _mapped(source, target, result)
-    rows = result.anchors[shown, 0]
-
-    def nearest(cosines, words):
-        order = np.argsort(-cosines, axis=1)[:, :NUM_NEIGHBOURS]
-        return [", ".join(_escaped(words[i]) for i in line) for line in order]
-
-    own = before[rows] @ before.T
-    own[np.arange(len(rows)), rows] = -np.inf  # the row itself
-    columns = nearest(own, source.words), nearest(after[rows] @ keys.T, target.words)
-    return list(zip((_escaped(source.words[i]) for i in rows), *columns, strict=True))
-
-
-def figures(
+def figure(
     source: Space,
     target: Space,
     result: Alignment,
     held_out: HeldOut | None,
     records: Sequence[dict],
-) -> dict[str, Figure]:
-    """Name -> figure.
-
-    The objective over the steps of self-learning from each initialization; cosines of the mutual
-    pairs and of random pairs after the map; the confidence of the mutual pairs; the pairs of
-    highest confidence by PCA; and the precision of held-out pairs over their confidence if there
-    was a check.
-    """
-    by_name = {}
-
-    def axis(name: str, **labels) -> Axes:
-        by_name[name] = Figure(figsize=(5, 3.6), layout="constrained")
-        axis = by_name[name].subplots()
-        axis.set(**labels)
+) -> Figure:
+    """What the report shows of a source, in four axes; `records` are those of self-learning."""
+    drawn = Figure(figsize=(10, 7.2), layout="constrained")
+    objective, cosines, precision, scatter = drawn.subplots(2, 2).flat
+    for axis in drawn.axes:
         axis.spines[["top", "right"]].set_visible(False)
-        return axis
 
-    objective = axis(
-        "objective", xlabel="step", ylabel="objective (mean best CSLS)", title="Self-learning"
-    )
-    for name, points in _objectives(records).items():
-        objective.plot(*zip(*points, strict=True), marker="o", ms=3, label=f"from {name}")
-    objective.legend(frameon=False)
-
-    mapped_source, keys = _mapped(source, target, result)
-    rows, partners = result.anchors.T
-    others = np.random.default_rng(0).permutation(len(keys))[partners]
-    cosines = axis("cosines", xlabel="cosine after the map", ylabel="density", title="Similarity")
-    bins = np.linspace(-1, 1, 81).tolist()
-    for label, columns in (("mutual pairs", partners), ("random pairs", others)):
-        values = np.sum(mapped_source[rows] * keys[columns], axis=1)
-        cosines.hist(values, bins=bins, density=True, alpha=0.6, label=label)
-    cosines.legend(frameon=False)
-
-    confidence = axis("confidence", xlabel="confidence", ylabel="pairs", title="Mutual pairs")
-    confidence.hist(result.confidence, bins=np.linspace(0, 1, 41).tolist(), color=COLOURS[0])
-
-    if held_out is not None:
-        precision = axis("held_out", title=f"{len(held_out.ranks)} held-out pairs", ylim=(0, 1.05))
-        precision.set(xlabel="confidence of at least", ylabel="fraction that is right (precision)")
-        order = np.argsort(-held_out.confidence, kind="stable")
-        right = np.cumsum(held_out.ranks[order] == 0) / np.arange(1, len(order) + 1)
-        precision.plot(held_out.confidence[order], right, marker="o", ms=3, color=COLOURS[0])
-
-    some = rows[:NUM_DRAWN], partners[:NUM_DRAWN]
-    if min(len(rows), keys.shape[1]) >= 2:
-        title = f"The {len(some[0])} pairs of highest confidence, mapped"
-        scatter = axis("map", xticks=[], yticks=[], title=title)
-        pca = PCA(2, random_state=0).fit(keys[some[1]])
-        points = np.stack([pca.transform(mapped_source[some[0]]), pca.transform(keys[some[1]])])
-        lines = points.transpose(2, 0, 1)  # a line for each pair
-        scatter.plot(*lines, color="0.8", lw=0.6, zorder=0)
-        for name, xy, colour in zip((source.name, target.name), points, COLOURS, strict=False):
-            scatter.scatter(*xy.T, s=8, color=colour, label=name)
-        scatter.legend(frameon=False)
-    return by_name
-
-
-def _objectives(records: Sequence[dict]) -> dict[str, list[tuple[int, float]]]:
-    """Initialization -> step and objective of self-learning, of the records of a run."""
+    objective.set(xlabel="step", ylabel="objective (mean best CSLS)", title="Self-learning")
     curves: dict[str, list] = {}
     for record in records:
         stage = record["part"].removeprefix("align/")
-        if "objective" in record and stage.startswith(("self-learning-", "chance-baseline")):
+        shown = stage.startswith(("self-learning-", "chance-baseline")) or stage.endswith("-rows")
+        if "objective" in record and shown:  # of disjoint samples the last
             name = stage.removeprefix("self-learning-").replace("chance-baseline-", "wrong pairs ")
             curves.setdefault(name, []).append((record["step"], record["objective"]))
-    return curves
+    for name, points in curves.items():
+        objective.plot(*zip(*points, strict=True), marker="o", ms=3, label=f"from {name}")
+
+    mapped_source = unit(np.asarray(result.aligner.apply(source.vectors)))
+    keys = unit(np.asarray(result.aligner.normalise_target(target.vectors)))
+    rows, partners = result.anchors.T
+    others = np.random.default_rng(0).permutation(len(keys))[partners]
+    cosines.set(xlabel="cosine after the map", ylabel="density", title="Similarity")
+    for label, columns in (("mutual pairs", partners), ("random pairs", others)):
+        values = np.sum(mapped_source[rows] * keys[columns], axis=1)
+        cosines.hist(values, bins=81, range=(-1, 1), density=True, alpha=0.6, label=label)
+
+    if held_out is None:
+        precision.remove()
+    else:
+        order = np.argsort(-held_out.confidence, kind="stable")
+        right = np.cumsum(held_out.ranks[order] == 0) / np.arange(1, len(order) + 1)
+        precision.plot(held_out.confidence[order], right, marker="o", ms=3)
+        precision.set(xlabel="confidence of at least", ylabel="fraction that is right (precision)")
+        precision.set(title=f"{len(held_out.ranks)} held-out pairs", ylim=(0, 1.05))
+
+    some = rows[:NUM_DRAWN], partners[:NUM_DRAWN]
+    scatter.set(xticks=[], yticks=[])
+    scatter.set(title=f"The {len(some[0])} pairs of highest confidence, mapped")
+    if min(len(rows), keys.shape[1]) >= 2:
+        from sklearn.decomposition import PCA  # whose import takes a second, to draw alone
+
+        pca = PCA(2, random_state=0).fit(keys[some[1]])
+        points = np.stack([pca.transform(mapped_source[some[0]]), pca.transform(keys[some[1]])])
+        scatter.plot(*points.transpose(2, 0, 1), color="0.8", lw=0.6, zorder=0)
+        for name, xy in zip((source.name, target.name), points, strict=True):
+            scatter.scatter(*xy.T, s=8, label=name)
+    for axis in (objective, cosines, scatter):
+        if 0 < len(axis.get_legend_handles_labels()[0]) <= MAX_LABELS:  # disjoint samples have more
+            axis.legend(frameon=False)
+    return drawn
+
+
+def explore(
+    result: Alignment,
+    source: Float[AnyArray, "n d_source"],
+    target: Float[AnyArray, "m d_target"],
+    path: Path | str,
+    *,
+    texts: tuple[Sequence[str], Sequence[str]] | None = None,
+) -> None:
+    """Writes a web page, one file, with a picture of both spaces to explore.
+
+    Args:
+      result: what `discover` has found between these vectors.
+      source: raw vectors, n rows.
+      target: raw vectors, m rows.
+      path: of the page.
+      texts: n and m texts, by which rows are shown and found; None: their numbers.
+    """
+    if importlib.util.find_spec("bokeh") is None:
+        raise UserError(
+            f"Pictures to explore are drawn by a library that is missing: {picture.MISSING}."
+        )
+    names, counts = (result.aligner.source, result.aligner.target), [len(source), len(target)]
+    words = texts or [list(map(str, range(count))) for count in counts]
+    if [*map(len, words)] != counts:
+        given = f"{len(words[0]):,} and {len(words[1]):,} texts"
+        raise UserError(f"There are {given} for {counts} vectors: give a text for each vector.")
+    both = list(map(Space, names, map(list, words), map(np.asarray, (source, target))))
+    view = picture.View(result.aligner, both[0], both[1], result.anchors, result.confidence)
+    content = picture.part([view])
+    path = Path(local_path(path))
+    with writing(path, "path"):
+        write_atomically(path, page("", " and ".join(names), Path(), content).encode())

@@ -28,8 +28,9 @@ from common.arrays import AnyArray
 from common.linear import Maps
 from common.run.train import Stages
 from isthmus.search import initialization, refinement, self_learning
+from isthmus.search.disjoint import Settings as Disjoint
 from isthmus.search.goat import Settings as Goat
-from isthmus.search.self_learning import Data, State
+from isthmus.search.self_learning import Data, Pairs, State
 
 # Of rows without ranks the partner of each may be anywhere, and so many are taken at first.
 UNRANKED_ROWS = 20_000
@@ -39,7 +40,6 @@ MIN_WRONG_PAIRS = 15  # of the chance baseline
 # docs/results/frontier/constants.md.
 STEEPNESS = 27.0
 
-Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source and of target
 Ranks = tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]
 
 
@@ -61,43 +61,27 @@ class Settings:
     steps: Steps = dataclasses.field(default_factory=Steps)
     start: initialization.Settings = dataclasses.field(default_factory=initialization.Settings)
     goat: Goat = dataclasses.field(default_factory=Goat)
+    disjoint: Disjoint = dataclasses.field(default_factory=Disjoint)
 
 
 class Report(NamedTuple):
-    """What the search says about its own result; it does not read the true pairing for it.
+    """What the search says about its own result; it does not read the true pairing for it."""
 
-    Attributes:
-      agreement: fraction of matches that maps fitted to other matches find again.
-      chance_agreement: the highest of self-learning from wrong pairs.
-      corrected_agreement: the gain, see above.
-      probability: that the map finds at least half of the items that a map fitted to all true pairs
-        would find.
-      failed: whether that is less than one half.
-      initialization: name of the best one.
-    """
-
-    agreement: float
-    chance_agreement: float
-    corrected_agreement: float
-    probability: float
-    failed: bool
-    initialization: str
+    agreement: float  # fraction of matches that maps fitted to other matches find again
+    chance_agreement: float  # the highest of self-learning from wrong pairs
+    corrected_agreement: float  # the gain, see above
+    probability: float  # of success, see `success_probability`
+    failed: bool  # whether that is less than one half
+    initialization: str  # name of the best one
 
 
 class Found(NamedTuple):
-    """The result of the search.
+    """The result of the search."""
 
-    Attributes:
-      maps: of the rows of both spaces into common coordinates, up to the length of rows.
-      to_target: the target row that is matched with each source row.
-      is_pair: whether they are one of the pairs to which the maps are fitted.
-      report: whether the maps are right.
-    """
-
-    maps: Maps
-    to_target: Int[ArrayLike, " n"]
-    is_pair: Bool[ArrayLike, " n"]
-    report: Report
+    maps: Maps  # of the rows of both spaces into common coordinates, up to the length of rows
+    to_target: Int[ArrayLike, " n"]  # the row that is matched with each source row
+    is_pair: Bool[ArrayLike, " n"]  # whether they are a pair to which the maps are fitted
+    report: Report  # whether the maps are right
 
 
 class Learned(NamedTuple):
@@ -124,15 +108,9 @@ def search(
     of the last fit, beside those of self-learning from wrong pairs, refined and fitted alike. It
     has failed if this gain is below `min_gain`.
 
-    Args:
-      source: centred unit rows, in an order that tells nothing of their partners.
-      target: those of the other space.
-      pairs: rows of the known pairs, maybe none; no row is in two.
-      ranks: of the rows of each space by its own frequencies, the smallest for the most frequent
-        row; None if there are none.
-      settings: of the search.
-      train: the training loop.
-      random_seed: of clusters and groups of rows.
+    The spaces are centred unit rows, in an order that tells nothing of their partners; `ranks` are
+    of the rows of each by its own frequencies, the smallest for the most frequent row. No row is in
+    two of the `pairs`.
     """
     steps, key = settings.steps, jax.random.key(random_seed)
     everything = Data(source, target, *pairs, key)
@@ -148,7 +126,11 @@ def search(
     def from_wrong_pairs(number: int) -> Learned:
         """Made once; as many steps as the initialization of the same number took."""
         if number == len(wrong):
-            name, data = f"chance-baseline-{number}", _wrong_pairs(rows, number)
+            # Target rows are in random order, so that pairing each with one of the next is wrong.
+            some = np.arange(max(len(rows.source_pairs), MIN_WRONG_PAIRS))
+            partners = (some + 1 + number) % len(rows.target)
+            data = rows._replace(source_pairs=some, target_pairs=partners)
+            name = f"chance-baseline-{number}"
             start, taken = self_learning.state_of_pairs(data), int(found[number].state.steps)
             wrong.append(learn(name, start, data, taken, name))
         return wrong[number]
@@ -224,53 +206,33 @@ def _initializations(
     yield from initialization.through_groups(candidates, rows, settings.steps, train)
 
 
-def _wrong_pairs(data: Data, number: int) -> Data:
-    """The rows with wrong pairs, other ones for each number."""
-    # Target rows are in random order, so that pairing each with one of the next is wrong.
-    some = np.arange(max(len(data.source_pairs), MIN_WRONG_PAIRS))
-    partners = (some + 1 + number) % len(data.target)
-    return data._replace(source_pairs=some, target_pairs=partners)
-
-
 def _refined(data: Data, learned: Learned, steps: Steps, train: Callable, stage: str) -> Maps:
     """Maps by self-learning on all rows, partly whitened."""
-    whitened = refinement.whiten(data, learned.state.maps, steps.refine_whiten)
-    state = self_learning.learn(
-        train,
-        self_learning.initial_state(whitened.maps),
-        whitened.data,
-        dataclasses.replace(
-            steps,
-            pair_weight=0.0,  # so that pairs which contradict the other matches are rejected
-            patience=1,
-            tolerance=steps.refine_tolerance,
-        ),
-        stage=stage,
-        num_steps=steps.refine_steps,
-        chunk=2,
+    whitened, whitenings, maps = refinement.whiten(data, learned.state.maps, steps.refine_whiten)
+    # Without weight, pairs which contradict the other matches are rejected.
+    values = dataclasses.replace(
+        steps, pair_weight=0.0, patience=1, tolerance=steps.refine_tolerance
     )
-    return refinement.compose(whitened.whitenings, state.maps)
+    options = {"stage": stage, "num_steps": steps.refine_steps, "chunk": 2}
+    start = self_learning.initial_state(maps)
+    state = self_learning.learn(train, start, whitened, values, **options)
+    return refinement.compose(whitenings, state.maps)
 
 
 def most_frequent(data: Data, ranks: Ranks | None, count: int) -> Data:
-    """The known pairs and then the most frequent other rows of each space.
+    """The known pairs and then the most frequent other rows of each space, `count` in all.
 
     Each space is ranked by its own frequencies, so that the two selections may differ in some
-    items. Without ranks the first rows are taken.
-
-    Args:
-      data: both spaces.
-      ranks: of their rows.
-      count: rows of each space, cut to the rows there are; all known pairs are kept even if there
-        are more of them.
+    items; without ranks the first rows are taken. All known pairs are kept, even if they are more.
     """
 
-    def rows(pairs, rank):
+    def chosen(x, pairs, rank):
         others = np.setdiff1d(np.argsort(rank, kind="stable"), pairs, assume_unique=True)
-        return np.concatenate([pairs, np.sort(others[: max(count - len(pairs), 0)])])
+        rows = np.concatenate([pairs, np.sort(others[: max(count - len(pairs), 0)])])
+        return jnp.take(x, rows, axis=0)
 
     rank, target_rank = ranks or (np.arange(len(data.source)), np.arange(len(data.target)))
+    source = chosen(data.source, data.source_pairs, rank)
+    target = chosen(data.target, data.target_pairs, target_rank)
     first = np.arange(len(data.source_pairs))
-    source = jnp.take(data.source, rows(data.source_pairs, rank), axis=0)
-    target = jnp.take(data.target, rows(data.target_pairs, target_rank), axis=0)
     return Data(source, target, first, first, data.key)

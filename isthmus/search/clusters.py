@@ -1,8 +1,4 @@
-"""Cluster centres of two spaces, matched by quadratic assignment without known pairs.
-
-Used by mini-vec2vec (Dar 2025), Unpaired Rosetta (Schnaus et al. 2026) and the initializations of
-the bootstrap. The rows are in an order that does not tell which of them belong together.
-"""
+"""Cluster centres of two spaces, matched by quadratic assignment without known pairs."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,6 +13,7 @@ from common.linear import unit
 
 Centres = Float[Array, "s c _"]
 MIN_GAIN = 1e-6  # smallest gain of a swap, which rounding cannot give
+STEPS = 15  # of k-means
 
 
 def matched_centres(
@@ -32,15 +29,8 @@ def matched_centres(
 ) -> tuple[Centres, Centres]:
     """Cluster centres of both spaces for several samples, row i of both matched by `assign`.
 
-    Args:
-      keys: of the samples of each space, and of the assignments.
-      spaces: unit rows.
-      known: rows in known pairs, whose similarities to the centres are the linear term.
-      num_clusters: see `sample_centres`, as num_samples.
-      num_samples: s.
-      rows: rows in a sample of each space.
-      restarts: see `assign`, as swaps.
-      swaps: at most, of each restart.
+    `keys` are of the samples of each space and of the assignments; the similarities of `known`, the
+    rows in known pairs, to the centres are the linear term.
     """
     centres = [
         sample_centres(key, x, num_clusters, num_samples, count)
@@ -55,7 +45,7 @@ def matched_centres(
 def _objective(centres, known) -> tuple[Float[Array, "s c c"], ...]:
     """The kernels of the centres of both spaces, and the linear term, see `assign`."""
     kernels = [
-        centred_kernel(jnp.concatenate([c, jnp.broadcast_to(k, (len(c), *k.shape))], axis=1))
+        _centred_kernel(jnp.concatenate([c, jnp.broadcast_to(k, (len(c), *k.shape))], axis=1))
         for c, k in zip(centres, known, strict=True)
     ]
     free = centres[0].shape[1]
@@ -63,61 +53,39 @@ def _objective(centres, known) -> tuple[Float[Array, "s c c"], ...]:
     return *(k[:, :free, :free] for k in kernels), linear
 
 
-@partial(jax.jit, static_argnames=("num_clusters", "num_samples", "rows", "steps"))
+@partial(jax.jit, static_argnames=("num_clusters", "num_samples", "rows"))
 def sample_centres(
-    key: jax.Array,
-    x: Float[Array, "n d"],
-    num_clusters: int,
-    num_samples: int,
-    rows: int,
-    steps: int = 15,
+    key: jax.Array, x: Float[Array, "n d"], num_clusters: int, num_samples: int, rows: int
 ) -> Centres:
-    """`k_means` of random rows, for several samples.
-
-    Args:
-      key: of the samples.
-      x: unit rows.
-      num_clusters: clusters c of a sample.
-      num_samples: s.
-      rows: rows in a sample.
-      steps: steps of Lloyd's algorithm.
-
-    Returns:
-      [s, c, d] the mean row of each cluster; zero for an empty one.
-    """
+    """The c centres of `k_means` of random rows, for s samples of `rows` rows each."""
 
     def centres(key):
         sample = x[jax.random.permutation(key, len(x))[:rows]]
-        return k_means(sample, sample[:num_clusters], steps)
+        return k_means(sample, sample[:num_clusters])
 
     return lax.map(centres, jax.random.split(key, num_samples))
 
 
-@partial(jax.jit, static_argnames="steps")
-def k_means(
-    x: Float[Array, "n d"], centres: Float[Array, "c d"], steps: int = 15
-) -> Float[Array, "c d"]:
-    """Spherical k-means (Dhillon and Modha 2001) of unit rows, from unit centres.
+@jax.jit
+def k_means(x: Float[Array, "n d"], centres: Float[Array, "c d"]) -> Float[Array, "c d"]:
+    """The mean row, 0 if it is empty, of each cluster of unit rows, from unit centres.
 
-    Returns:
-      The mean row of each cluster after `steps` steps of Lloyd's algorithm; zero for an empty one.
+    By spherical k-means (Dhillon and Modha 2001), in so many steps of Lloyd's algorithm.
     """
 
+    def members(centres):
+        return jax.nn.one_hot((x @ centres.T).argmax(axis=1), len(centres))
+
     def step(centres, _):
-        sums = _members(x, centres).T @ x
+        sums = members(centres).T @ x
         return jnp.where(jnp.any(sums != 0, axis=1, keepdims=True), unit(sums), centres), None
 
-    members = _members(x, lax.scan(step, centres, None, length=steps)[0])
-    return members.T @ x / jnp.maximum(members.sum(axis=0), 1)[:, None]
+    of_cluster = members(lax.scan(step, centres, None, length=STEPS)[0])
+    return of_cluster.T @ x / jnp.maximum(of_cluster.sum(axis=0), 1)[:, None]
 
 
-def _members(x: Float[Array, "n d"], centres: Float[Array, "c d"]) -> Float[Array, "n c"]:
-    """One for the nearest centre of each row, and zero for the others."""
-    return jax.nn.one_hot((x @ centres.T).argmax(axis=1), len(centres))
-
-
-def centred_kernel(centres: Centres) -> Float[Array, "s c c"]:
-    """The centred kernel of the centres of each sample, of Frobenius norm one."""
+def _centred_kernel(centres: Centres) -> Float[Array, "s c c"]:
+    """Of the centres of each sample, of Frobenius norm one."""
     centred = centres - centres.mean(axis=1, keepdims=True)
     kernel = jnp.einsum("sid,sjd->sij", centred, centred)
     return kernel / jnp.linalg.norm(kernel, axis=(1, 2), keepdims=True)
@@ -141,18 +109,9 @@ def assign(
         2 (M_ij + M_ji - M_ii - M_jj - (A_ii - A_ij)(C_ij - C_ii) - (A_ij - A_jj)(C_jj - C_ij))
         + (A_ii - A_jj)(C_jj - C_ii) + 2 (L_ip(j) + L_jp(i) - L_ip(i) - L_jp(j)),
 
-    so that one product gives the gains of all swaps.
-
-    Args:
-      key: of the random permutations.
-      source: symmetric matrices A of s problems.
-      target: symmetric matrices B.
-      linear: L.
-      restarts: random permutations of each problem, of which the best is returned.
-      swaps: swaps at most from each of them.
-
-    Returns:
-      p of each problem: the row of B that is matched with each row of A.
+    so that one product gives the gains of all swaps. A are the `source` of s problems, B the
+    `target` and L `linear`; `swaps` are made at most from each of `restarts` permutations, of which
+    the best is returned: the row of B that is matched with each row of A.
     """
     size = source.shape[1]
 
@@ -165,6 +124,9 @@ def assign(
             gains = gain[i, j] > MIN_GAIN
             return jnp.where(gains, p.at[i].set(p[j]).at[j].set(p[i]), p), gains
 
+        def value(p):
+            return jnp.sum(a * b[p][:, p]) + 2 * scores[jnp.arange(size), p].sum()
+
         def swap_in_each(state):
             count, optima, _ = state
             return count + 1, *jax.vmap(swap)(optima)
@@ -176,8 +138,7 @@ def assign(
         initial = jax.vmap(lambda key: jax.random.permutation(key, size))(keys)
         start = 0, initial, jnp.ones(restarts, bool)
         optima = lax.while_loop(some_gains, swap_in_each, start)[1]
-        values = jax.vmap(partial(_assignment_value, a, b, scores))(optima)
-        return optima[values.argmax()]
+        return optima[jax.vmap(value)(optima).argmax()]
 
     return lax.map(solve, (jax.random.split(key, len(source)), source, target, linear))
 
@@ -190,8 +151,3 @@ def _swap_gains(a, b, scores, p) -> Float[Array, "c c"]:
     gain = m + m.T - own[:, None] - own - (a_own[:, None] - a) * (c - c_own[:, None])
     gain -= (a - a_own) * (c_own - c)
     return 2 * gain + (a_own[:, None] - a_own) * (c_own - c_own[:, None])
-
-
-def _assignment_value(a, b, scores, p) -> Float[Array, ""]:
-    """The objective of `assign`."""
-    return jnp.sum(a * b[p][:, p]) + 2 * scores[jnp.arange(len(p)), p].sum()

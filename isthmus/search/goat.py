@@ -1,7 +1,6 @@
 """GOAT: graph matching via optimal transport (Saad-Eldin et al. 2021, arXiv:2111.05366).
 
-Marchisio et al. 2022 take it for word embeddings with few known pairs. It is one of the published
-methods of unpaired.py, and one of the initializations of the bootstrap.
+Marchisio et al. 2022 take it for word embeddings with few known pairs.
 """
 
 import dataclasses

@@ -72,14 +72,7 @@ class Candidate(NamedTuple):
 def candidates(data: Data, settings: Settings, goat_settings: goat.Settings) -> Iterator[Candidate]:
     """Yields candidates in the order in which they should be tried, each when it is asked for.
 
-    Known pairs and profiles; the map of GOAT if there are pairs and few rows; profiles alone; and
-    profiles with the cluster centres of both modes (`cluster_modes`). Wrong pairs thus spoil the
-    first two alone.
-
-    Args:
-      data: unit rows, known pairs, and the key of the clusters.
-      settings: of the clusters.
-      goat_settings: of GOAT.
+    Wrong pairs spoil the first two alone.
     """
     spaces, pairs = (data.source, data.target), (data.source_pairs, data.target_pairs)
     width = min(map(len, spaces))
@@ -99,10 +92,7 @@ def centre_covariance(
     centres: tuple[Float[AnyArray, "k d"], Float[AnyArray, "k e"]],
     *descriptions: Sequence[Array],
 ) -> Float[Array, "d e"]:
-    """The covariance of the rows matched by their cosines with centres, row i of both matched.
-
-    The cosines are joined with other `descriptions` of the rows of both spaces.
-    """
+    """The covariance of the rows matched by their cosines with centres, and other descriptions."""
     cosines = [_centre_cosines(x, c) for x, c in zip(spaces, centres, strict=True)]
     return _covariance(spaces, cosines, *descriptions)
 
@@ -124,8 +114,7 @@ def _pair_cosines(x: Float[AnyArray, "n d"], pairs: Int[AnyArray, " s"]) -> Floa
 
 def _covariance(spaces, *descriptions) -> Float[Array, "d_source d_target"]:
     """Sum of x_i y_j' over the rows that CSLS of the joined descriptions matches, both ways."""
-    joined = [_joined(*parts) for parts in zip(*descriptions, strict=True)]
-    matches = csls.dictionary(*joined)
+    matches = csls.dictionary(*(_joined(*parts) for parts in zip(*descriptions, strict=True)))
     return _matched_covariance(*spaces, matches.to_target, matches.to_source)
 
 
@@ -140,11 +129,10 @@ _matched_covariance = jax.jit(self_learning.matched_covariance)
 def profiles(x: Float[AnyArray, "n d"], width: int) -> Float[Array, "n width"]:
     """Each row's sorted similarities to all rows, preprocessed (Artetxe et al. 2018).
 
-    The similarities are the entries of the square root of the Gram matrix x x', which is held in
-    memory; they are interpolated to `width` values, so that spaces of different size can be
-    compared. They are sorted by NumPy, since XLA's sort on CPUs takes 2.2 s instead of .05 s for
-    4,000 rows.
+    They are the entries of the square root of the Gram matrix x x', which is held in memory,
+    interpolated to `width` values, so that spaces of different size can be compared.
     """
+    # XLA's sort on CPUs takes 2.2 s instead of .05 s for 4,000 rows.
     return _interpolated(np.sort(np.asarray(_root_of_gram(x)), axis=1), width)
 
 
@@ -167,16 +155,12 @@ def cluster_modes(
 ) -> list[tuple[Float[np.ndarray, "k d"], Float[np.ndarray, "k e"]]]:
     """Matched cluster centres of many samples, divided into the two kinds of samples that agree.
 
-    Each sample clusters random rows of each space and matches the centres by `clusters.assign`. The
-    optima of different samples contradict each other: between word spaces most of them are of two
-    kinds, which differ in the sign of a leading axis, and the mean of all samples (Unpaired
+    The optima of different samples contradict each other: between word spaces most of them are of
+    two kinds, which differ in the sign of a leading axis, and the mean of all samples (Unpaired
     Rosetta) is neither. The covariances M_s of the matched centres are therefore compared by their
     cosines: the leading eigenvector of that [S, S] matrix has one sign on the samples of one kind
-    and the other sign on the rest.
-
-    Returns:
-      For each kind with at least a tenth of the samples, the more frequent one first: the centres
-      of both spaces, all samples joined, row i of both matched.
+    and the other sign on the rest. Returned are, for each kind with at least a tenth of the
+    samples, the more frequent one first, the centres of both spaces, row i of both matched.
     """
     centres = matched_centres(
         jax.random.split(key, 3),
@@ -187,15 +171,11 @@ def cluster_modes(
         restarts=settings.num_restarts,
         swaps=settings.swaps,
     )
+    x, y = map(np.asarray, centres)
     sign = np.asarray(_kind(*centres))
-    kinds = [np.flatnonzero(sign), np.flatnonzero(~sign)]
-    kinds = [kind for kind in kinds if len(kind) >= settings.num_draws / 10]
-
-    def joined(centres, kind):
-        return np.asarray(centres)[kind].reshape(-1, centres.shape[2])
-
-    modes = [(joined(centres[0], kind), joined(centres[1], kind)) for kind in kinds]
-    return sorted(modes, key=lambda centres: -len(centres[0]))
+    kinds = sorted((sign, ~sign), key=np.sum, reverse=True)
+    kinds = [kind for kind in kinds if kind.sum() >= settings.num_draws / 10]
+    return [(np.concatenate(x[kind]), np.concatenate(y[kind])) for kind in kinds]
 
 
 @jax.jit
@@ -216,51 +196,29 @@ def through_groups(
 
     The groups are doubled in size until they are all rows or `self_learning.agreement` says that
     the maps are right. All candidates are tried with the first of the powers `group_reweights`, and
-    then all with the next.
-
-    Args:
-      candidates: each of them is computed once.
-      data: unit rows, known pairs, and the key of the groups.
-      settings: of self-learning.
-      train: `Run.train`.
+    then all with the next; each is computed once.
     """
-    first, *others = settings.group_reweights
-    computed = []
-    for candidate in candidates:
-        computed.append(candidate)
-        yield _through_groups(candidate, first, data, settings, train)
-    for power, candidate in itertools.product(others, computed):
-        yield _through_groups(candidate, power, data, settings, train)
-
-
-def _through_groups(
-    candidate: Candidate,
-    power: float,
-    data: Data,
-    settings: GroupSettings,
-    train: Callable[..., State],
-) -> tuple[str, State]:
-    name = f"{candidate.name}-geometry-{power:g}"
-    maps = multi_step.fit_covariance(candidate.covariance, power)
-    groups = min(len(data.source), len(data.target)) // settings.group_rows
-    while groups > 1:
-        state = self_learning.learn(
-            train,
-            self_learning.initial_state(maps),
-            data._replace(key=jax.random.fold_in(data.key, groups)),
-            self_learning.GroupedSettings(
-                neighbours=settings.neighbours,
-                reweight=power,
-                pair_weight=settings.pair_weight,
-                groups=groups,
-            ),
-            self_learning.grouped_step,
-            stage=f"{name}-{groups}-groups",
-            num_steps=settings.group_steps,
-            chunk=5,
-        )
-        maps = state.maps
-        groups //= 2
-        if groups > 1 and self_learning.agreement(state, data, settings) >= SETTLED_AGREEMENT:
-            break
-    return name, self_learning.initial_state(maps)
+    copies = itertools.tee(candidates, len(settings.group_reweights))
+    powers = zip(settings.group_reweights, copies, strict=True)
+    tried = ((power, *candidate) for power, copy in powers for candidate in copy)
+    for power, name, covariance in tried:
+        name = f"{name}-geometry-{power:g}"
+        maps = multi_step.fit_covariance(covariance, power)
+        options = {"neighbours": settings.neighbours, "pair_weight": settings.pair_weight}
+        groups = min(len(data.source), len(data.target)) // settings.group_rows
+        while groups > 1:
+            state = self_learning.learn(
+                train,
+                self_learning.initial_state(maps),
+                data._replace(key=jax.random.fold_in(data.key, groups)),
+                self_learning.GroupedSettings(reweight=power, groups=groups, **options),
+                self_learning.grouped_step,
+                stage=f"{name}-{groups}-groups",
+                num_steps=settings.group_steps,
+                chunk=5,
+            )
+            maps = state.maps
+            groups //= 2
+            if groups > 1 and self_learning.agreement(state, data, settings) >= SETTLED_AGREEMENT:
+                break
+        yield name, self_learning.initial_state(maps)

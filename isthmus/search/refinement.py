@@ -38,31 +38,21 @@ class Settings(self_learning.Settings):
     fold_rows: int = 1_000  # at most, of a fold
 
 
-class Whitened(NamedTuple):
-    """Spaces that are whitened in part.
-
-    Attributes:
-      data: unit rows of both spaces, whitened.
-      whitenings: the matrices by which the rows are multiplied.
-      maps: of the whitened rows into the former common coordinates.
-    """
-
-    data: Data
-    whitenings: Maps
-    maps: Maps
-
-
 Moments = tuple[Moment, Moment]  # of the source's rows and of the target's
 
 
 @jax.jit
-def whiten(data: Data, maps: Maps, power: RealNumber) -> Whitened:
-    """Whitens both spaces by a power from 0 (not at all) to 1."""
+def whiten(data: Data, maps: Maps, power: RealNumber) -> tuple[Data, Maps, Maps]:
+    """Whitens both spaces by a power from 0 (not at all) to 1.
+
+    Returns the whitened rows, of unit length, the matrices by which rows are multiplied, and the
+    maps of whitened rows into the former common coordinates.
+    """
     moments = _moments(data)
     whitened, whitenings = _whitened(data, moments, power)
     # The rows of a whitened space, multiplied by the inverse, are the former rows up to length.
     undo = Maps(*(whitening_of(moment, -power) for moment in moments))
-    return Whitened(whitened, whitenings, compose(undo, maps))
+    return whitened, whitenings, compose(undo, maps)
 
 
 @jax.jit
@@ -84,30 +74,19 @@ def compose(first: Maps, second: Maps) -> Maps:
 
 
 class Fit(NamedTuple):
-    """Maps that are fitted to pairs of matched rows.
+    """Maps that are fitted to pairs of matched rows."""
 
-    Attributes:
-      maps: into the common coordinates, up to the length of rows.
-      to_target: the target row that is matched with each source row.
-      is_pair: whether they are one of the pairs to which the maps are fitted.
-      agreement: fraction of left-out pairs that such maps find again, see `validation`.
-    """
-
-    maps: Maps
-    to_target: Int[ArrayLike, " n"]
-    is_pair: Bool[ArrayLike, " n"]
-    agreement: float
+    maps: Maps  # into the common coordinates, up to the length of rows
+    to_target: Int[ArrayLike, " n"]  # the row that is matched with each source row
+    is_pair: Bool[ArrayLike, " n"]  # whether they are a pair to which the maps are fitted
+    agreement: float  # fraction of left-out pairs that such maps find again, see `validation`
 
 
 def fit(data: Data, maps: Maps, settings: Settings) -> Fit:
     """Matches all rows and fits maps to the pairs, in turn.
 
-    Rows are matched one to one if there are not too many, and otherwise with their mutual nearest
-    rows. How much whitening before the fit is good depends on the number of rows for the
-    dimensions; it is chosen by cross-validation on the pairs.
-
-    Raises:
-      UserError: there is no round, or no power of the whitening.
+    How much whitening before the fit is good depends on the number of rows for the dimensions; it
+    is chosen by cross-validation on the pairs.
     """
     if settings.rounds < 1 or not settings.whitenings:
         raise UserError(
@@ -128,7 +107,7 @@ def fit(data: Data, maps: Maps, settings: Settings) -> Fit:
 
 
 def _pairs(data: Data, maps: Maps, neighbours: int) -> csls.OneToOne:
-    """The target row of each source row in common coordinates, and whether they are a pair."""
+    """The target row of each source row, one to one if these are not too many, or mutual ones."""
     source, target = self_learning.coordinates(maps, data)
     if max(len(source), len(target)) <= MAX_ONE_TO_ONE_ROWS:
         return csls.one_to_one(source, target, neighbours)
@@ -137,15 +116,7 @@ def _pairs(data: Data, maps: Maps, neighbours: int) -> csls.OneToOne:
 
 
 @partial(jax.jit, static_argnames="settings")
-def _fit(
-    data: Data,
-    moments: Moments,
-    to_target: Array,
-    is_pair: Array,
-    folds: Array,
-    power: RealNumber,
-    settings: Settings,
-) -> tuple[Array, Maps]:
+def _fit(data: Data, moments: Moments, to_target, is_pair, folds, power, settings: Settings):
     """The cross-validation of maps fitted to pairs of partly whitened rows, and these maps."""
     whitened, whitenings = _whitened(data, moments, power)
     agreement = validation(whitened, to_target, is_pair, folds, settings)
@@ -162,20 +133,10 @@ def validation(
     folds: Int[Array, "f q"],
     settings: self_learning.Settings,
 ) -> Float[Array, ""]:
-    """Cross-validates the fit of maps to matched pairs.
+    """The fraction of matched pairs that maps which are fitted to other pairs find again.
 
-    Maps are fitted to the pairs outside of a fold and match the source rows of the fold by CSLS
-    among all target rows.
-
-    Args:
-      data: both spaces.
-      to_target: the target row that is matched with each source row.
-      is_pair: whether they are a pair.
-      folds: source rows of each fold; a row that is in no pair takes no part.
-      settings: of the fit.
-
-    Returns:
-      The fraction of the folds' pairs that are found again.
+    Maps are fitted to the pairs outside of a fold, and match its source rows by CSLS among all
+    target rows. A row of a fold that is in no pair takes no part.
     """
     partners = jnp.where(is_pair[:, None], data.target[to_target], 0.0)
     covariance = data.source.T @ partners

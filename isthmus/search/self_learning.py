@@ -1,12 +1,9 @@
 """Self-learning: from maps into common coordinates to a correspondence, by turns.
 
 Both spaces are mapped into common coordinates (at first: coordinates in the span of the known
-pairs), rows are matched there by hubness-corrected similarity (CSLS), and the matches give the next
-pair of maps by one singular value decomposition. All anchors are thus tied to one map between the
-spaces, whereas Algorithm 1 moves each anchor freely from a random initialization, so that its first
-matching depends mostly on noise.
-
-Related: self-learning and symmetric re-weighting (Artetxe et al. 2018), CSLS (Lample et al. 2018).
+pairs), rows are matched there by hubness-corrected similarity (CSLS, Lample et al. 2018), and the
+matches give the next pair of maps by one singular value decomposition (symmetric re-weighting,
+Artetxe et al. 2018).
 """
 
 import dataclasses
@@ -18,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from common import csls, multi_step
 from common.arrays import AnyArray, RealNumber, WholeNumber
@@ -27,15 +24,15 @@ from common.linear import Maps, apply_maps
 from common.parallel import on_cpu
 from common.retrieval import first_largest
 
+Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source and of target
 MIN_OBJECTIVE = -1e30  # before the first step; finite, as `train.run` requires of a state
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Static values of `step`; "measured" values were chosen on development pairs alone.
+    """Static values of `step`; "measured": on development pairs, see constants.md of the results.
 
-    Development pairs are minilm -> minilm_input and noisy isometries; what was measured is in
-    docs/results/frontier/constants.md.
+    Development pairs are minilm -> minilm_input and noisy isometries.
     """
 
     neighbours: int = 10  # of CSLS (Lample et al. 2018)
@@ -64,10 +61,7 @@ class State(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Unit rows of both spaces; rows `source_pairs` and `target_pairs` are the known pairs.
-
-    What is dropped or grouped at random in a step follows from `key` and the number of the step.
-    """
+    """Unit rows of both spaces, the rows of known pairs, and the key of a step's random draws."""
 
     source: Float[AnyArray, "n d_source"]
     target: Float[AnyArray, "m d_target"]
@@ -83,12 +77,7 @@ class Data(NamedTuple):
 
 def initial_state(maps: Maps) -> State:
     """The state before the first step, of the given maps."""
-    return State(
-        maps=maps,
-        best=np.float32(MIN_OBJECTIVE),
-        stalled=np.int32(0),
-        steps=np.int32(0),
-    )
+    return State(maps, best=np.float32(MIN_OBJECTIVE), stalled=np.int32(0), steps=np.int32(0))
 
 
 @jax.jit
@@ -103,12 +92,8 @@ def state_of_pairs(data: Data) -> State:
     rank = min(data.source.shape[1], data.target.shape[1])
     if len(data.source_pairs) > rank:
         return initial_state(multi_step.fit_covariance(data.pair_covariance, 0.0))
-    return initial_state(
-        Maps(
-            _onto_span(data.source[data.source_pairs], rank),
-            _onto_span(data.target[data.target_pairs], rank),
-        )
-    )
+    rows = data.source[data.source_pairs], data.target[data.target_pairs]
+    return initial_state(Maps(*(_onto_span(x, rank) for x in rows)))
 
 
 def _onto_span(rows: Float[Array, "p d"], rank: int) -> Float[Array, "d rank"]:
@@ -125,14 +110,9 @@ def coordinates(maps: Maps, data: Data) -> tuple[Float[Array, "n r"], Float[Arra
     return apply_maps((data.source, data.target), maps)
 
 
-def current_matches(state: State, data: Data, neighbours: int) -> Matches:
-    """`csls.matches` in the common coordinates."""
-    return csls.matches(*coordinates(state.maps, data), neighbours=neighbours)
-
-
 def step(state: State, index, data: Data, settings: Settings) -> tuple[State, dict]:
     """Matches in the common coordinates, then maps by the matches' cross-covariance."""
-    matches = current_matches(state, data, settings.neighbours)
+    matches = csls.matches(*coordinates(state.maps, data), neighbours=settings.neighbours)
     # The matches of both directions, not the mutual ones alone: from a weak initialization those
     # are few, and mostly confirm the map that produced them.
     covariance = matched_covariance(data.source, data.target, matches.to_target, matches.to_source)
@@ -161,8 +141,8 @@ def _next_state(
 ) -> State:
     """The state after a step: the maps of the covariance, and the progress of the objective.
 
-    The objective of the first step (`index` 0) does not count: it is measured in the coordinates of
-    the initialization, which may weight their axes in another way.
+    The objective of the first step does not count: it is that of the initialization's coordinates,
+    which may weight their axes in another way.
     """
     stalled = jnp.where(objective > state.best + settings.tolerance, 0, state.stalled + 1)
     return State(
@@ -176,11 +156,9 @@ def _next_state(
 def grouped_step(state: State, index, data: Data, settings: GroupedSettings) -> tuple[State, dict]:
     """As `step`, but rows are matched within random groups, other ones at every step.
 
-    Both spaces are cut into as many groups, and the rows of a group are matched with those of one
-    group of the other space alone. This leaves out most similarities at random, which lets the loop
-    leave a poor initialization (Artetxe et al. 2018); those that are left out
-    are not computed, so that a step takes 1 / groups of the time. With `group_rows`, rows may be
-    left out as well. All groups are on one device.
+    The rows of a group are matched with those of one group of the other space alone. This leaves
+    out most similarities at random, which lets the loop leave a poor initialization (Artetxe et al.
+    2018), and takes 1 / groups of the time. All groups are on one device.
     """
     spaces = coordinates(state.maps, data)
     keys = jax.random.split(jax.random.fold_in(data.key, index))
@@ -212,11 +190,6 @@ def _random_groups(key, num_rows: int, settings: GroupedSettings) -> Int[Array, 
     return rows.reshape(settings.groups, size)
 
 
-def done(state: State, settings: Settings) -> bool:
-    """Whether the objective has not gained for `patience` steps."""
-    return int(state.stalled) >= settings.patience
-
-
 def learn(
     train: Callable[..., State],
     state: State,
@@ -225,37 +198,30 @@ def learn(
     step: Callable[..., tuple[State, dict]] = step,
     **options,
 ) -> State:
-    """Repeats a step until it is `done`, by `Run.train`, to which the options are passed."""
-    return train(step, state, data, settings, done=partial(done, settings=settings), **options)
+    """Repeats a step by `Run.train` until the objective has not gained for `patience` steps."""
+
+    def done(state: State) -> bool:
+        return int(state.stalled) >= settings.patience
+
+    return train(step, state, data, settings, done=done, **options)
 
 
 @partial(jax.jit, static_argnames="settings")
 def agreement(state: State, data: Data, settings: Settings) -> Float[Array, ""]:
     """Fraction of the mutual matches that are found again without them, by two-fold validation.
 
-    The mutual matches are divided at random into two halves. Maps are fitted to each half alone,
-    as in `step`, and match the rows of the other half. Right maps find most of the matches again;
-    maps that fit nothing but their own matches do not generalise.
+    Maps fitted to a random half of the matches alone, as in `step`, match the rows of the other.
     """
-    matches = current_matches(state, data, settings.neighbours)
+    matches = csls.matches(*coordinates(state.maps, data), neighbours=settings.neighbours)
+
+    def as_before(fitted_to):
+        partners = jnp.where(fitted_to[:, None], data.target[matches.to_target], 0.0)
+        maps = multi_step.fit_covariance(data.source.T @ partners, settings.reweight)
+        return csls.best_keys(*coordinates(maps, data), settings.neighbours) == matches.to_target
+
     half = jax.random.bernoulli(jax.random.key(0), shape=matches.mutual.shape)
-    again = jnp.where(
-        half,
-        _matched_again(matches, ~half, data, settings),
-        _matched_again(matches, half, data, settings),
-    )
+    again = jnp.where(half, *(as_before(matches.mutual & rows) for rows in (~half, half)))
     return (again & matches.mutual).sum() / jnp.maximum(matches.mutual.sum(), 1)
-
-
-def _matched_again(
-    matches: Matches, half: Array, data: Data, settings: Settings
-) -> Bool[Array, " n"]:
-    """Whether maps that are fitted to the mutual matches of a half match each row as before."""
-    fitted_to = (matches.mutual & half)[:, None]
-    partners = jnp.where(fitted_to, data.target[matches.to_target], 0.0)
-    maps = multi_step.fit_covariance(data.source.T @ partners, settings.reweight)
-    spaces = coordinates(maps, data)
-    return csls.best_keys(*spaces, settings.neighbours) == matches.to_target
 
 
 def rejected_pairs(

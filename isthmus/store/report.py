@@ -1,19 +1,49 @@
 """The report of `isthmus migrate`, the verdict first."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from matplotlib.figure import Figure
+
+from common.data.readers.vector_files import STRICT, Form
+from common.run.figures import BELOW, COLOURS, MARKERS
 from common.run.results import markdown, plus_minus
-from isthmus.store.remapping import LENGTHS
-from isthmus.store.result import Migration
+from isthmus.align.files import apply_commands
+from isthmus.store.estimate import Estimate
+from isthmus.store.migration import Migration
+from isthmus.store.remapping import length_of
 from isthmus.store.strategies import Judgement
 
+NUM_SHOWN = 20  # suspicious pairs
 METHODS = {"procrustes": "orthogonal", "whitened_procrustes": "whitened", "ridge": "ridge"}
+VERDICTS = {
+    "old model": "Stay with the old model",
+    "mapped store": "Map the store, and search it with the new model's queries",
+    "old candidates": "Let the old model find {count} candidates for each query, and the new "
+    "model put them in order",
+    "mapped candidates": "Map the store, let it give {count} candidates for each query, and let "
+    "the new model put them in order",
+    "re-embedded": "Embed everything again",
+}
 KEPT = """Each number is a share of the ten documents that the new model would find first if
-everything were embedded again: the share that is also among the first 10, 50, 100 or 200 results of
+everything were embedded again: the share that is also among the first 10, 50, 100, 200 results of
 another search. It is estimated from {basis}, for queries that are like the stored documents; ± is
-about two standard errors. Where that was less than .05, between word and between sentence encoders,
-the estimates were off by up to .06. If the new model puts these results in order, those of the ten
-that are among them come first."""
+half of the 95% interval. If the new model puts these results in order, those of the ten that are
+among them come first.
+
+![The share that is kept, over the number of candidates, with what is asked](kept.png)"""
+RULE = """Lists that are shown as they are, and candidates of the mapped store, are asked to keep
+{of_map}: what they leave out is lost. Of candidates of the old model {of_old} is asked: it is a
+good model itself, and what it leaves out is seldom what was sought. Both are chosen by `--keep`.
+Advised is the first of these ways, in ascending order of what a query costs, that keeps as much.
+
+{table}"""
+SUSPICIOUS = """The partners of {count} pairs are probably vectors of other items, since the map
+leaves them as far from each other as random ones. They are left out. With them, the first ten of
+the mapped store would be said to hold {before}, and without them {after}. The first are:
+
+{table}"""
 JUDGED = """Searched are the {count} paired documents, each mapped by a map that was not fitted to
 it. nDCG@10 is 1 if the relevant documents come first, less the lower they stand, and 0 if none is
 among the first ten. Recall is the share of the relevant documents that are among the first 10 or
@@ -21,98 +51,188 @@ among the first ten. Recall is the share of the relevant documents that are amon
 queries)."""
 LAZY = """The new model embeds candidates when they are asked for. Keep what it has embedded, so
 that the store is embedded little by little, what is asked for most first."""
+COMMANDS = """The first command maps the store. The second normalises the new model's queries,
+without which the mapped store does not find what it holds:
+
+"""
+STEPS = {  # what to do now
+    "old model": "There is nothing to do.",
+    "mapped store": "{commands}",
+    "old candidates": f"Search as you do today, for more results. {LAZY} No map is needed.",
+    "mapped candidates": f"{{commands}}\n\n{LAZY}",
+    "re-embedded": "Embed the texts of all documents by the new model. Until that is done, search "
+    "as you do today.",
+}
 
 
 def verdict(migration: Migration) -> str:
-    """What to do, in a sentence without its full stop."""
+    """What to do, in a sentence without its full stop, and what makes it uncertain."""
     strategy, count = migration.advice
-    return {
-        "old model": "Stay with the old model",
-        "mapped store": "Map the store, and search it with the new model's queries",
-        "old candidates": f"Let the old model find {count} candidates for each query, and the new "
-        "model put them in order",
-        "mapped candidates": f"Map the store, let it give {count} candidates for each query, and "
-        "let the new model put them in order",
-        "re-embedded": "Embed everything again",
-    }[strategy]
+    sentence = VERDICTS[strategy].format(count=count)
+    if not migration.doubts:
+        return sentence
+    doubts = "; ".join(migration.doubts)
+    return f"Not certain, since {doubts}: {sentence[0].lower()}{sentence[1:]}"
 
 
 def reasons(migration: Migration) -> str:
     """Why, and how sure that is."""
     strategy, count = migration.advice
-    by_map, by_old = (
-        {length: plus_minus(*kept[name]) for length, name in LENGTHS.items() if name in kept}
-        for kept in migration.estimates
-    )
+    by_map, by_old = (_shares(kept) for kept in migration.estimates)
     sentences = [
         "Of the ten documents that the new model would find if everything were embedded again, the "
         f"first ten of the old model hold {by_old[10]}, and those of the mapped store {by_map[10]}."
     ]
-    by_list, search = (
-        (by_old, "the old model") if strategy == "old candidates" else (by_map, "the mapped store")
-    )
     if strategy == "re-embedded":
         longest = max(by_map)
         sentences.append(f"Even the first {longest} of the mapped store hold {by_map[longest]}.")
+    elif strategy == "old candidates" and count and count > 10:
+        sentences.append(f"The first {count} of the old model hold {by_old[count]}.")
     elif count and count > 10:
-        sentences.append(f"The first {count} of {search} hold {by_list[count]}.")
+        sentences.append(f"The first {count} of the mapped store hold {by_map[count]}.")
+    if migration.duplicates:
+        sentences.append(
+            f"{migration.duplicates:,} pairs are near-duplicates of others and are left out."
+        )
     if migration.judged:
         sentences.append(_quality(migration.judged, strategy, count, len(migration.choice.rows)))
+    if migration.note:
+        sentences.append(f"{migration.note[0].upper()}{migration.note[1:]}.")
     if migration.failed:
-        sentences.append("The search for pairs has failed: do not use this, give more pairs.")
+        sentences.append(
+            "The search for pairs has failed: do not use this, embed some items by both models and "
+            "give them as --pairs."
+        )
     elif not migration.certain:
-        sentences.append("These shares are uncertain: give more pairs to know more.")
+        more = "random items of the store as pairs" if migration.doubts else "more pairs"
+        sentences.append(f"These shares are uncertain: give {more} to know more.")
     return " ".join(sentences)
 
 
 def _quality(judged: list[Judgement], strategy: str, count: int | None, documents: int) -> str:
     """The nDCG@10 of what is advised, beside the old model and the re-embedded store."""
-    of = {(one.ranking.strategy, one.ranking.candidates): one for one in judged}
-    again = of["re-embedded", None]
+    of = {one.ranking[:2]: one for one in judged}
+
+    def shown(*way):
+        ndcg = plus_minus(of[way].ndcg_10, None)
+        return ndcg if way == ("old model", None) else f"{ndcg} ({_difference(of[way])})"
+
     sentence = (
         f"Judged by the given queries among {documents:,} documents, the old model has nDCG@10 "
-        f"{plus_minus(of['old model', None].ndcg_10, None)}, and everything embedded again "
-        f"{plus_minus(again.ndcg_10, None)} ({_difference(again)})"
+        f"{shown('old model', None)}, and everything embedded again {shown('re-embedded', None)}"
     )
     if strategy in ("old model", "re-embedded"):
         return f"{sentence}."
-    advised = of[strategy, count]
-    return f"{sentence}; this has {plus_minus(advised.ndcg_10, None)} ({_difference(advised)})."
+    return f"{sentence}; this has {shown(strategy, count)}."
 
 
 def _difference(one: Judgement) -> str:
     return f"{one.gain:+z.3f}, 95% interval {one.gain_low:+z.3f} to {one.gain_high:+z.3f}"
 
 
-def text(migration: Migration, seconds: float, old: Path, folder: Path) -> str:
-    """The report in Markdown.
+def _shares(kept: dict[str, Estimate]) -> dict[int, str]:
+    """The shares with their uncertainty, by the lengths of lists."""
+    return {length_of(name): plus_minus(*share) for name, share in kept.items()}
 
-    Args:
-      migration: what it is about.
-      seconds: that all of it took.
-      old: the file of the store.
-      folder: the folder of the results.
-    """
+
+def _rule(migration: Migration, seconds_per_text: float | None) -> str:
+    """What is asked of each way, how far it is from that, and what it costs."""
+    settings, (count, embedded) = migration.settings, migration.sizes
+    of_map, of_old = settings.wanted_of_map, settings.wanted_of_old
+    by_map, by_old = migration.estimates
+
+    def row(name, share, asked, texts):
+        margin = f"{plus_minus(abs(share.value - asked), None)} "
+        margin += "more" if share.value >= asked else "less"
+        costs = f"{texts} a query, at most" if texts else "0"
+        return [name, plus_minus(*share), plus_minus(asked, None), margin, costs, texts]
+
+    rows = [
+        row("the old model as it is", by_old["recall_10"], of_map, 0),
+        row("the mapped store as it is", by_map["recall_10"], of_map, 0),
+    ]
+    for name in by_map:
+        length = length_of(name)
+        rows.append(row(f"{length} candidates of the old model", by_old[name], of_old, length))
+        rows.append(row(f"{length} candidates of the mapped store", by_map[name], of_map, length))
+    everything = max(0, count - min(embedded, len(migration.pairs)))
+    rows.append(["everything embedded again", "1", "", "", f"{everything:,}", everything])
+    for cells in rows:
+        seconds = cells.pop() * (seconds_per_text or 0)
+        if seconds_per_text is not None:
+            cells.append(f"{seconds:,.1f} s" if seconds < 7200 else f"{seconds / 3600:,.1f} h")
+    header = ["Way", "Keeps", "Asked", "That is", "Texts to embed", "Time"][: len(rows[0])]
+    shown = {"of_map": plus_minus(of_map, None, 2), "of_old": plus_minus(of_old, None, 2)}
+    return RULE.format(**shown, table=markdown(header, rows))
+
+
+def suspicious(migration: Migration, old_ids: Sequence[str], new_ids: Sequence[str]) -> str:
+    """The section on pairs whose partners are probably of other items; empty if there are none."""
+    if migration.with_suspicious is None:
+        return ""
+    rows = [[str(o), old_ids[o], str(n), new_ids[n]] for o, n in migration.suspicious[:NUM_SHOWN]]
+    shares = (of.by_map["recall_10"] for of in (migration.with_suspicious, migration.estimates))
+    before, after = (plus_minus(*share) for share in shares)
+    table = markdown(("Old row", "Id", "New row", "Id"), rows)
+    count = len(migration.suspicious)
+    text = SUSPICIOUS.format(count=count, before=before, after=after, table=table)
+    return f"\n## Suspicious pairs\n\n{text}\n"
+
+
+def figure(migration: Migration) -> Figure:
+    """What is kept over the number of candidates, and what is asked."""
+    drawn = Figure(figsize=(6, 4), layout="constrained")
+    axis = drawn.subplots()
+    settings = migration.settings
+    lists = (
+        ("mapped store", migration.estimates.by_map, settings.wanted_of_map),
+        ("old model", migration.estimates.by_old, settings.wanted_of_old),
+    )
+    for (name, kept, asked), colour, marker in zip(lists, COLOURS, MARKERS, strict=False):
+        lengths = [*map(length_of, kept)]
+        values, widths = np.array(list(kept.values())).T
+        errors = np.stack([np.minimum(widths, values), np.minimum(widths, 1 - values)])
+        axis.errorbar(lengths, values, errors, color=colour, marker=marker, capsize=3, label=name)
+        axis.axhline(asked, color=colour, ls="--", lw=1, label=f"asked of the {name}'s candidates")
+    axis.set(xscale="log", xticks=lengths, xticklabels=lengths, ylim=(0, 1.02))
+    axis.minorticks_off()
+    axis.set(xlabel="candidates", ylabel="share of the new model's ten that they hold")
+    axis.spines[["top", "right"]].set_visible(False)
+    drawn.legend(**BELOW, ncols=2)
+    return drawn
+
+
+def text(
+    migration: Migration,
+    seconds: float,
+    old: Path,
+    folder: Path,
+    form: Form = STRICT,
+    seconds_per_text: float | None = None,
+) -> str:
+    """The report in Markdown, on a file `old` of this form, whose results are in `folder`."""
     lists = {
         "the old model's queries in the old store": migration.estimates.by_old,
         "the new model's queries in the mapped store": migration.estimates.by_map,
     }
-    kept = [[name, *(plus_minus(*share) for share in of.values())] for name, of in lists.items()]
-    lengths = {name: f"first {length}" for length, name in LENGTHS.items()}
-    header = ["Search", *(lengths[name] for name in migration.estimates.by_map)]
+    kept = [[name, *_shares(of).values()] for name, of in lists.items()]
+    header = ["Search", *(f"first {length_of(name)}" for name in migration.estimates.by_map)]
     basis = f"{len(migration.pairs):,} pairs of items that both models have embedded"
-    if migration.search:
-        basis = f"{len(migration.pairs):,} matches (probability {migration.search.probability:.2f} "
-        basis += "that the search for them has succeeded)"
+    if migration.search is not None:
+        basis = f"{len(migration.pairs):,} matches (probability {migration.search:.2f} that the "
+        basis += "search for them has succeeded)"
     parts = [
         f"# {verdict(migration)}",
         reasons(migration),
         f"## What is kept\n\n{KEPT.format(basis=basis)}\n\n{markdown(header, kept)}",
+        f"## What is asked, and what it costs\n\n{_rule(migration, seconds_per_text)}",
     ]
     if migration.judged:
         note = JUDGED.format(count=f"{len(migration.choice.rows):,}")
         parts.append(f"## Judged by the given queries\n\n{note}\n\n{_judged(migration.judged)}")
-    parts.append(f"## How to do it\n\n{_steps(migration.advice.strategy, old, folder)}")
+    lines = (f"    {line}" for line in apply_commands(old, folder / "map.npz", form))
+    step = STEPS[migration.advice.strategy].format(commands=COMMANDS + "\n".join(lines))
+    parts.append(f"## How to do it\n\n{step}")
     tried = ", ".join(
         f"{METHODS[one.method]} {plus_minus(one.kept, None)}" for one in migration.choice.candidates
     )
@@ -129,30 +249,11 @@ def _judged(judged: list[Judgement]) -> str:
     """The table of all strategies."""
     rows = []
     for one in judged:
-        name = {"re-embedded": "everything embedded again"}.get(
-            one.ranking.strategy, one.ranking.strategy
-        )
-        if one.ranking.candidates:
-            name = f"{one.ranking.candidates} {name} in the new model's order"
+        strategy, candidates, *_ = one.ranking
+        name = "everything embedded again" if strategy == "re-embedded" else strategy
+        if candidates:
+            name = f"{candidates} {name} in the new model's order"
         scores = (one.ndcg_10, one.recall_10, one.recall_100)
         difference = "" if name == "old model" else _difference(one).replace("95% interval ", "")
         rows.append([name, *(plus_minus(x, None) for x in scores), difference])
     return markdown(("Search", "nDCG@10", "Recall@10", "Recall@100", "Difference"), rows)
-
-
-def _steps(strategy: str, old: Path, folder: Path) -> str:
-    """What to do now, with the commands."""
-    commands = (
-        "The first command maps the store. The second normalises the new model's queries, without "
-        "which the mapped store does not find what it holds:\n\n"
-        f"    isthmus apply {old} --map={folder / 'map.npz'} --out=mapped{old.suffix}\n"
-        f"    isthmus apply queries.npy --map={folder / 'map.npz'} --side=target --out=asked.npy"
-    )
-    return {
-        "old model": "There is nothing to do.",
-        "mapped store": commands,
-        "old candidates": f"Search as you do today, for more results. {LAZY} No map is needed.",
-        "mapped candidates": f"{commands}\n\n{LAZY}",
-        "re-embedded": "Embed the texts of all documents by the new model. Until that is done, "
-        "search as you do today.",
-    }[strategy]

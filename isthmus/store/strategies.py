@@ -15,12 +15,10 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from common import metrics
-from common.alignment import Aligner
 from common.arrays import AnyArray
-from common.linear import unit
 from common.retrieval import in_order, top_k
 from isthmus.store.remapping import LENGTHS
 
@@ -35,58 +33,35 @@ class Searched(NamedTuple):
     documents: Float[AnyArray, "n d"]
 
 
-def first_numbers(queries: Float[Array, "q d_new"], documents: Float[Array, "n d_old"]) -> Searched:
-    """The new model's queries among old documents as they are, the longer vectors cut."""
-    common = min(queries.shape[1], documents.shape[1])
-    return Searched(unit(queries[:, :common]), unit(documents[:, :common]))
-
-
-def mapped_back(
-    aligner: Aligner,
-    queries: Float[AnyArray, "q d_target"],
-    documents: Float[AnyArray, "n d_source"],
-) -> Searched:
-    """The new model's queries, mapped to the old documents; all are raw rows."""
-    normalised = aligner.normalise_source(documents)
-    return Searched(unit(aligner.map_back(queries)), unit(normalised))
-
-
 class Ranking(NamedTuple):
-    """The first documents of each query.
-
-    Attributes:
-      strategy: its name.
-      candidates: number of documents that the new model has put in order; None: it has not.
-      documents: rows of the store, best first, at most `DEPTH`.
-      embedded: the candidates that the new model has to embed; None if there are none.
-    """
+    """The first documents of each query, by the name of the strategy."""
 
     strategy: str
-    candidates: int | None
-    documents: Int[AnyArray, "q k"]
-    embedded: Int[AnyArray, "q c"] | None
+    candidates: int | None  # that the new model has put in order; None: it has not
+    documents: Int[AnyArray, "q k"]  # rows of the store, best first, at most `DEPTH`
+    embedded: Int[AnyArray, "q c"] | None  # the candidates, which the new model has to embed
 
 
 def rankings(
-    old: Searched, new: Searched, mapped: Searched, others: Mapping[str, Searched] | None = None
+    old: Searched,
+    new: Searched,
+    mapped: Searched,
+    others: Mapping[str, Searched] | None = None,
+    lengths: Iterable[int] = tuple(LENGTHS),
 ) -> list[Ranking]:
-    """The lists of every strategy, with as many candidates as in `LENGTHS`.
+    """The lists of every strategy, with each number of candidates; `others` are further searches.
 
-    Args:
-      old: by the old model.
-      new: by the new model.
-      mapped: the new model's queries, and the documents mapped into its space.
-      others: further searches, by name.
+    `mapped` are the new model's queries among the documents that are mapped into its space.
     """
     searched = {"old model": old, "re-embedded": new, "mapped store": mapped, **(others or {})}
-    longest = min(max(*LENGTHS, DEPTH), len(old.documents))
+    longest = min(max(*lengths, DEPTH), len(old.documents))
     first = {name: np.asarray(top_k(*pair, longest).index) for name, pair in searched.items()}
     lists = [Ranking(name, None, rows[:, :DEPTH], None) for name, rows in first.items()]
     for strategy, source in (
         ("old candidates", "old model"),
         ("mapped candidates", "mapped store"),
     ):
-        for length in LENGTHS:
+        for length in lengths:
             candidates = first[source][:, :length]
             order = in_order(*map(jnp.asarray, (*new, candidates)))
             lists.append(Ranking(strategy, length, np.asarray(order)[:, :DEPTH], candidates))
@@ -94,34 +69,21 @@ def rankings(
 
 
 class Judgement(NamedTuple):
-    """The quality of a ranking, a mean over queries.
-
-    Attributes:
-      ranking: what was judged.
-      ndcg_10: normalised discounted cumulative gain of the first ten documents.
-      recall_10: share of the relevant documents, of at most ten, that are among the first ten.
-      recall_100: the same of the first hundred.
-      gain: ndcg_10 beyond that of the old model.
-      gain_low: lower end of its 95% interval, by a paired bootstrap over queries.
-      gain_high: upper end.
-    """
+    """The quality of a ranking, a mean over queries."""
 
     ranking: Ranking
-    ndcg_10: float
-    recall_10: float
-    recall_100: float
-    gain: float
-    gain_low: float
+    ndcg_10: float  # normalised discounted cumulative gain of the first ten documents
+    recall_10: float  # share of the relevant documents, of at most ten, among the first ten
+    recall_100: float  # the same of the first hundred
+    gain: float  # ndcg_10 beyond that of the old model
+    gain_low: float  # end of its 95% interval, by a paired bootstrap over queries
     gain_high: float
 
 
 def judge(lists: Iterable[Ranking], relevant: Int[np.ndarray, "r 2"]) -> list[Judgement]:
-    """Judges rankings, of which one has to be that of the old model.
+    """Judges rankings of the same queries, of which one has to be that of the old model.
 
-    Args:
-      lists: of the same queries.
-      relevant: (query, document) of which the document is relevant to the query; queries without
-        one are left out.
+    A row of `relevant` is a query and a document; queries without one are left out.
     """
     lists = list(lists)
     count = max(int(ranking.documents.max()) for ranking in lists) + 1
@@ -132,12 +94,10 @@ def judge(lists: Iterable[Ranking], relevant: Int[np.ndarray, "r 2"]) -> list[Ju
         np.isin(asked[:, None] * count + np.asarray(ranking.documents)[asked], known)
         for ranking in lists
     ]
-    ndcg = [np.asarray(metrics.ndcg(_padded(hits), num_relevant)) for hits in found]
-    baseline = next(
-        values
-        for ranking, values in zip(lists, ndcg, strict=True)
-        if ranking.strategy == "old model"
-    )
+    # Ten columns at least, where a store has fewer documents.
+    padded = [np.pad(hits, ((0, 0), (0, max(0, 10 - hits.shape[1])))) for hits in found]
+    ndcg = [np.asarray(metrics.ndcg(hits, num_relevant)) for hits in padded]
+    baseline = ndcg[[ranking.strategy for ranking in lists].index("old model")]
     sample = np.random.default_rng(0).integers(len(asked), size=(RESAMPLES, len(asked)))
     judgements = []
     for ranking, hits, values in zip(lists, found, ndcg, strict=True):
@@ -149,8 +109,3 @@ def judge(lists: Iterable[Ranking], relevant: Int[np.ndarray, "r 2"]) -> list[Ju
         scores = (values.mean(), *recalls, gain.mean(), low, high)
         judgements.append(Judgement(ranking, *map(float, scores)))
     return judgements
-
-
-def _padded(hits: np.ndarray) -> np.ndarray:
-    """At least ten columns, where a store has fewer documents."""
-    return np.pad(hits, ((0, 0), (0, max(0, 10 - hits.shape[1]))))

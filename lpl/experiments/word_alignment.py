@@ -1,6 +1,5 @@
 """Tables 1a and 2: every method on every pair of spaces and number of known pairs."""
 
-import dataclasses
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -22,23 +21,6 @@ from lpl.bilingual_data import BilingualData
 from lpl.reports import word_alignment as report
 
 NEAREST_WORDS_OF = "lpa_mse"  # the method whose nearest words are shown, as in Table 2
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Values:
-    """Values of configs/lpl/word_alignment.py."""
-
-    sources: tuple[str, ...]
-    targets: tuple[str, ...]
-    dictionaries: tuple[str, ...]
-    test_dictionaries: tuple[str, ...]
-    max_rows: int
-    num_pairs: tuple[int, ...]
-    max_pairs: tuple[int, ...]
-    random_seeds: tuple[int, ...]
-    methods: tuple[str, ...]
-    neighbour_words: tuple[str, ...]
-    num_neighbours: int
 
 
 class Files(NamedTuple):
@@ -80,17 +62,16 @@ class Problem(NamedTuple):
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Measures all methods, and returns the tables."""
     rows, coverage, nearest = measure_all(config, work, cache)
-    table, quoted = report.table(rows, coverage), report.nearest_tables(nearest)
-    return records.finish(work, rows, table, report.figures(rows), quoted)
+    return records.finish(work, rows, report, quoted=report.quoted(coverage, nearest))
 
 
 def measure_all(config: ConfigDict, work: Workdir, cache: Path) -> Measured:
     """Measures all methods on every pair of spaces."""
-    values, sizes = settings(Values, config), settings(bilingual_data.Sizes, config)
+    sizes = settings(bilingual_data.Sizes, config)
     hubness = settings(translation.Hubness, config)
-    for name in values.methods:
+    for name in config.methods:
         check_choice("method", name, methods.METHODS)
-    fits = {name: settings(methods.METHODS[name], config[name]).fit for name in values.methods}
+    fits = {name: settings(methods.METHODS[name], config[name]).fit for name in config.methods}
 
     def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
         problem = task.case.problem(task.random_seed)
@@ -101,18 +82,18 @@ def measure_all(config: ConfigDict, work: Workdir, cache: Path) -> Measured:
             scores = translation.precision(source, target, *queries, retrieval, hubness)
             rows += [task.row(*score, labels={"retrieval": retrieval}) for score in scores.items()]
         words = problem.shown_words if task.method == NEAREST_WORDS_OF else ()
-        count = values.num_neighbours
+        count = config.num_neighbours
         return rows, {"nearest": report.nearest_words(problem.data, source, target, words, count)}
 
     rows, coverage, nearest = [], [], {}
-    for number, files in enumerate(_files(values), 1):
-        data = bilingual_data.load(files[:3], files[3], max_rows=values.max_rows, cache=cache)
+    for number, files in enumerate(_files(config), 1):
+        data = bilingual_data.load(files[:3], files[3], max_rows=config.max_rows, cache=cache)
         prefix = "-".join([str(number), *(Path(name).name for name in files[:2])])
         fields = {"experiment": config.experiment, "labels": {"split": sizes.split}}
-        cases = _cases(data, files.max_pairs, values, sizes, prefix, fields)
-        grid = tasks.grid(cases, values.methods, values.random_seeds)
+        cases = _cases(data, files.max_pairs, config, sizes, prefix, fields)
+        grid = tasks.grid(cases, config.methods, config.random_seeds)
         measured = tasks.run(grid, measure, work, title=data.title)
-        rows += report.with_published(measured.rows, data)
+        rows += measured.rows
         coverage += report.coverage(data)
         for notes in measured.notes.values():
             if notes["nearest"]:
@@ -120,14 +101,14 @@ def measure_all(config: ConfigDict, work: Workdir, cache: Path) -> Measured:
     return Measured(results.averaged(rows + report.gains(rows)), coverage, nearest)
 
 
-def _files(values: Values) -> Iterable[Files]:
-    tests = values.test_dictionaries or ("",) * len(values.sources)
-    limits = values.max_pairs or (max(values.num_pairs),) * len(values.sources)
-    lists = values.sources, values.targets, values.dictionaries, tests, limits
+def _files(config: ConfigDict) -> Iterable[Files]:
+    tests = config.test_dictionaries or ("",) * len(config.sources)
+    limits = config.max_pairs or (max(config.num_pairs),) * len(config.sources)
+    lists = config.sources, config.targets, config.dictionaries, tests, limits
     if len(set(map(len, lists))) > 1:
         raise UserError(
-            f"There are {len(values.sources)} sources, {len(values.targets)} targets, "
-            f"{len(values.dictionaries)} dictionaries, {len(tests)} test dictionaries and "
+            f"There are {len(config.sources)} sources, {len(config.targets)} targets, "
+            f"{len(config.dictionaries)} dictionaries, {len(tests)} test dictionaries and "
             f"{len(limits)} max_pairs: give one of each for every pair of spaces (the last two may "
             "be left out)."
         )
@@ -137,18 +118,18 @@ def _files(values: Values) -> Iterable[Files]:
 def _cases(
     data: BilingualData,
     max_pairs: int,
-    values: Values,
+    config: ConfigDict,
     sizes: bilingual_data.Sizes,
     prefix: str,
     fields: dict[str, Any],
 ) -> list[Case]:
     """A case for each number of known pairs; all have the same words to translate."""
     source, target = jnp.asarray(data.source.vectors), jnp.asarray(data.target.vectors)
-    counts = sorted({min(count, max_pairs) for count in values.num_pairs})
+    counts = sorted({min(count, max_pairs) for count in config.num_pairs})
 
     def problem(random_seed: int, num_pairs: int) -> Problem:
         split = bilingual_data.split(data, counts[-1], random_seed, sizes)
-        shown = (num_pairs, random_seed) == (counts[-1], values.random_seeds[0])
+        shown = (num_pairs, random_seed) == (counts[-1], config.random_seeds[0])
         return Problem(
             data=data,
             known=methods.Problem(
@@ -160,7 +141,7 @@ def _cases(
             ),
             queries=jnp.asarray(split.queries),
             translations=jnp.asarray(split.translations),
-            shown_words=values.neighbour_words if shown else (),
+            shown_words=config.neighbour_words if shown else (),
         )
 
     num_items, dim = data.source.vectors.shape

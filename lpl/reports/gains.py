@@ -9,12 +9,8 @@ from common.run.results import Row
 def over(baseline: str, rows: Sequence[Row]) -> list[Row]:
     """Each value of the other methods minus that of the baseline in the same random run.
 
-    Two rows belong together if they agree in data set, number of pairs, random seed, metric and
-    labels. Rows without such a partner are left out; differences have no published numbers.
-
-    Args:
-      baseline: a method.
-      rows: each of one random run.
+    Rows of random runs belong together if they agree in data set, number of pairs, random seed,
+    metric and labels. Those without such a partner are left out.
     """
 
     def random_run(row: Row) -> tuple:
@@ -23,12 +19,7 @@ def over(baseline: str, rows: Sequence[Row]) -> list[Row]:
 
     reference = {random_run(row): row.mean for row in rows if row.method == baseline}
     return [
-        dataclasses.replace(
-            row,
-            mean=row.mean - reference[random_run(row)],
-            paper_value=None,
-            paper_dataset=None,
-        )
+        dataclasses.replace(row, mean=row.mean - reference[random_run(row)])
         for row in rows
         if row.method != baseline and random_run(row) in reference
     ]

@@ -5,14 +5,18 @@ Labels of its rows: `test` (the part that was measured: 'test', 'matched', 'mism
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Int
 from matplotlib.figure import Figure
 
 from common.run.figures import error_bars
-from common.run.results import Row, markdown, pivot, select
+from common.run.records import Record
+from common.run.results import Published, Row, frame, markdown, pivot, points
 from lpl.nli import LABELS
 from lpl.nli_data import SentencePairs
 from lpl.reports.gains import over
@@ -34,23 +38,17 @@ METRICS = {
 # Section 1: the gain of LPL over the baseline on SNLI with 1,000 pairs, and that gain relative to
 # the baseline. Figures 3 to 5 print no numbers; these accuracies follow from the two.
 SNLI_GAIN, SNLI_RELATIVE_GAIN = 0.089, 0.193
-PAPER = {
-    ("SNLI", "baseline", 1_000): SNLI_GAIN / SNLI_RELATIVE_GAIN,
-    ("SNLI", "mse_lpl", 1_000): SNLI_GAIN / SNLI_RELATIVE_GAIN + SNLI_GAIN,
+PAPER = {  # (method, training pairs) -> accuracy
+    ("baseline", 1_000): SNLI_GAIN / SNLI_RELATIVE_GAIN,
+    ("mse_lpl", 1_000): SNLI_GAIN / SNLI_RELATIVE_GAIN + SNLI_GAIN,
 }
 
 
-def with_published(rows: Iterable[Row]) -> list[Row]:
-    """The rows, with the paper's number where it has one."""
-
-    def paper_value(row: Row) -> float | None:
-        number = PAPER.get((row.dataset, row.method, row.num_pairs))
-        return number if row.metric == "accuracy" else None
-
-    return [
-        dataclasses.replace(row, paper_value=value, paper_dataset=row.dataset) if value else row
-        for row, value in ((row, paper_value(row)) for row in rows)
-    ]
+def published(row: Row, config: Mapping[str, Any]) -> Published | None:
+    """The paper's number beside a row."""
+    del config
+    number = PAPER.get((row.method, row.num_pairs))
+    return Published(number, dataset="SNLI") if number and row.metric == "accuracy" else None
 
 
 def nearest_pairs(
@@ -69,74 +67,66 @@ def nearest_pairs(
     ]
 
 
-def table(rows: Sequence[Row], nearest: Mapping[str, Mapping[str, list]]) -> str:
-    """table.md of a run: results, and data set -> method -> nearest pairs."""
-    parts = tables(rows)
-    for dataset, methods in nearest.items():
-        if methods:
-            parts[f"{dataset}: nearest pairs, as in Table 3"] = _nearest(methods)
-    return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
+def nearest_tables(nearest: Mapping[str, Mapping[str, list]]) -> dict[str, str]:
+    """Table 3 of the paper for each data set, of method -> nearest pairs."""
+    return {
+        f"{dataset}: nearest pairs, as in Table 3": _nearest(methods)
+        for dataset, methods in nearest.items()
+        if methods
+    }
 
 
-def tables(rows: Sequence[Row]) -> dict[str, str]:
+def tables(record: Record) -> dict[str, str]:
     """Title -> table: accuracy (Figures 3 to 5), agreement with neighbours (Table 3), gains."""
+    rows = frame(record.rows)
     figure_3 = {
         "The paper's Figure 3": f"On SNLI with 1,000 training pairs, the accuracy of MSE + LPL is "
         f"{100 * SNLI_GAIN:.1f} points above the baseline ({100 * SNLI_RELATIVE_GAIN:.1f}% "
-        f"relative, which gives {PAPER['SNLI', 'baseline', 1_000]:.2f} and "
-        f"{PAPER['SNLI', 'mse_lpl', 1_000]:.2f}). The figures print no other number. Proxy data "
+        f"relative, which gives {PAPER['baseline', 1_000]:.2f} and "
+        f"{PAPER['mse_lpl', 1_000]:.2f}). The figures print no other number. Proxy data "
         "are other texts, on which accuracies can't be compared with these."
     }
-    by_title = {} if any(row.quick for row in rows) else figure_3
-    for name, of_part in _by_part(rows).items():
+    by_title = {} if rows.quick.any() else figure_3
+    rows["method"] = rows.method.map(NAMES)
+    for name, part in rows.groupby(_part(rows), sort=False):
         for metric, title in METRICS.items():
-            shown = [
-                dataclasses.replace(row, method=NAMES[row.method])
-                for row in select(of_part, metric=metric)
-            ]
             by_title[f"{name}: {title}, by number of training pairs"] = pivot(
-                shown, lines={"method": "Method"}, columns="num_pairs", paper=True
+                part[part.metric == metric],
+                lines={"method": "Method"},
+                columns="num_pairs",
+                published=partial(published, config=record.config),
             )
-        gained = [
-            dataclasses.replace(
-                row,
-                method=NAMES[row.method],
-                metric=METRICS[row.metric.removesuffix("_gain")],
-                labels={"over": NAMES[row.get("over")]},
-            )
-            for row in of_part
-            if row.get("over")
-        ]
-        if gained:
+        gained = part[part.metric.str.endswith("_gain")]
+        if len(gained):
+            metrics = gained.metric.str.removesuffix("_gain").map(METRICS)
             by_title[f"{name}: gain in the same random run, by number of training pairs"] = pivot(
-                gained,
+                gained.assign(metric=metrics, over=gained.over.map(NAMES)),
                 lines={"metric": "Gain in", "method": "Method", "over": "Over"},
                 columns="num_pairs",
             )
     return by_title
 
 
-def figures(rows: Sequence[Row]) -> dict[str, Figure]:
-    """File name -> accuracy and its standard deviation over training pairs, as in Figure 3."""
-    by_file = {}
-    for name, of_part in _by_part(rows).items():
-        panels = {"accuracy, mean": {}, "accuracy, standard deviation": {}}
-        for row in select(of_part, metric="accuracy"):
-            for panel, value in zip(panels.values(), (row.mean, row.std), strict=True):
-                panel.setdefault(NAMES[row.method], []).append((row.num_pairs, value, 0.0))
-        file = f"{of_part[0].dataset}_{of_part[0].get('test')}".lower().replace(" ", "_")
-        title = f"{name}: {of_part[0].num_runs} random runs"
+def figures(record: Record) -> dict[str, Figure]:
+    """File name -> accuracy over training pairs, as in Figure 3, and the gain over the baseline."""
+    rows, by_file = frame(record.rows), {}
+    rows["name"] = rows.method.map(NAMES)
+    for name, part in rows.groupby(_part(rows), sort=False):
+        panels = {"accuracy": points(part[part.metric == "accuracy"], "name", "num_pairs")}
+        gained = part[[x.get("over") == "baseline" for x in part.row]]
+        gained = gained[gained.metric == "accuracy_gain"]
+        if len(gained):
+            panels["gain over the baseline"] = points(gained, "name", "num_pairs")
+        first = part.row.iloc[0]
+        title = f"Inference, {name}: mean ± std of {first.num_runs} random runs"
+        file = f"{first.dataset}_{first.get('test')}".lower().replace(" ", "_")
         by_file[file] = error_bars(panels, "training pairs", title, NAMES.values())
     return by_file
 
 
-def _by_part(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Title -> rows of each part that was measured."""
-    by_title: dict[str, list[Row]] = {}
-    for row in rows:
-        proxy = " (proxy data)" if row.proxy else ""
-        by_title.setdefault(f"{row.dataset}, {row.get('test')}{proxy}", []).append(row)
-    return by_title
+def _part(rows: pd.DataFrame) -> pd.Series:
+    """The title of the part that each row was measured on."""
+    return rows.dataset + ", " + rows.test + rows.proxy.map({True: " (proxy data)", False: ""})
 
 
 def gains(rows: Sequence[Row]) -> list[Row]:

@@ -7,14 +7,15 @@ Labels of its rows: `retrieval` ('nn', 'csls' or 'inverted_softmax') and `split`
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from common.run.figures import error_bars
-from common.run.results import Row, markdown, pivot, plus_minus, select
+from common.run.records import Record
+from common.run.results import Published, Row, frame, markdown, pivot, plus_minus, points, select
 from lpl import translation
 from lpl.bilingual_data import BilingualData
 from lpl.reports.gains import over
@@ -22,6 +23,7 @@ from lpl.reports.gains import over
 # P@1 in percent on the dictionaries of Dinu et al. (2014), by method and retrieval. All methods but
 # the last two were trained on all 5,000 pairs.
 LANGUAGES = ("EN-IT", "EN-DE", "EN-FI", "EN-ES")
+SPACES = {"italian": "EN-IT", "german": "EN-DE", "finnish": "EN-FI", "spanish": "EN-ES"}
 TABLE_1A = {
     ("shigeto_2015", "nn"): (41.53, 43.07, 31.04, 33.73),
     ("artetxe_2016", "nn"): (39.27, 41.87, 30.62, 31.40),
@@ -37,27 +39,28 @@ COMPARED = {"mse_sgd": "MSE", "lpa_mse": "MSE + LPL"}
 RETRIEVALS = {"nn": "nearest neighbour", "csls": "CSLS", "inverted_softmax": "inverted softmax"}
 
 
-def with_published(rows: Iterable[Row], data: BilingualData) -> list[Row]:
-    """The rows, with the paper's number where it was measured on the same language pair.
+def published(row: Row, config: Mapping[str, Any]) -> Published | None:
+    """The paper's number of the same pair of languages, from the most known pairs.
 
-    The language pair is known from the name of a dictionary of Dinu et al., as in en-it.train.txt
-    or OPUS_en_it_europarl_train_5K.txt; the paper's numbers are of the most known pairs.
+    The languages are known from a target space of one language, or from the name of a dictionary of
+    Dinu et al., as in en-it.train.txt or OPUS_en_it_europarl_train_5K.txt. The gain is that of the
+    paper's two rows, of which MSE has nearest neighbours and MSE + LPL has CSLS.
     """
-    rows, name = list(rows), Path(data.names[2]).name.lower()
-    language = re.search(r"en[-_](it|de|fi|es)(?![a-z])", name)
-    if data.proxy or not language:
-        return rows
-    language = f"EN-{language[1].upper()}"
-    largest = max(row.num_pairs for row in rows)
-    shown = []
-    for row in rows:
-        percents = TABLE_1A.get((row.method, row.get("retrieval")))
-        if percents and (row.metric, row.num_pairs) == ("p_at_1", largest):
-            value = percents[LANGUAGES.index(language)] / 100
-            dataset = f"Dinu et al. 2014, {language}"
-            row = dataclasses.replace(row, paper_value=value, paper_dataset=dataset)
-        shown.append(row)
-    return shown
+    dictionary = row.dataset.rpartition(", ")[2].lower()
+    found = re.search(r"en[-_](it|de|fi|es)(?![a-z])", dictionary)
+    name = SPACES.get(row.target or "") or (f"EN-{found[1].upper()}" if found else None)
+    most = max(config["num_pairs"])
+    limits = (most, *(min(most, limit) for limit in config["max_pairs"]))
+    if not name or row.num_pairs not in limits:
+        return None
+    place, last = LANGUAGES.index(name), ("lpa_mse", "csls")
+    value = TABLE_1A.get((row.method, row.get("retrieval")), (None,) * 4)[place]
+    if row.metric == "gain":
+        same = (row.method, row.get("retrieval")) == last
+        value = TABLE_1A[last][place] - TABLE_1A["mse_sgd", "nn"][place] if same else None
+    if value is None or row.metric not in ("p_at_1", "gain"):
+        return None
+    return Published(value / 100, dataset=f"Dinu et al. 2014, {name}")
 
 
 def gains(rows: Sequence[Row]) -> list[Row]:
@@ -96,17 +99,17 @@ def nearest_words(
     return nearest
 
 
-def table(rows: Sequence[Row], coverage: Iterable[Sequence[str]]) -> str:
-    """Results, and the `coverage` of all data."""
+def quoted(coverage: Iterable[Sequence[str]], nearest: Mapping[str, Mapping]) -> dict[str, str]:
+    """The `coverage` of all data, and Table 2 of the paper for each pair of spaces.
+
+    Args:
+      coverage: lines of the table.
+      nearest: title of a pair of spaces -> word -> its nearest words.
+    """
     header = ("Data", "Part", "Pairs in both vocabularies", "Other pairs", "Source words covered")
-    parts = tables(rows) | {"Dictionaries": markdown(header, coverage)}
-    return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts.items())
-
-
-def nearest_tables(nearest: Mapping[str, Mapping]) -> str:
-    """Table 2 of the paper for each pair of spaces: title -> word -> its nearest words."""
-    title = "### Nearest words, as in Table 2 (target words have a star)"
-    return "\n\n".join(f"{title}: {name}\n\n{_nearest(words)}" for name, words in nearest.items())
+    title = "Nearest words, as in Table 2 (target words have a star)"
+    tables = {f"{title}: {name}": _nearest(words) for name, words in nearest.items()}
+    return {"Dictionaries": markdown(header, coverage)} | tables
 
 
 def coverage(data: BilingualData) -> list[list[str]]:
@@ -120,57 +123,51 @@ def coverage(data: BilingualData) -> list[list[str]]:
     return lines
 
 
-def tables(rows: Sequence[Row]) -> dict[str, str]:
+def tables(record: Record) -> dict[str, str]:
     """Title -> table: Table 1a of the paper, and two tables for each pair of spaces."""
+    rows = frame(record.rows)
     by_title = {}
-    if not any(row.quick for row in rows):
+    if not rows.quick.any():
         by_title["P@1 in the paper's Table 1a (dictionaries of Dinu et al. 2014)"] = _table_1a()
-    for dataset in dict.fromkeys(row.dataset for row in rows):
-        of_dataset = select(rows, dataset=dataset)
-        largest = max(row.num_pairs for row in of_dataset)
-        proxy = " (proxy data)" if of_dataset[0].proxy else ""
-        split, runs = of_dataset[0].get("split"), of_dataset[0].num_runs
+    for dataset, part in rows.groupby("dataset", sort=False):
+        first, largest = part.row.iloc[0], part.num_pairs.max()
+        proxy = " (proxy data)" if first.proxy else ""
         by_title[
-            f"{dataset}{proxy}: precision on the {split} words from {largest:,} known pairs, "
-            f"mean ± std of {runs} random runs"
+            f"{dataset}{proxy}: precision on the {first.get('split')} words from {largest:,} known "
+            f"pairs, mean ± std of {first.num_runs} random runs"
         ] = pivot(
-            [row for row in select(of_dataset, num_pairs=largest) if row.metric in CUTS],
+            part[(part.num_pairs == largest) & part.metric.isin(CUTS)],
             lines=LINES,
-            paper=True,
+            published=partial(published, config=record.config),
         )
         by_title[f"{dataset}{proxy}: P@1 by number of known pairs"] = pivot(
-            select(of_dataset, metric="p_at_1"), lines=LINES, columns="num_pairs"
+            part[part.metric == "p_at_1"], lines=LINES, columns="num_pairs"
         )
-    if rows_of_gains := select(rows, metric="gain"):
-        by_title["Gain in P@1 by LPL over MSE, paired by random run, by number of known pairs"] = (
-            pivot(
-                rows_of_gains,
-                lines={"dataset": "Data", "retrieval": "Retrieval"},
-                columns="num_pairs",
-            )
-        )
+    gained, lines = rows[rows.metric == "gain"], {"dataset": "Data", "retrieval": "Retrieval"}
+    if len(gained):
+        title = "Gain in P@1 by LPL over MSE, paired by random run, by number of known pairs"
+        by_title[title] = pivot(gained, lines=lines, columns="num_pairs")
     return by_title
 
 
-def figures(rows: Sequence[Row]) -> dict[str, Figure]:
+def figures(record: Record) -> dict[str, Figure]:
     """P@1 over the number of known pairs, MSE against LPL by the same retrieval, and the gain.
 
     None if the run has neither of the two methods.
     """
-    panels: dict[str, dict[str, list]] = {}
-    for metric, title in (("p_at_1", "P@1\n{}"), ("gain", "gain in P@1 by LPL\n{}")):
-        for row in select(rows, metric=metric):
-            if row.method in COMPARED:
-                compared = "difference" if metric == "gain" else COMPARED[row.method]
-                lines = panels.setdefault(title.format(row.dataset), {})
-                point = row.num_pairs, row.mean, row.std
-                retrieval = RETRIEVALS[row.get("retrieval")]
-                lines.setdefault(f"{compared}, {retrieval}", []).append(point)
+    rows = frame(record.rows)
+    rows = rows[rows.method.isin(COMPARED) & rows.metric.isin(["p_at_1", "gain"])]
+    compared = rows.method.map(COMPARED).where(rows.metric != "gain", "difference")
+    rows = rows.assign(line=compared + ", " + rows.retrieval.map(RETRIEVALS))
+    panels = {
+        title.format(dataset): points(part, "line", "num_pairs")
+        for metric, title in (("p_at_1", "P@1\n{}"), ("gain", "gain in P@1 by LPL\n{}"))
+        for dataset, part in rows[rows.metric == metric].groupby("dataset", sort=False)
+    }
     if not panels:
         return {}
-    return {
-        "word_alignment": error_bars(panels, "known pairs", "Word translation with and without LPL")
-    }
+    title = f"Word translation with and without LPL: mean ± std of {rows.num_runs.max()} runs"
+    return {"word_alignment": error_bars(panels, "known pairs", title)}
 
 
 def _table_1a() -> str:

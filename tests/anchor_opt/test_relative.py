@@ -25,13 +25,6 @@ def test_a_relative_representation_is_the_cosine_with_each_anchor():
     np.testing.assert_allclose(norms, 1, atol=1e-6)
 
 
-def test_relative_representations_are_invariant_under_rotation():
-    x = unit(RNG.normal(size=(20, 5)))
-    rotation = np.linalg.qr(RNG.normal(size=(5, 5)))[0]
-    rotated = relative(x @ rotation, x[:4] @ rotation)
-    np.testing.assert_allclose(rotated, relative(x, x[:4]), atol=1e-6)
-
-
 @given(st.integers(0, 50))
 def test_truth_inverts_the_shuffle_and_known_pairs_are_true(random_seed):
     problem = draw(random_seed=random_seed)
@@ -70,3 +63,10 @@ def test_rows_that_are_drawn_of_two_spaces_share_the_given_fraction(shared, rand
     assert len(set(problem.anchors)) == 6 and (problem.truth[problem.anchors] >= 0).all()
     np.testing.assert_array_equal(problem.truth[problem.source_pairs], problem.target_pairs)
     assert problem.ranks is None
+
+
+def test_relative_representations_are_invariant_under_rotation():
+    x = unit(RNG.normal(size=(20, 5)))
+    rotation = np.linalg.qr(RNG.normal(size=(5, 5)))[0]
+    rotated = relative(x @ rotation, x[:4] @ rotation)
+    np.testing.assert_allclose(rotated, relative(x, x[:4]), atol=1e-6)

@@ -3,6 +3,7 @@
 import pytest
 
 from anchor_opt.reports.retrieval import IMAGES, WORDS
+from common.run.results import Row
 
 
 @pytest.mark.parametrize(
@@ -20,4 +21,8 @@ from anchor_opt.reports.retrieval import IMAGES, WORDS
     ],
 )
 def test_published_numbers(paper, method, optimised, source, target, metric, expected):
-    assert paper.value(method, optimised, source, target, metric) == expected
+    labels = {"representation": "relative", "optimised": optimised}
+    about = {"experiment": "e", "dataset": "source -> target", "metric": metric, "mean": 0.5}
+    row = Row(**about, method=method, source=source, target=target, labels=labels)
+    number = paper.beside(row)
+    assert (number and (number.value, number.std)) == expected

@@ -4,7 +4,7 @@ import pytest
 from anchor_opt import evaluation, runner
 from anchor_opt.methods import METHODS
 from anchor_opt.problem import partly_shared
-from common.run.tasks import Case, Task
+from common.run.tasks import Case
 from common.run.workdir import Workdir
 from configs.anchor_opt import ablation, readings, retrieval, stitching
 from configs.frontier import phase
@@ -46,11 +46,8 @@ def problem():
     ],
 )
 def test_the_report_of_a_search_is_compared_with_what_it_found(problem, found, failed, expected):
-    case = Case("case", {"experiment": "e", "dataset": "d"}, lambda random_seed: problem)
-    task = Task(case, "bootstrap", 0)
     notes = {"corrected_agreement": 0.5, "failed": failed}
-    rows = evaluation.search_rows(task, problem, notes, found, 5)
-    measures = {row.metric: row.mean for row in rows}
+    measures = evaluation.search_scores(problem, notes, found, 5)
     names = ("relative_p_at_1", "gain", "false_success", "false_failure")
     assert [measures[name] for name in names] == pytest.approx(expected, abs=0.1)
 

@@ -9,7 +9,7 @@ from anchor_opt import runner
 from anchor_opt.experiments import stitching
 from anchor_opt.reports import stitching as report
 from common.errors import UserError
-from common.run.settings import settings
+from common.run.results import Row
 from common.run.workdir import Workdir
 from common.spaces.labelled_vectors import LabelledVectors
 from configs.anchor_opt import stitching as stitching_config
@@ -46,7 +46,7 @@ def test_files_with_given_anchors(tmp_path):
 
     def run(folder, **changes):
         made = config(pairs=(":".join(names),), **changes)
-        stitching.run(made, Workdir(tmp_path / folder, {}), tmp_path)
+        stitching.run(made, Workdir(tmp_path / folder, made.to_dict()), tmp_path)
         return json.loads((tmp_path / folder / "results.json").read_text())
 
     rows = run("whole", methods=("gt",))
@@ -64,8 +64,8 @@ def test_files_with_given_anchors(tmp_path):
 def problem_of(source, target, **changes):
     made = config(**changes)
     grid = runner.grid(made)
-    values = settings(stitching.Settings, made)
-    return stitching.sample_problem(source, target, grid, values, "target", random_seed=3)
+    sizes = made.num_unlabelled, made.shared
+    return stitching.draw(source, target, grid, *sizes, "target", random_seed=3)
 
 
 @pytest.mark.parametrize(("shared", "common"), [(1.0, 100), (0.0, 60)])
@@ -110,12 +110,16 @@ def test_test_texts_are_centred_by_the_training_mean():
         ("seed", False, True, "mae", (0.92, 0.02)),
         ("bootstrap", False, True, "f1", (0.46, 0.01)),
         ("algorithm1", True, True, "mae", (0.44, 0.01)),
-        ("lstsq_truth", True, False, "f1", (None, None)),
+        ("lstsq_truth", True, False, "f1", None),
     ],
 )
 def test_published_numbers_stand_where_the_paper_has_them(
     method, decoder_sought, encoder_sought, metric, expected
 ):
     """Samples of Table 6, where English is the optimised space."""
-    fields = report.published(method, decoder_sought, encoder_sought, metric)
-    assert (fields.get("paper_value"), fields.get("paper_std")) == expected
+    of = {True: "en", False: "es"}
+    names = {"source": of[encoder_sought], "target": of[decoder_sought]}
+    labels = {"representation": "relative", "optimised": "en"}
+    about = {"experiment": "stitching", "dataset": "reviews", "metric": metric, "mean": 0.5}
+    number = report.published(Row(**about, method=method, **names, labels=labels), {})
+    assert (number and (number.value, number.std)) == expected

@@ -8,7 +8,6 @@ from common.data.packages import cache_dir
 from common.data.sets import images
 from common.errors import UserError
 from common.run import train
-from common.run.settings import settings
 from common.run.workdir import Workdir
 from common.spaces import image_features
 from configs.anchor_opt.vision import get_config
@@ -30,11 +29,7 @@ SMALL = {
 def load(work, cache, names=VITS, **changes):
     config = get_config()
     config.update_from_flattened_dict(SMALL | changes)
-    encoders = {
-        name: settings(encoded_images.Encoder, values) for name, values in config.encoders.items()
-    }
-    chosen = settings(encoded_images.Settings, config, encoders=encoders)
-    return encoded_images.load(names, chosen, work, cache)
+    return encoded_images.load(names, config, work, cache)
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +44,6 @@ def cache(tmp_path_factory):
 @pytest.fixture(scope="module")
 def encoded(cache, tmp_path_factory):
     return load(Workdir(tmp_path_factory.mktemp("work"), {}), cache)
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_test_images_are_encoded_by_two_trained_encoders(encoded):
-    assert encoded.pair.source.shape == encoded.pair.target.shape == (150, 16)
-    assert encoded.pair.names[:2] == ["test[:150] 0", "test[:150] 1"]
-    np.testing.assert_array_equal(np.bincount(encoded.labels), [15] * 10)
-    note = "vit_wide: 16 dimensions, 1 blocks, 20 steps on 200 other images"
-    assert encoded.notes[1].startswith(note)
 
 
 @pytest.mark.network

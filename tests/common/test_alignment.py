@@ -1,4 +1,7 @@
 import dataclasses
+import pickle
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -8,19 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import alignment, likeness
+from common.aligner import BLOCK_ROWS, VERSION
 from common.errors import UserError
 from common.linear import unit
 from tests.samples import isometry, normal
 
-# Every method, with options under which an exact fit remains exact.
-ALIGNERS = [
-    ("procrustes", {}),
-    ("least_squares", {}),
-    ("ridge", {"penalty": 1e-6}),
-    ("whitened_procrustes", {"penalty": 1e-6}),
-]
+# Options under which an exact fit remains exact.
+OPTIONS = {name: {"penalty": 1e-6} for name in ("ridge", "whitened_procrustes")}
 every_aligner = pytest.mark.parametrize(
-    ("method", "options"), ALIGNERS, ids=[name for name, _ in ALIGNERS]
+    ("method", "options"), [(name, OPTIONS.get(name, {})) for name in alignment.METHODS]
 )
 
 
@@ -47,10 +46,6 @@ def changed(x, rows, value):
 
 def refuses(match):
     return pytest.raises(UserError, match=match)
-
-
-def test_every_method_is_tested_here():
-    assert {name for name, _ in ALIGNERS} == set(alignment.METHODS)
 
 
 @every_aligner
@@ -97,7 +92,7 @@ def test_results_under_jit_equal_those_without(method, options):
         np.testing.assert_allclose(a, b, atol=2e-5)
 
 
-@pytest.mark.parametrize("steps", [(), ("unit", "center", "unit")], ids=str)
+@pytest.mark.parametrize("steps", [("center",), ("unit", "center", "unit")], ids=str)
 def test_saved_and_loaded_is_equal(steps, tmp_path):
     x, y = normal(0, 50, 6), normal(1, 50, 7)
     names = ("français", "english, 'old'")
@@ -107,10 +102,46 @@ def test_saved_and_loaded_is_equal(steps, tmp_path):
     loaded = alignment.load(str(tmp_path / "new folder" / "map"))
     for field in dataclasses.fields(aligner):
         a, b = getattr(loaded, field.name), getattr(aligner, field.name)
-        assert type(a) is type(b)
+        assert isinstance(a, (type(b), np.ndarray))  # as a file has them
         np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(loaded.apply(x), aligner.apply(x))
-    np.testing.assert_array_equal(loaded.inverse().apply(y), aligner.inverse().apply(y))
+    np.testing.assert_allclose(loaded.apply(x), aligner.apply(x), atol=1e-6)
+    np.testing.assert_allclose(loaded.inverse().apply(y), aligner.inverse().apply(y), atol=1e-5)
+    # By NumPy in blocks, and by JAX; pickled, and as a tree in a program of JAX.
+    loaded, many = pickle.loads(pickle.dumps(loaded)), normal(2, 2 * BLOCK_ROWS + 3, 6)
+    expected, compiled = aligner.apply(jnp.array(many)), jax.jit(lambda a, x: a.apply(x))
+    for rows in (many, many.astype(np.float64), many.tolist(), many.astype(np.float16)):
+        mapped = loaded.apply(rows)
+        assert isinstance(mapped, np.ndarray) and mapped.dtype == np.float32
+        half = isinstance(rows, np.ndarray) and rows.dtype == np.float16
+        np.testing.assert_allclose(mapped, expected, atol=2e-3 if half else 2e-6)
+    np.testing.assert_allclose(compiled(loaded, many), expected, atol=2e-6)
+    for call in ("normalise_target", "map_back"):
+        by_jax = getattr(aligner, call)(jnp.array(y))
+        np.testing.assert_allclose(getattr(loaded, call)(y), by_jax, atol=1e-5)
+    many[[5, BLOCK_ROWS + 7]] = np.nan
+    with refuses(f"rows 5, {BLOCK_ROWS + 7} of 'français' are not finite"):
+        loaded.apply(many)
+
+
+@pytest.mark.slow
+def test_a_saved_map_is_applied_without_jax_after_a_fork_and_in_threads(tmp_path):
+    alignment.fit("ridge", X, normal(1, 10, 3)).save(tmp_path / "map.npz")
+    script = f"""
+import concurrent.futures, multiprocessing, sys, tracemalloc
+import isthmus, numpy as np
+aligner = isthmus.load({str(tmp_path)!r})
+x = np.random.default_rng(0).normal(size=(200_000, 3)).astype(np.float16)
+tracemalloc.start()
+expected = aligner.apply(x)
+assert tracemalloc.get_traced_memory()[1] < 2 * expected.nbytes
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    forked = pool.map_async(aligner.apply, [x, x]).get(60)
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    threads = list(pool.map(aligner.apply, [x] * 4))
+assert all((other == expected).all() for other in [*forked, *threads])
+assert aligner.inverse().map_back(x).shape == x.shape and "jax" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @every_aligner
@@ -142,6 +173,7 @@ def test_the_inverse_maps_back(method, options):
     np.testing.assert_allclose(aligner.inverse().apply(aligner.apply(x)), x, atol=2e-5)
     aligner = alignment.fit(method, x, y, **options)
     back = aligner.inverse()
+    assert (back.source, back.target, back.method) == ("target", "source", method)
     images = aligner.apply(x)
     np.testing.assert_allclose(images @ back.matrix, aligner.normalise_source(x), atol=1e-5)
     np.testing.assert_array_equal(back.normalise_target(x), aligner.normalise_source(x))
@@ -153,18 +185,6 @@ def test_the_inverse_maps_back(method, options):
         expected = np.linalg.pinv(np.asarray(aligner.matrix, np.float64), rcond=1e-5)
         atol = 1e-3 * max(1, np.abs(expected).max() / 10)
         np.testing.assert_allclose(aligner.inverse().matrix, expected, atol=atol)
-
-
-def test_source_and_target_have_names_and_are_swapped_by_the_inverse():
-    x, y = normal(0, 20, 6), normal(1, 20, 7)
-    aligner = alignment.fit("procrustes", x, y, names=("français", "english"))
-    assert (aligner.source, aligner.target, aligner.method) == ("français", "english", "procrustes")
-    back = aligner.inverse()
-    assert (back.source, back.target, back.method) == ("english", "français", "procrustes")
-    with refuses(r"'français' has shape \[20, 7\]: give rows \[n, 6\]"):
-        aligner.apply(y)
-    with refuses(r"'english' has shape \[20, 6\]: give rows \[n, 7\]"):
-        back.apply(x)
 
 
 @every_aligner
@@ -229,6 +249,8 @@ def test_normalisation_agrees_with_numpy_and_keeps_the_means(steps):
         ("not an array of numbers", lambda: fit(target=[["a", "b"]])),
         ("not an array of numbers", lambda: fit(target=[[1.0], [1.0, 2.0]])),
         (r"has shape \[3\]: give rows", lambda: fit().apply(X[0])),
+        (r"'source' has shape \[10, 4\]: give rows \[n, 3\]", lambda: fit().apply(Y)),
+        (r"'target' has shape \[10, 3\]: give rows \[n, 4\]", lambda: fit().inverse().apply(X)),
         ("rows 4 of 'source' are not finite", lambda: fit(source=changed(X, [4], np.nan))),
         ("rows 4 of 'target' are not finite", lambda: fit(target=changed(Y, [4], -np.inf))),
         (
@@ -253,19 +275,11 @@ def test_errors_are_one_sentence(match, call):
 
 def test_an_aligner_that_is_missing_or_cannot_be_written_is_refused(tmp_path):
     """tests/common/data/test_broken_files.py has files that are broken."""
-    for path in (tmp_path, tmp_path / "none.npz"):
-        with refuses(f"{path} is missing or is not an aligner"):
+    for path, file in ((tmp_path, tmp_path / "map.npz"), (tmp_path / "none.npz",) * 2):
+        with refuses(f"{file} is missing or is not an aligner"):
             alignment.load(path)
     with refuses("Cannot write"):
         fit().save(tmp_path)
-
-
-def test_an_aligner_is_a_pytree_with_gradients():
-    aligner = alignment.fit("least_squares", X, Y)
-    doubled = jax.tree.map(lambda x: 2 * x, aligner)
-    assert (doubled.method, doubled.normalise) == (aligner.method, aligner.normalise)
-    gradient = jax.grad(lambda aligner: jnp.sum(aligner.apply(X) ** 2))(aligner)
-    assert gradient.matrix.shape == aligner.matrix.shape
 
 
 def test_files_of_other_versions_are_read_or_refused_by_their_version(tmp_path):
@@ -274,10 +288,10 @@ def test_files_of_other_versions_are_read_or_refused_by_their_version(tmp_path):
     aligner.save(path)
     with np.load(path) as file:
         fields = dict(file)
-    assert fields.pop("version") == alignment.VERSION
+    assert fields.pop("version") == VERSION
     np.savez(path, **fields)  # the first files had none
     np.testing.assert_array_equal(alignment.load(path).apply(x), aligner.apply(x))
-    np.savez(path, version=alignment.VERSION + 1, matrix=[0])
+    np.savez(path, version=VERSION + 1, matrix=[0])
     with refuses("has version 2 of the format, .* install the release that wrote it"):
         alignment.load(path)
 
@@ -326,5 +340,7 @@ def test_an_aligner_keeps_the_profile_of_its_source(tmp_path, with_profile):
         aligner = dataclasses.replace(aligner, profile=profile)
     aligner.save(tmp_path / "map.npz")
     loaded = alignment.load(tmp_path / "map.npz")
-    assert loaded.likeness(x) == aligner.likeness(x) and aligner.inverse().likeness(y) is None
-    assert (aligner.likeness(x) is not None) == with_profile
+    if with_profile:
+        assert loaded.likeness(x) == pytest.approx(aligner.likeness(x), rel=1e-5)
+    assert aligner.inverse().likeness(y) is None
+    assert all((one.likeness(x) is not None) == with_profile for one in (aligner, loaded))

@@ -1,6 +1,7 @@
-"""A whole experiment of each paper with --distributed: two processes end with one's results."""
+"""Runs on two hosts: a whole experiment of each paper with --distributed, and killed trainings."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +21,6 @@ COMMANDS = {  # experiment -> module of its paper, and values that make it small
     " --config.test_split=test[:60] --config.methods=sinkhorn --config.batch_size=32"
     " --config.steps=9 --config.evaluate_every=3 --config.num_test_pairs=60"
     " --config.distance.iterations=2",
-    "word_alignment": "lpl.main --config.quick --config.sources=('glove',)"
-    " --config.targets=('word2vec',) --config.dictionaries=('same',) --config.num_pairs=(500,)"
-    " --config.methods=('artetxe_2018','lpa_mse') --config.max_rows=4000 --config.num_test=300"
-    " --config.lpa_mse.updates=100",
     "match": "embed_match.main --config.quick --config.dataset=rotten_tomatoes"
     " --config.random_seeds=(0,) --config.num_texts=400 --config.num_words=200"
     " --config.cbow.dim=12 --config.cbow.epochs=2 --config.glove.dim=12 --config.glove.blocks=4"
@@ -48,11 +45,15 @@ def command(name, workdir):
     return module, f"--config={name}", f"--workdir={workdir}", *values
 
 
+def two_hosts(module, *arguments):
+    """Two processes that run a module together."""
+    line = [sys.executable, "-m", module, *map(str, arguments)]
+    return [subprocess.Popen(line, cwd=ROOT, env=host) for host in commands.on_two_hosts()]
+
+
 def codes_of_two(runs):
     """The exit codes of two processes that do these runs together."""
-    line = [sys.executable, "-m", "tests.common.test_distributed", json.dumps(runs)]
-    hosts = commands.on_two_hosts()
-    processes = [subprocess.Popen(line, cwd=ROOT, env=host) for host in hosts]
+    processes = two_hosts("tests.common.test_distributed", json.dumps(runs))
     return [process.wait(3600) for process in processes]
 
 
@@ -64,11 +65,11 @@ def rows(folder):
 
 
 @pytest.mark.network
-def test_two_processes_end_with_the_results_of_one_and_resume_no_run(tmp_path, monkeypatch, capfd):
-    """Hosts that skipped different parts of a run would wait for each other forever."""
+def test_two_processes_end_with_the_results_of_one(tmp_path, monkeypatch, capfd):
+    """The last run is begun again and finds all parts, and then with the workdirs exchanged."""
     runs = [command(name, str(tmp_path / name)) for name in COMMANDS]
-    assert codes_of_two([*runs, runs[-1]]) == [2, 2]
-    assert capfd.readouterr().err.count("choose another --workdir.") == 2
+    assert codes_of_two([*runs, runs[-1]]) == [0, 0]
+    assert capfd.readouterr().err.count("Resuming the run") == 2
     for name in COMMANDS:  # afterwards, for its memory
         assert not commands.run(monkeypatch, *command(name, tmp_path / f"{name}-alone"))
         folders = (tmp_path / f"{name}{end}" for end in ("-alone", "", "-host1"))
@@ -78,6 +79,44 @@ def test_two_processes_end_with_the_results_of_one_and_resume_no_run(tmp_path, m
             assert {**row, "mean": 0} == {**other, "mean": 0}
             error = f"{name}: {row['metric']}"
             np.testing.assert_allclose(row["mean"], other["mean"], atol=0.02, err_msg=error)
+    capfd.readouterr()
+    (tmp_path / f"{name}-host1").rename(tmp_path / "second")
+    (tmp_path / name).rename(tmp_path / f"{name}-host1")
+    assert codes_of_two(runs[-1:]) == [2, 2]  # the second one, since the first one's has no parts
+    assert "host was 0 of 2, is now 1 of 2" in capfd.readouterr().err
+
+
+def killed(workdir, host, evaluation):
+    """Begins the run of killed_host.py and ends it as soon as that host has killed itself."""
+    processes = two_hosts("tests.common.killed_host", workdir, host, evaluation)
+    assert processes[host].wait(300) == -signal.SIGKILL
+    processes[1 - host].kill()
+    processes[1 - host].wait()
+
+
+def content(workdir, host):
+    """The parts and the logged metrics of a host."""
+    folder = Path(f"{workdir}-{host}")
+    texts = {path.name: path.read_text() for path in folder.glob("parts/*")}
+    return texts | {"metrics": sorted((folder / "metrics.jsonl").read_text().splitlines())}
+
+
+def test_a_killed_run_of_two_hosts_resumes_to_the_same_numbers(tmp_path):
+    """Either is killed, and then a part that has ended is missing on one of them."""
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    for host, evaluation in ((1, 3), (0, 4), (1, 5)):
+        killed(resumed, host, evaluation)
+    first = Path(f"{resumed}-1/parts/fit-descent-seed0.json")
+    assert [path.name for path in first.parent.iterdir()] == [first.name]
+    checkpoints = Path(f"{resumed}-0/checkpoints/fit-descent-seed1")
+    assert {path.name for path in checkpoints.iterdir()} == {"4", "8"}
+    assert not Path(f"{resumed}-1/checkpoints").exists()
+    first.unlink()
+    for workdir in (resumed, whole):
+        processes = two_hosts("tests.common.killed_host", workdir, 0, 0)
+        assert [process.wait(300) for process in processes] == [0, 0]
+    assert content(whole, 0) == content(whole, 1)
+    assert [content(resumed, host) for host in (0, 1)] == [content(whole, 0)] * 2
 
 
 if __name__ == "__main__":

@@ -53,7 +53,6 @@ def test_points_stay_on_their_spheres_for_1000_steps():
 MOMENTUM = {
     "adam": optax.adam(0.1),
     "momentum": optax.sgd(0.1, momentum=0.9),
-    "chain": optax.chain(optax.clip(0.5), optax.adamw(optax.linear_schedule(0.1, 0.0, 10))),
     "accumulated": optax.MultiSteps(optax.adam(0.1), 2).gradient_transformation(),
 }
 
@@ -89,24 +88,6 @@ def test_one_step_of_adam_agrees_with_its_definition():
     np.testing.assert_allclose(state[0].nu, second, atol=1e-6)
     with pytest.raises(ValueError, match="needs the parameters"):
         optimiser.update(gradient, state)
-
-
-def test_moments_have_the_dtype_that_the_optimiser_chose():
-    optimiser, x = manifold.spheres(optax.adam(0.1, mu_dtype=jnp.bfloat16)), unit(normal(0, 3, 4))
-    before = optimiser.init(x)
-    _, after = optimiser.update(normal(1, 3, 4), before, x)
-    assert jax.tree.map(jnp.dtype, after) == jax.tree.map(jnp.dtype, before)
-
-
-def test_partition_puts_some_arrays_of_a_tree_on_spheres():
-    params = {"anchors": unit(normal(0, 3, 4)), "bias": jnp.ones(2)}
-    parts = {"spheres": manifold.spheres(optax.adam(0.1)), "free": optax.adam(0.1)}
-    optimiser = optax.partition(parts, {"anchors": "spheres", "bias": "free"})
-    gradient = jax.tree.map(lambda x: normal(5, *x.shape), params)
-    updates, _ = optimiser.update(gradient, optimiser.init(params), params)
-    new = optax.apply_updates(params, updates)
-    assert off_spheres(new["anchors"]) < 1e-6
-    np.testing.assert_allclose(new["bias"], 1 - 0.1 * np.sign(gradient["bias"]), atol=1e-6)
 
 
 def test_an_initial_point_off_its_sphere_is_moved_onto_it_and_zero_rows_stay():

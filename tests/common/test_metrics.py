@@ -148,8 +148,9 @@ def test_the_rank_correlation_is_that_of_the_ranks_and_not_defined_of_equal_valu
 
 
 @settings(max_examples=15)
-@given(st.integers(0, 100), st.integers(3, 30), st.integers(1, 6), st.integers(1, 6))
-def test_linear_cka_is_the_alignment_of_centred_kernels(random_seed, n, d, e):
+@given(st.integers(0, 100), st.sampled_from([(3, 6, 1), (30, 1, 6), (17, 5, 5)]))  # compiled each
+def test_linear_cka_is_the_alignment_of_centred_kernels(random_seed, sizes):
+    n, d, e = sizes
     rng = np.random.default_rng(random_seed)
     x, y = rng.normal(size=(n, d)), rng.normal(size=(n, e))
     centring = np.eye(n) - 1 / n
@@ -175,13 +176,3 @@ def test_a_noisy_isometry_is_a_rotated_copy_with_noise_of_the_same_covariance(no
         moved /= np.linalg.norm(moved, axis=1, keepdims=True)
     np.testing.assert_allclose(copy @ copy.T, moved @ moved.T, atol=1e-4)
     assert not noise or np.abs(copy @ copy.T - x @ x.T).max() > 0.1
-
-
-@pytest.mark.slow
-@settings(max_examples=10)
-@given(st.integers(0, 100), st.floats(0, 2), st.integers(4, 30))
-def test_more_noise_means_a_smaller_cka(random_seed, noise, d):
-    x = np.random.default_rng(random_seed).normal(size=(2_000, d))
-    x = preprocess(jnp.asarray(x, jnp.float32))
-    y = space_pairs.noisy_isometry(jax.random.key(random_seed), x, noise)
-    assert float(linear_cka(x, y)) == pytest.approx(1 / (1 + noise**2), abs=0.08)

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -9,36 +10,44 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from common import csls, ot, parallel, retrieval
-from common.parallel import block_rows, map_rows, one_blas_thread, scan_rows
-from tests import commands
+from common.parallel import block_rows, map_rows, one_blas_thread, scan_rows, sum_of_parts
+from tests import commands, samples
 
 
-def column_sums_and_first_argmax(x, block):
-    """A carry that depends on the order of the parts, and one output for each row."""
+@partial(jax.jit, static_argnames="block")
+def products_of(rows, columns, block):
+    """Of each column the sum of its products and its first largest one; of each row their sum."""
 
-    def step(carry, index, valid, rows):
+    def init(columns):
+        lowest = jnp.full(len(columns.index), -jnp.inf)
+        return 0 * lowest.clip(0), lowest, jnp.zeros_like(columns.index)
+
+    def step(carry, block, columns):
         total, best, where = carry
-        value = jnp.where(valid, rows[:, 0], -jnp.inf)
-        winner = value.argmax()
-        better = value[winner] > best
-        new = jnp.where(better, value[winner], best), jnp.where(better, index[winner], where)
-        return (total + jnp.where(valid[:, None], rows, 0).sum(0), *new), rows * 2
+        product = columns.masked(block.rows @ columns.rows.T, 0.0)
+        value = jnp.where(block.valid[:, None], product, -jnp.inf)
+        winner = value.argmax(axis=0)
+        value, row = value.max(axis=0), block.index[winner]
+        better = (value > best) | ((value == best) & (row < where))
+        carry = (
+            total + product.sum(0),
+            jnp.where(better, value, best),
+            jnp.where(better, row, where),
+        )
+        return carry, sum_of_parts(product.sum(axis=1))
 
-    def merge(a, b):
-        better = b[1] > a[1]
-        return a[0] + b[0], jnp.where(better, b[1], a[1]), jnp.where(better, b[2], a[2])
-
-    init = jnp.zeros(x.shape[1]), jnp.float32(-jnp.inf), jnp.int32(0)
-    return scan_rows(step, init, merge, x, block=block)
+    return scan_rows(step, init, rows, columns, block=lambda columns, parts: block)
 
 
 @pytest.mark.parametrize("n", [1, 8, 9, 50])
 def test_scan_rows_folds_and_concatenates(n):
-    x = jnp.asarray(np.random.default_rng(n).integers(-3, 4, (n, 2)), jnp.float32)
-    (total, best, where), out = jax.jit(column_sums_and_first_argmax, static_argnums=1)(x, 8)
-    np.testing.assert_array_equal(total, x.sum(0))
-    assert (float(best), int(where)) == (float(x[:, 0].max()), int(x[:, 0].argmax()))
-    np.testing.assert_array_equal(out, 2 * x)
+    rows, columns = (samples.integer_rows(seed, count) for seed, count in ((n, n), (0, 11)))
+    (total, best, where), out = products_of(rows, columns, 8)
+    product = rows @ columns.T
+    np.testing.assert_array_equal(total, product.sum(axis=0))
+    np.testing.assert_array_equal(best, product.max(axis=0))
+    np.testing.assert_array_equal(where, product.argmax(axis=0))
+    np.testing.assert_array_equal(out, product.sum(axis=1))
 
 
 def test_map_rows_accepts_trees_and_shared_arrays():
@@ -46,17 +55,6 @@ def test_map_rows_accepts_trees_and_shared_arrays():
     out = map_rows(lambda r, s: (r["a"] * s, r["b"].sum(1)), rows, jnp.float32(3), block=8)
     np.testing.assert_array_equal(out[0], 3 * np.arange(21))
     np.testing.assert_array_equal(out[1], np.arange(42).reshape(21, 2).sum(1))
-
-
-def test_blocks_have_equal_size_so_that_little_is_padded():
-    padded = []
-
-    def size(rows):
-        padded.append(rows.shape[0])
-        return rows
-
-    assert map_rows(size, jnp.zeros((1025, 1)), block=1024).shape == (1025, 1)
-    assert 2 * padded[-1] <= 1025 + 8 * 2
 
 
 def test_libraries_of_linear_algebra_have_one_thread_inside_the_context_alone():
@@ -105,6 +103,33 @@ def test_no_square_buffer_at_20_000_rows(streamed):
     memory = jax.jit(streamed).lower(rows, rows).compile().memory_analysis()
     # Blocks of an accelerator have up to 1,024 rows, of which it holds two or three (78 MiB each).
     assert memory.temp_size_in_bytes < (100 if parallel.on_cpu() else 300) << 20
+
+
+SPLIT = """
+import jax, jax.numpy as jnp
+import common
+from common import csls, ot, parallel, retrieval
+from jax.sharding import NamedSharding, PartitionSpec
+split = NamedSharding(parallel._mesh(8), PartitionSpec("devices"))
+rows = jax.ShapeDtypeStruct((80_000, 64), jnp.float32, sharding=split)
+for name, search in {
+    "match": lambda x, y: ot.match(x, y, 1e-4, rows=True),
+    "matches": csls.matches,
+    "top_k": lambda x, y: retrieval.top_k(x, y, 10),
+}.items():
+    memory = jax.jit(search).lower(rows, rows).compile().memory_analysis()
+    print(name, memory.argument_size_in_bytes, memory.temp_size_in_bytes)
+"""
+
+
+def test_eight_devices_hold_an_eighth_of_both_spaces_each():
+    """An array of all rows has 19.5 MiB, a block of 256 of them with all columns 78 MiB."""
+    command = [sys.executable, "-c", SPLIT]
+    told = subprocess.run(command, env=commands.on_devices(8), check=True, stdout=subprocess.PIPE)
+    for line in told.stdout.decode().splitlines():
+        name, arguments, temporary = line.split()
+        assert int(arguments) < 6 << 20, name
+        assert int(temporary) < 60 << 20, name
 
 
 @pytest.mark.slow

@@ -30,11 +30,3 @@ def test_a_log_gets_lines_and_a_terminal_a_bar(monkeypatch, total):
             last = "reading: 3 of 3 (00:00, 00:00 left)" if total else "reading: 3 (00:00)"
             assert lines[0] == "spaces: 0 of 1 (00:00, ? left)" and last in lines
             assert all(lines) and "\x1b" not in shown
-
-
-def test_a_log_of_short_work_has_its_beginning_and_end(monkeypatch):
-    monkeypatch.setattr("sys.stderr", stream := io.StringIO())
-    bar = progress_bar(range(1000), desc="words")
-    for i in bar:
-        bar.set_postfix({"loss": i})
-    assert len(stream.getvalue().splitlines()) == 2

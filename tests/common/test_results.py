@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from absl import logging
 from matplotlib.colors import to_rgb
-from matplotlib.font_manager import fontManager
-from matplotlib.ft2font import FT2Font
 from PIL import Image
 from scipy.spatial.distance import pdist
 
 from common.run import figures, records, results
-from common.run.results import Row
+from common.run.results import Published, Row
 from common.run.workdir import Workdir
 
 
@@ -46,7 +44,7 @@ def test_a_run_without_a_number_leaves_no_mean_and_no_best_value():
 
 def test_results_json_has_no_word_that_other_readers_refuse(tmp_path):
     rows = [row(mean=np.nan, std=np.nan), row(labels={"low": -np.inf, "names": [np.nan, 1.0]})]
-    records.finish(Workdir(tmp_path, {"limit": np.inf}), rows, "| a |")
+    records.finish(Workdir(tmp_path, {"limit": np.inf}), rows, report)
 
     def refuse(word):
         raise ValueError(word)
@@ -65,22 +63,63 @@ def test_rows_are_selected_by_fields_and_labels():
     assert rows[2].get("size") is None
 
 
+def test_a_frame_has_fields_and_labels_and_its_words_stand_in_tables():
+    rows = [row(num_pairs=n, labels={"size": 4, "dim": n}) for n in (15, 0)]
+    rows += [row(method="b", num_pairs=15, labels={"size": 5})]
+    table = results.frame(rows)
+    assert list(table["size"]) == [4, 4, 5] and list(table.label_dim[:2]) == [15, 0]
+    assert results.points(table, "method", "num_pairs") == {
+        "a": [(15, 0.4912, 0.0021), (0, 0.4912, 0.0021)],
+        "b": [(15, 0.4912, 0.0021)],
+    }
+    table["method"] = table.method.map({"a": "ours", "b": "theirs"})
+    text = results.pivot(table, lines={"method": "M", "label_dim": "D"}, columns="num_pairs")
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    assert lines[0] == ["M", "D", "15", "0"]
+    assert [line[:2] for line in lines[2:]] == [["ours", "15"], ["ours", "0"], ["theirs", "-"]]
+    assert results.frame([]).empty and "metric" in results.frame([])
+
+
+class report:
+    """Of an experiment whose table is empty, and whose source prints a number."""
+
+    @staticmethod
+    def published(row):
+        on = {"mrr": Published(0.11, dataset="FastText, 20,000 words")}
+        return on.get(row.metric) if row.method == "a" else None
+
+    @staticmethod
+    def tables(record):
+        table = results.pivot(record.rows, lines={"method": "M"}, published=report.published)
+        return {"T": table if record.config.get("quick") else "| a |"}
+
+    @staticmethod
+    def figures(record):
+        return {"bars": figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")}
+
+
 def test_finish_writes_rows_table_and_figures(tmp_path):
-    work = Workdir(tmp_path, {})
-    figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
-    assert records.finish(work, [row(labels={"size": 4})], "| a |", {"bars": figure}) == "| a |"
+    work, appendix = Workdir(tmp_path, {}), {"A": "| b |"}
+    printed = records.finish(work, [row(labels={"size": 4})], report, appendix=appendix)
+    assert printed == "## T\n\n| a |"
     (written,) = json.loads((tmp_path / "results.json").read_text())
     assert Row(**written) == row(labels={"size": 4})
-    assert (tmp_path / "table.md").read_text() == "| a |\n"
+    assert (tmp_path / "table.md").read_text() == "## T\n\n| a |\n\n## A\n\n| b |\n"
     assert Image.open(tmp_path / "bars.png").size[0] > 300
+
+
+def test_tables_are_printed_before_figures_are_drawn(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(report, "figures", lambda record: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        records.finish(Workdir(tmp_path, {}), [row()], report)
+    assert capsys.readouterr().out == "## T\n\n| a |\n"
 
 
 def test_figures_and_hyper_parameters_are_tensorboard_events(tmp_path):
     config = {"rate": 0.5, "sizes": [1, 2], "inner": {"steps": 3}}
     work = Workdir(tmp_path, config)
     for _ in range(2):  # a resumed run writes them anew
-        figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
-        records.finish(work, [row()], "| a |", {"bars": figure})
+        records.finish(work, [row()], report)
     (events,) = (tmp_path / "tensorboard/run").iterdir()
     content = events.read_bytes()
     assert content.count((tmp_path / "bars.png").read_bytes()) == 1
@@ -88,44 +127,26 @@ def test_figures_and_hyper_parameters_are_tensorboard_events(tmp_path):
 
 
 def test_a_quick_run_says_so_everywhere_and_shows_no_published_number(tmp_path):
-    published = row(paper_value=0.99, paper_std=0.01, paper_dataset="words, 20,000 words")
-    quick = [dataclasses.replace(published, quick=True)]
-    figure = figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")
-    table = results.pivot(quick, lines={"method": "Method"}, paper=True)
-    shown = records.finish(Workdir(tmp_path, {"quick": True}), quick, table, {"bars": figure})
-    assert "QUICK" in shown and ".99" not in shown and "Paper" not in shown
+    figure, quick = report.figures(None)["bars"], [row(quick=True)]
+    work = Workdir(tmp_path, {"quick": True})
+    shown = records.finish(work, quick, report, figures={"bars": figure})
+    assert "QUICK" in shown and ".11" not in shown and "Paper" not in shown
     assert "QUICK" in (tmp_path / "table.md").read_text()
     assert figure.get_suptitle() == "QUICK: title"
     (written,) = json.loads((tmp_path / "results.json").read_text())
-    assert written["quick"] and written["paper_value"] is None and written["paper_dataset"] is None
-    with_number = dataclasses.replace(quick[0], paper_value=0.99)
-    assert with_number.paper_value is None
+    assert written["quick"]
 
 
-def test_headers_say_on_how_many_items_the_paper_and_we_measured():
-    rows = [row(paper_value=0.99, paper_dataset="FastText, 20,000 words", num_items=1_000)]
-    rows += [row(metric="jaccard", num_items=1_000)]
-    header = results.pivot(rows, lines={"method": "Method"}, paper=True).splitlines()[0]
-    cells = [cell.strip() for cell in header.strip("|").split("|")]
-    assert cells == ["Method", "MRR (1,000 items)", "Jaccard", "Paper (20,000 words): MRR"]
-
-
-def test_pivot_has_a_line_for_each_method_and_a_column_for_each_metric():
-    rows = [
-        row(paper_value=0.11),
-        row(metric="jaccard", mean=0.2),
-        row(method="b", num_runs=1),
-    ]
-    lines = results.pivot(rows, lines={"method": "Method"}, paper=True, paper_digits=2).splitlines()
+@pytest.mark.parametrize(("num_items", "mrr"), [(None, "MRR"), (1_000, "MRR (1,000 items)")])
+def test_pivot_has_a_line_for_each_method_and_a_column_for_each_metric(num_items, mrr):
+    """The headers say on how many items the paper and we measured."""
+    rows = [row(), row(metric="jaccard", mean=0.2), row(method="b", num_runs=1)]
+    rows = [dataclasses.replace(one, num_items=num_items) for one in rows]
+    number = {"published": report.published, "paper_digits": 2}
+    lines = results.pivot(rows, lines={"method": "Method"}, **number).splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert cells[0] == ["Method", "MRR", "Jaccard", "Paper: MRR"]
+    assert cells[0] == ["Method", mrr, "Jaccard", "Paper (20,000 words): MRR"]
     assert cells[2:] == [["a", ".491 ± .002", ".200 ± .002", ".11"], ["b", ".491", "-", "-"]]
-
-
-def test_markdown_is_a_table_of_equal_widths():
-    text = results.markdown(["a", "long name"], [["1", "2"], ["333", "4"]])
-    assert text.splitlines()[1] == "|-----|-----------|"
-    assert len({len(line) for line in text.splitlines()}) == 1
 
 
 def test_plus_minus_omits_the_leading_zero():
@@ -139,54 +160,28 @@ def test_plus_minus_omits_the_leading_zero():
     assert results.mean_and_deviation(row(num_runs=1)) == ".491"
 
 
-def test_figures_are_written_as_png(tmp_path):
+def test_every_kind_of_figure_is_drawn(tmp_path, caplog):
+    """A character that no font has is named once, and error bars end at the range of the metric."""
     space = np.random.default_rng(0).normal(size=(40, 5))
-    groups = {"x": [0, 1], "y": [2]}
-    figure = figures.scatter_grid({"GT": (space, space)}, ("a", "b"), groups, "title")
-    figures.save_figure(figure, tmp_path / "scatter.png")
-    assert Image.open(tmp_path / "scatter.png").size[0] > 300
-
-
-def word_figure(folder, word, caplog):
-    caplog.clear()
-    points = {"one": [(word, 0.1, 0.0)]}
-    figures.save_figure(figures.error_bars({"MRR": points}, "", word), folder / "word.png")
-    warned = [record.getMessage() for record in caplog.records]
-    return np.asarray(Image.open(folder / "word.png").convert("L")), warned
-
-
-def test_characters_are_drawn_by_a_font_that_has_them(tmp_path, caplog):
-    """Matplotlib comes with fonts that have signs which its font for texts lacks."""
-    has, lacks = (
-        set(FT2Font(fontManager.findfont(name)).get_charmap())
-        for name in ("STIXGeneral", "DejaVu Sans")
-    )
-    sign = chr(max(has - lacks))
-    drawn, warned = word_figure(tmp_path, 3 * sign, caplog)
-    assert not warned
-    empty, _ = word_figure(tmp_path, " ", caplog)
-    assert (drawn == 0).sum() > (empty == 0).sum() + 50
-    assert figures._families({ord(sign)}) and not figures._families(set())
-
-
-def test_characters_that_no_font_has_are_named_once(tmp_path, caplog):
+    panels = {"a": {"語 \U0010fffd": [(1, 0.9, 0.4)]}, "b": {"m": [("x", 0.1, 0.3)]}}
+    drawn = {
+        "scatter": figures.scatter_grid({"GT": (space,) * 2}, ("a", "b"), {"x": [0, 2]}, "title"),
+        "compared": figures.error_bars(panels, "pairs", "title", sharey=True),
+        "multiples": figures.small_multiples(panels, {"a": 1}, "MRR", "title"),
+        "bars": figures.bars({"MRR": {"a": [(0.5, 0.6)]}}, ["x"], "t", beside={"a": (0.3,)}),
+    }
     logging._log_counter_per_token.clear()
-    warned = [word_figure(tmp_path, word, caplog)[1] for word in ("語 \U0010fffd", "語")]
-    assert len(warned[0]) == 1 and "no font of this machine has" in warned[0][0]
-    assert not warned[1]
+    for name, figure in drawn.items():
+        figures.save_figure(figure, tmp_path / f"{name}.png")
+        assert Image.open(tmp_path / f"{name}.png").size[0] > 300
+    (warned,) = [record.getMessage() for record in caplog.records]
+    assert "no font of this machine has" in warned
+    for name in ("compared", "multiples"):
+        ends = [x.get_segments()[0][:, 1] for axis in drawn[name].axes for x in axis.collections]
+        np.testing.assert_allclose(ends, [[0.5, 1.0], [0.0, 0.4]])
 
 
-def test_error_bars_have_ticks_at_the_values_of_all_methods():
-    points = {"none": [], "some": [(0, 0.1, 0), (300, 0.2, 0)], "few": [(15, 0.1, 0.0)]}
-    figure = figures.error_bars({"MRR": points}, "num_pairs", "title")
-    (axis,) = figure.axes
-    assert {label.get_text() for label in axis.get_xticklabels()} == {"0", "15", "300"}
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["some", "few"]
-    names = {"one": [("first", 0.1, 0), ("second", 0.2, 0)]}
-    assert figures.error_bars({"MRR": names}, "start", "title").axes[0].get_xticklabels()
-
-
-def test_a_method_looks_the_same_in_all_figures_and_not_by_colour_alone():
+def test_methods_differ_in_every_figure_by_marker_and_by_colour_or_dashes():
     known = [f"method {i}" for i in range(10)]
     looks = figures.styles(known)
     assert len({look.marker for look in looks.values()}) == len(known)
@@ -194,10 +189,6 @@ def test_a_method_looks_the_same_in_all_figures_and_not_by_colour_alone():
     chosen = figures.styles(["new", *known[3:5]], known)
     assert all(chosen[name] == looks[name] for name in known)
     assert chosen["new"].marker not in {look.marker for look in looks.values()}
-    points = [(0, 0.1, 0.0), (1, 0.2, 0.0)]
-    figure = figures.error_bars({"MRR": {known[4]: points}}, "pairs", "title", known)
-    (line,) = (line for line in figure.axes[0].lines if line.get_marker() == looks[known[4]].marker)
-    assert line.get_color() == looks[known[4]].colour
 
 
 def test_colours_differ_for_eyes_without_red_or_green_receptors():
@@ -225,25 +216,3 @@ def _lab(linear):
     xyz = linear @ np.transpose(to_xyz) / [0.9505, 1.0, 1.089]
     x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116).T
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
-
-
-def test_error_bars_are_within_their_panels_and_compared_panels_share_an_axis():
-    panels = {"a": {"m": [(1, 0.9, 0.4)]}, "b": {"m": [(1, 0.1, 0.3)]}}
-    figure = figures.small_multiples(panels, {}, "MRR", "title")
-    low, high = figure.axes[0].get_ylim()
-    assert low < -0.2 and high > 1.3
-    left, right = figures.error_bars(panels, "pairs", "title", sharey=True).axes
-    assert left.get_ylim() == right.get_ylim()
-
-
-def test_small_multiples_have_a_panel_for_each_value_and_mark_the_one_in_use():
-    panels = {
-        "steps": {"a": [(10, 0.1, 0.0), (300, 0.9, 0.1)], "b": [(10, 0.2, 0.0)]},
-        "plan": {"a": [("hard", 0.5, 0.0), ("soft", 0.4, 0.0)]},
-    }
-    figure = figures.small_multiples(panels, {"steps": 300, "plan": "hard"}, "MRR", "title")
-    steps, plan = figure.axes
-    assert [axis.get_xlabel() for axis in figure.axes] == ["steps", "plan"]
-    assert [label.get_text() for label in steps.get_xticklabels()] == ["10", "300"]
-    assert steps.lines[-1].get_xdata() == [300, 300] and plan.lines[-1].get_xdata() == ["hard"] * 2
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]

@@ -6,7 +6,7 @@ from ml_collections import ConfigDict, config_flags
 
 from common.errors import UserError
 from common.run.launch import define_config_flag
-from common.run.settings import apply_quick, settings, sweep
+from common.run.settings import apply_quick, settings, with_value
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,14 +87,7 @@ def test_the_last_value_of_a_flag_is_taken_and_tuples_are_split_at_commas(
     assert unchanged == flag.value
 
 
-def test_a_sweep_sets_one_value_at_a_time():
-    base = config(sweep_over="optimiser.rate", sweep_values=(0.1, 0.2))
-    points = sweep(base)
-    assert [(value, point.optimiser.rate) for value, point in points] == [(0.1, 0.1), (0.2, 0.2)]
-    assert base.optimiser.rate == 0.5
-
-
 @pytest.mark.parametrize(("name", "value"), [("stepz", 1), ("steps", "many")])
-def test_a_sweep_over_a_value_that_cannot_be_set_is_refused(name, value):
+def test_a_value_that_cannot_be_set_is_refused(name, value):
     with pytest.raises(UserError, match=f"{name} can't be {value!r}"):
-        sweep(config(sweep_over=name, sweep_values=(value,)))
+        with_value(config(), name, value)

@@ -19,32 +19,12 @@ def noisy_step(state, index, data, settings):
     return state - settings * gradient, {"loss": jnp.sum((state - data) ** 2)}
 
 
-class KilledError(Exception):
-    pass
-
-
-def run(path, *, kill_at=None, done=None, num_steps=20):
-    def evaluate(state):
-        evaluate.calls += 1
-        if kill_at is not None and evaluate.calls == kill_at:
-            raise KilledError
-        return {"norm": jnp.linalg.norm(state)}
-
-    evaluate.calls = 0
+def run(path, *, done=None, num_steps=20):
     work = Workdir(path, {})
+    options = {"num_steps": num_steps, "chunk": 4, "work": work, "part": "fit/all", "done": done}
+    options["evaluate"] = lambda state: {"norm": jnp.linalg.norm(state)}
     try:
-        return work, train.run(
-            noisy_step,
-            jnp.zeros(3),
-            jnp.arange(3.0),
-            0.1,
-            num_steps=num_steps,
-            chunk=4,
-            work=work,
-            part="fit/all",
-            evaluate=evaluate,
-            done=done,
-        )
+        return work, train.run(noisy_step, jnp.zeros(3), jnp.arange(3.0), 0.1, **options)
     finally:
         work._lock.close()
 
@@ -69,16 +49,6 @@ def test_a_shorter_last_chunk_is_not_compiled_again(tmp_path):
     complete, _ = run(tmp_path / "complete")
     losses = [[r["loss"] for r in of.metrics.records()[1:11]] for of in (work, complete)]
     np.testing.assert_allclose(*losses, rtol=1e-6)
-
-
-def test_a_killed_run_resumes_to_the_same_numbers(tmp_path):
-    complete, state = run(tmp_path / "complete")
-    for kill_at in (2, 4):
-        with pytest.raises(KilledError):
-            run(tmp_path / "killed", kill_at=kill_at)
-    killed, again = run(tmp_path / "killed")
-    np.testing.assert_array_equal(state, again)
-    assert complete.metrics.records() == killed.metrics.records()
 
 
 def counting_step(state, index, data, settings):

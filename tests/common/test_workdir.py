@@ -27,13 +27,13 @@ def test_numbers_that_are_not_defined_are_null_in_parts_and_in_the_log(tmp_path)
     assert results == [{"x": None, "1": [None]}] * 2
     work.metrics.add("one", {1: {"loss": float("nan")}})
     for name in ("parts/one.json", "metrics.jsonl"):
-        assert (
-            "null" in (tmp_path / name).read_text() and "NaN" not in (tmp_path / name).read_text()
-        )
+        text = (tmp_path / name).read_text()
+        assert "null" in text and "NaN" not in text
 
 
 def test_another_config_is_refused_with_the_values_that_differ(tmp_path):
     first = Workdir(tmp_path, {"words": 10, "inner": {"lr": 0.1}, "methods": ("a",)})
+    first.part("a", lambda: 1)
     first._lock.close()
     Workdir(tmp_path, {"words": 10, "inner": {"lr": 0.1}, "methods": ("a",)})._lock.close()
     with pytest.raises(UserError, match=r"inner.lr was 0.1, is now 0.2; words was 10, is now 20"):

@@ -12,22 +12,19 @@ from common.data.space import Space
 from common.errors import UserError
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces
-from embed_match import embeddings, glove
+from embed_match import embeddings
 
 WORDS = ["film", "of", "nosuchword", "music"]
-
-
 CORPUS = Corpus(WORDS, np.full(4, 0.25), np.arange(4))
 TEXT = embeddings.Text(CORPUS, 1, np.zeros(2, int), np.array([True, False]))
 
 
-def load(name, folder, models=None, cache=None):
-    work = Workdir(folder, {})
-    return embeddings.load([name], models or {}, TEXT, work, cache or cache_dir())[name]
+def load(name, folder):
+    return embeddings.load([name], {}, TEXT, Workdir(folder, {}), cache_dir())[name]
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("name", ["glove", "glove100", "word2vec", "minilm_input"])
+@pytest.mark.parametrize("name", ["glove", "word2vec"])
 def test_a_space_by_name_embeds_the_words_that_it_has(name, tmp_path):
     embedding = load(name, tmp_path)
     np.testing.assert_array_equal(embedding.known, [True, False, False, True])
@@ -55,18 +52,6 @@ def test_a_space_without_any_of_the_words_is_a_user_error(tmp_path, monkeypatch)
 def test_embeddings_are_compared_on_the_words_of_some_ranks_that_both_have():
     vectors = np.arange(6.0)[:, None]
     x, y = (embeddings.Embedding(vectors, np.arange(6) != missing, 1.0) for missing in (1, 4))
-    runs = embeddings.RandomRuns({}, TEXT, {7: {"x": x, "y": y}})
     for ranks, expected in (("", [0, 2, 3, 5]), ("2-5", [2, 3])):
-        for rows in runs.in_common(7, "x", "y", ranks):
+        for rows in embeddings.in_common({"x": x, "y": y}, "x", "y", ranks):
             np.testing.assert_array_equal(rows[:, 0], expected)
-
-
-def test_a_resumed_training_states_no_speed(tmp_path):
-    values = {"dim": 4, "window": 1, "x_max": 10.0, "power": 0.75, "learning_rate": 0.1}
-    settings = glove.Settings(**values, blocks=1, epochs_per_step=1, steps=1)
-    models = {"G": embeddings.Model(kind="glove", settings=settings, random_seed=0)}
-    for folder, resumed in (("new", False), ("old", True)):
-        if resumed:
-            (tmp_path / folder / "checkpoints/train-G-seed0").mkdir(parents=True)
-        speed = load("G", tmp_path / folder, models, tmp_path / folder).words_per_second
-        assert np.isnan(speed) == resumed

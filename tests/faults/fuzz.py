@@ -86,11 +86,7 @@ def damaged(files: dict, rng: random.Random) -> dict[str, bytes]:
 
 
 def check(reader: Reader, files: dict[str, bytes], folder: Path) -> str | None:
-    """Reads damaged files, which are written into a folder; the sentence that refuses them.
-
-    Raises:
-      AssertionError: an error that is no sentence, a wrong value, or too much memory.
-    """
+    """Reads damaged files, which are written into a folder; the sentence that refuses them."""
     folder.mkdir(parents=True)
     write(files, folder)
     size = sum(map(len, files.values()))

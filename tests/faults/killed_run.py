@@ -1,9 +1,11 @@
 """Runs that kill themselves at a file operation, such as one of two parts (see test_kill.py).
 
-  python -m tests.faults.killed_run FOLDER [POINT]
+  python -m tests.faults.killed_run FOLDER
 
-The points are file operations, which the interpreter announces to audit hooks before it performs
-them (PEP 578), so that where a kill falls depends neither on the machine's speed nor on its cores.
+makes a run for each line of its input, a point or nothing, in a fork of this process, which has
+imported JAX and not begun to use it, and prints how the run has ended. The points are file
+operations, which the interpreter announces to audit hooks before it performs them (PEP 578), so
+that where a kill falls depends neither on the machine's speed nor on its cores.
 """
 
 import os
@@ -31,12 +33,7 @@ POINTS = {
 
 
 def kill_at(wanted: str, pattern: str) -> None:
-    """Ends this process by SIGKILL at an operation, with half of the file concerned on disk.
-
-    Args:
-      wanted: name of the audit event.
-      pattern: of the path that the operation is about to change.
-    """
+    """Ends this process by SIGKILL at an operation of `POINTS`, with half of its file on disk."""
 
     def hook(event: str, arguments: tuple) -> None:
         if event != wanted:
@@ -75,5 +72,14 @@ def main(folder: str | Path, point: str | None = None) -> None:
     write_json(work.path / "results.json", sums)
 
 
+def forks(folder: str) -> None:
+    """Prints the exit code of a run for each line of the input."""
+    for line in sys.stdin:
+        if not (child := os.fork()):
+            main(folder, line.strip())
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    forks(sys.argv[1])

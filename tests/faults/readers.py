@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import hashlib
 import io
+import json
 import struct
 import tarfile
 import tempfile
@@ -32,7 +33,7 @@ from common.files import read_arrays, write_arrays
 from common.run import train
 from common.run.workdir import Workdir
 from common.spaces import labelled_vectors
-from isthmus import texts as text_files
+from isthmus.texts import files as text_files
 from tests.faults.killed_run import step
 from tests.samples import bert_files
 
@@ -50,10 +51,8 @@ class TinyRows(builders.PackageBuilder):
         return packages.PACKAGES["bbc"], columns
 
     def _table(self):
-        return {
-            "row": np.arange(9, dtype=np.int32),
-            "text": [f"text {row}" * 500 for row in range(9)],
-        }
+        texts = [f"text {row}" * 500 for row in range(9)]
+        return {"row": np.arange(9, dtype=np.int32), "text": texts}
 
 
 class Reader(NamedTuple):
@@ -168,6 +167,13 @@ FORMATS: dict[str, tuple[str, Callable[[Sequence[str], np.ndarray], bytes | dict
     ),
     "Feather": ("a.feather", lambda *space: stored(pa.feather.write_feather, columns(*space))),
     "Arrow stream": ("a.arrow", _arrow_stream),
+    "JSON lines": (
+        "a.jsonl",
+        lambda words, x: "".join(
+            json.dumps({"id": word, "embedding": row}) + "\n"
+            for word, row in zip(words, x.tolist(), strict=True)
+        ).encode(),
+    ),
 }
 
 
@@ -243,8 +249,8 @@ def _dictionary() -> Reader:
     words = msgpack.packb([word_frequency.HEADER, ["talo"]])
     contents = {
         "freedict_finnish": {
-            f"./{freedict.MEMBER}.dict.dz": gzip.compress(text),
-            f"./{freedict.MEMBER}.index": index.encode(),
+            f"./{freedict.MEMBER.format('fin')}.dict.dz": gzip.compress(text),
+            f"./{freedict.MEMBER.format('fin')}.index": index.encode(),
         },
         "wordfreq": {"wordfreq/data/large_fi.msgpack.gz": gzip.compress(words)},
     }
@@ -258,7 +264,7 @@ def _dictionary() -> Reader:
 
     def read(folder):
         with mock.patch.dict(packages.PACKAGES, entries):
-            return exactly([("house", "talo")], freedict.load(folder))
+            return exactly([("house", "talo")], freedict.load(freedict.FINNISH, folder))
 
     return Reader(files, read)
 

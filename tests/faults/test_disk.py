@@ -20,7 +20,7 @@ from absl.testing import flagsaver
 
 from common.data.readers.vector_files import Block
 from common.errors import UserError
-from common.files import read_arrays, replacing, write_arrays, write_json
+from common.files import write_arrays, write_json
 from common.run import cli, train
 from common.run.workdir import Workdir
 from isthmus.align import files
@@ -168,14 +168,3 @@ def test_files_of_the_cache_and_of_alignments_that_do_not_fit_are_user_errors(
     with file_limit(50), pytest.raises(UserError, match=sentence):
         write(tmp_path)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
-def test_of_two_writers_of_one_file_the_later_one_wins(tmp_path):
-    path = tmp_path / "a.npz"
-    with replacing(path) as file:
-        file.write(b"first")
-        write_json(path, [1])
-    assert path.read_bytes() == b"first"
-    write_arrays(path, {"x": np.arange(3)})
-    np.testing.assert_array_equal(read_arrays(path)["x"], np.arange(3))
-    assert list(tmp_path.iterdir()) == [path]

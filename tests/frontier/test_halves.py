@@ -6,13 +6,14 @@ from scipy.linalg import orthogonal_procrustes
 
 from anchor_opt.problem import Problem, Run
 from common.linear import Maps, unit
-from common.run.train import Stages
 from common.run.workdir import Workdir
 from frontier.experiments import halves
-from frontier.methods import Settings, disjoint
-from isthmus.search import initialization, self_learning
+from frontier.methods import Settings
+from frontier.methods.disjoint import run as run_disjoint
+from isthmus.search import disjoint, self_learning
 
 RNG = np.random.default_rng(0)
+FEW = {"first_steps": 5, "steps": 5, "last_steps": 5, "num_clusters": 5, "num_draws": 4}
 X = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
 
 
@@ -58,17 +59,6 @@ def test_shared_items_are_in_both_halves_in_an_order_that_tells_nothing(shared, 
     assert not np.isin(order[24:], of_target).any()
 
 
-def test_the_reference_maps_the_third_set_exactly_if_the_spaces_are_rotated():
-    x = RNG.normal(size=(200, 6)) + 0.5
-    rotation = np.linalg.qr(RNG.normal(size=(6, 6)))[0]
-    samples = halves.split(x, x @ rotation, 90, 0, 1)
-    test = halves.fitted_to_the_truth(samples).coordinates(*samples.test)
-    # The two means are of different items.
-    assert jnp.sum(test[0] * test[1], axis=1).mean() > 0.98
-    for score in halves.scores(halves.fitted_to_the_truth(samples), samples.test):
-        assert score.top_1 > 0.5 > score.foscttm
-
-
 def test_maps_agree_on_rows_of_which_both_images_choose_each_other():
     rows = jnp.asarray(unit(RNG.normal(size=(50, 8))))
     first, second = (
@@ -99,34 +89,16 @@ def test_the_maps_of_averaged_steps_are_added():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("related", [True, False])
-def test_two_searches_agree_or_report_a_failure_and_one_of_those_that_agree_goes_on(
-    tmp_path, monkeypatch, related
-):
+def test_two_searches_agree_or_report_a_failure(tmp_path, related):
     x, y = (jnp.asarray(unit(RNG.normal(size=(200, 10)))) for _ in range(2))
     y = x @ jnp.asarray(np.linalg.qr(RNG.normal(size=(10, 10)))[0]) if related else y
-    few = disjoint.Settings(group_rows=50, last_group_rows=200, steps=5, last_steps=5)
-    start = initialization.Settings(num_clusters=5, num_draws=4, num_restarts=4)
-    values = Settings(disjoint=few, start=start)
+    few = disjoint.Settings(**FEW, group_rows=50, last_group_rows=200, restarts=3, finalists=2)
     pairs = np.arange(50 if related else 0)
     problem = Problem(source=x, target=y, anchors=pairs, target_pairs=pairs)
-    run = Run(values, Workdir(tmp_path, {}), "p", 0, progress=False)
-    stages, train = [], Stages.__call__
-
-    def named(self, *args, stage, **options):
-        stages.append(stage)
-        return train(self, *args, stage=stage, **options)
-
-    monkeypatch.setattr(Stages, "__call__", named)
-    result = disjoint.run(problem, run)
-    assert result.notes["failed"] != related
-    larger = [stage for stage in stages if "initialization" not in stage]
-    if related:
-        assert result.notes["agreement"] > 0.9
-        assert larger == ["both-200-rows", "all-100-rows"]
-    else:
-        assert result.notes["agreement"] < 0.2
-        sizes = [f"{number}-{rows}-rows" for number in (0, 1) for rows in (100, 200)]
-        assert larger == [*sizes, "all-100-rows"]
+    run = Run(Settings(disjoint=few), Workdir(tmp_path, {}), "p", 0, progress=False)
+    notes = run_disjoint(problem, run).notes
+    assert notes["failed"] != related
+    assert notes["agreement"] > 0.9 if related else notes["agreement"] < 0.2
 
 
 def test_with_a_large_share_the_map_is_that_of_the_known_pairs_alone(tmp_path):
@@ -137,13 +109,12 @@ def test_with_a_large_share_the_map_is_that_of_the_known_pairs_alone(tmp_path):
     problem = halves.split(x, noisy, 200, 20, 0).problem
     known = [np.asarray(z)[rows] for z, rows in zip(problem[:2], problem.pairs, strict=True)]
     expected = orthogonal_procrustes(*known)[0]
-    start = initialization.Settings(num_clusters=5, num_draws=4, num_restarts=4)
     distances = []
     for share in (0.0, 1e5):
-        sizes = {"group_rows": 100, "last_group_rows": 100, "steps": 5, "last_steps": 5}
-        values = Settings(disjoint=disjoint.Settings(**sizes, pair_share=share), start=start)
+        sizes = {"group_rows": 100, "last_group_rows": 100, "restarts": 2, "finalists": 2}
+        values = Settings(disjoint=disjoint.Settings(**FEW, **sizes, pair_share=share))
         part = Run(values, Workdir(tmp_path / str(share), {}), "p", 0, progress=False)
-        maps = disjoint.run(problem, part).maps
+        maps = run_disjoint(problem, part).maps
         distances.append(np.linalg.norm(maps.source @ maps.target.T - expected))
     assert distances[0] > 0.5
     np.testing.assert_allclose(distances[1], 0, atol=1e-2)

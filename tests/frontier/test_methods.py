@@ -13,12 +13,11 @@ from anchor_opt import runner
 from anchor_opt.problem import Run, sample
 from anchor_opt.relative import unit_relative
 from common.linear import preprocess
-from common.run import train
 from common.run.workdir import Workdir
 from configs.anchor_opt.retrieval import get_config
-from frontier.methods import METHODS, Settings, disjoint, spectral
+from frontier.methods import METHODS, Settings, spectral
 from frontier.methods import published as unpaired
-from isthmus.search import goat
+from isthmus.search import disjoint, goat
 from tests import commands
 
 CHANGES = {
@@ -31,7 +30,9 @@ CHANGES = {
     "start.num_restarts": 20,
 }
 FEWER_STEPS = {
-    "disjoint": disjoint.Settings(group_rows=100, steps=4, last_steps=2),
+    "disjoint": disjoint.Settings(
+        group_rows=100, num_clusters=10, num_draws=8, first_steps=4, steps=4, last_steps=2
+    ),
     "mini_vec2vec": unpaired.MiniVec2Vec(num_draws=4, num_restarts=4, steps=4, last_clusters=50),
     "rosetta": unpaired.Rosetta(num_draws=4, num_restarts=4, steps=4),
     "goat": goat.Settings(steps=2, iterations=20),
@@ -112,17 +113,6 @@ def test_the_bootstrap_finds_the_anchors(problem, solved):
     assert float(jnp.sum(jnp.multiply(*relative), axis=1).mean()) > 0.99
 
 
-def test_algorithm_1_and_the_printed_one_share_the_program_of_steps_on_the_sphere(
-    problem, tmp_path
-):
-    counts = []
-    for name in ("algorithm1", "algorithm1_printed"):
-        before = train._chunk._cache_size()
-        run_method(name, problem, tmp_path / name)
-        counts.append(train._chunk._cache_size() - before)
-    assert counts[0] <= 2 and counts[1] == 0
-
-
 def last_steps(workdir):
     """Name of each stage of a run's self-learning -> the last step that it logged."""
     records = [json.loads(line) for line in (workdir / "metrics.jsonl").open()]
@@ -160,7 +150,8 @@ def test_wrong_pairs_are_rejected_in_favour_of_the_geometry(
     pairs[wrong] = (pairs[wrong] + 7) % 500
     ranks = problem.ranks if num_pairs else None  # then the first stage takes all rows
     given = problem._replace(target_pairs=pairs, ranks=ranks)
-    result = run_method("bootstrap", given, tmp_path)
+    # With groups of 100 rows rounding decides whether the geometry is found.
+    result = run_method("bootstrap", given, tmp_path, group_rows=200)
     assert result.notes["failed"] is False and fraction_right(result, problem) > 0.95
     assert result.notes["initialization"].endswith(initialization)
     assert result.notes["rejected_pairs"] == wrong

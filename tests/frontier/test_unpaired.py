@@ -47,15 +47,6 @@ def test_a_rotated_copy_is_found(name, spaces, num_pairs):
     assert (nearest[order] == np.arange(len(order))).mean() > 0.95
 
 
-@pytest.mark.slow
-def test_the_batches_of_rosetta_need_not_hold_all_rows():
-    source, target, order = skewed_spaces()
-    settings = unpaired.Rosetta(num_clusters=8, num_restarts=20, draw_rows=200, steps=5)
-    matrix = unpaired.rosetta(source, target, (order[:2], np.arange(2)), settings, 0)
-    nearest = np.argmax((source @ matrix) @ target.T, axis=1)
-    assert (nearest[order] == np.arange(300)).mean() > 0.9
-
-
 def test_the_mean_of_the_nearest_rows():
     queries, keys = (np.random.default_rng(i).normal(size=(n, 4)) for i, n in ((0, 7), (1, 30)))
     means = unpaired._neighbour_means(*map(jnp.asarray, (queries, keys, keys)), 3)

@@ -4,9 +4,7 @@ import dataclasses
 import gc
 import html
 import itertools
-import os
 import re
-import threading
 import tracemalloc
 from pathlib import Path
 
@@ -17,16 +15,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common import alignment, likeness
-from common.data import packages
 from common.data.readers import pair_files, vector_files
 from common.errors import UserError
 from common.linear import unit
-from common.run import figures
-from common.spaces import paired_spaces
 from isthmus import align, search
+from isthmus.align import discovery, report
 from isthmus.align import files as align_files
-from isthmus.align import report
-from isthmus.align.space import name_spaces
+from isthmus.align.command import name_spaces
 from isthmus.search import initialization
 from tests import commands
 from tests.samples import normal, rotated_spaces, unit_rows
@@ -86,7 +81,7 @@ def fewer_steps():
         start=initialization.Settings(num_draws=4, num_restarts=4),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(align, "SETTINGS", few)
+        patch.setattr(discovery, "SETTINGS", few)
         patch.setattr(initialization, "candidates", lambda *data: itertools.islice(every(*data), 1))
         yield
 
@@ -100,7 +95,6 @@ def stopped(files, tmp_path_factory):
     out.symlink_to(folder / "volume")  # which no other folder can replace, as a mounted one
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "document", stop)
-        patch.setattr(figures, "save_figure", lambda figure, path: None)  # they are drawn again
         assert run(patch, *of(files, out, *ALL)) == 2
     gc.collect()  # releases the lock of the workdir, which is held in the same process
     log = (out / "learning" / "bare" / "metrics.jsonl").read_text()
@@ -111,7 +105,7 @@ def stopped(files, tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(files, stopped):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(align, "held_out", stop)  # its result is stored, so it is not called
+        patch.setattr(discovery, "held_out", stop)  # its result is stored, so it is not called
         assert not run(patch, *of(files, stopped[0], *ALL))
     return stopped[0]
 
@@ -146,8 +140,7 @@ def test_each_source_gets_anchors_dictionary_map_and_vectors(finished, name):
         assert relative["source"].shape == (240, 30) and relative["target"].shape == (260, 30)
         s, t = relative["anchors"].T
         assert (relative["source"][s] * relative["target"][t]).sum(1).mean() > 0.95
-    for figure in ("objective", "cosines", "confidence", "held_out", "map"):
-        assert (folder / f"{figure}.png").stat().st_size > 0
+    assert (folder / "figure.png").stat().st_size > 0
 
 
 @pytest.mark.slow
@@ -161,10 +154,9 @@ def test_the_report_has_every_source_and_the_held_out_pairs(finished):
     assert text.count("Warning.** The alignment of") == 1 and "do not use these results" in text
     assert "Warning.** The alignment of 'noise' has failed: maps" in text
     assert len(re.findall(r"\| failed +\| YES ", text)) == 1
-    page = (finished / "report.html").read_text()
-    assert page.count('src="data:image/png;base64,') == page.count("<img") == 3 * 5
-    assert "://" not in page and "<h2>bare</h2>" in page and page.count("<table>") == 3 * 3 + 2
-    assert re.search(r"<td>x(\d+)</td>\n<td>(x\d+, ){2}x\d+</td>\n<td>y\1, ", page)
+    page = (finished / "report.html").read_text().split("<h2>A picture to explore</h2>")[0]
+    assert page.count('src="data:image/png;base64,') == page.count("<img") == 3
+    assert "://" not in page and "<h2>bare</h2>" in page and page.count("<table>") == 3 * 2 + 2
     assert not list(finished.parent.rglob("*.half"))
 
 
@@ -178,7 +170,7 @@ def test_words_with_signs_of_markdown_and_html_are_shown_as_they_are(tmp_path):
 
 
 def test_one_source_that_is_left_needs_no_common_coordinates():
-    text = report.common_section(align_files.Space("b", [], np.zeros((0, 16))), ["noise"], None)
+    text = report.common_section(align_files.Space("b", [], np.zeros((0, 16))), ["noise"], {}, {})
     assert "Left out, because their alignment has failed: noise." in text
     assert "Fewer than two sources are left" in text
 
@@ -214,17 +206,13 @@ def test_all_spaces_are_mapped_into_common_coordinates(finished):
 def test_a_finished_run_prints_its_report_again_and_no_report_of_another_input(
     finished, files, tmp_path, monkeypatch, capsys, of_x0, more, refusal
 ):
-    """The source is a pipe, which can be read once."""
     content = (files / "a.vec").read_bytes().replace(b"\nx0 ", b"\nx0 " + of_x0)
+    (tmp_path / "a.vec").write_bytes(content)
     gc.collect()  # releases the lock of the folder, which an earlier test's error holds
     (finished / "learning").mkdir(exist_ok=True)  # as a run leaves it that is killed at the end
-    os.mkfifo(tmp_path / "a.vec")
-    writer = threading.Thread(target=(tmp_path / "a.vec").write_bytes, args=[content])
-    writer.start()
     given = (str(word) for word in of(files, finished, *ALL))
     given = [word.replace(f"{files}/a.vec", f"{tmp_path}/a.vec") for word in given]
     code = run(monkeypatch, *given, *more)
-    writer.join()
     printed = capsys.readouterr()
     if refusal:
         assert code == 2 and re.search(refusal, printed.err)
@@ -295,38 +283,17 @@ def test_spaces_are_named_by_what_differs_in_their_paths(paths, expected, monkey
     assert name_spaces(sources, target) == expected
 
 
-@pytest.mark.network
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "other"), [("glove", "word2vec"), ("french", "word2vec"), ("minilm_input", "minilm")]
-)
-def test_new_vectors_of_another_space_are_warned_of(name, other, tmp_path, caplog):
-    """Of another model and the same width; other rows of the same space are like it.
-
-    Likeness as it was measured, the smallest of 200 draws of 50 rows and of ten topics (k-means):
-
-    | source       | other rows | 50 rows | rare rows | topic | another space                  |
-    |--------------|------------|---------|-----------|-------|--------------------------------|
-    | glove        | 1.01       | .74     | .64       | .65   | word2vec, first 50 columns .35 |
-    | glove100     | .90        | .72     | 1.01      | .79   | word2vec, 100 columns .26      |
-    | word2vec     | 1.01       | .80     | .80       | .85   | french -.02                    |
-    | french       | 1.00       | .85     | .87       | .48   | word2vec .25                   |
-    | minilm       | 1.02       | .78     | .78       | .71   | minilm_input .08               |
-    | minilm_input | 1.00       | .80     | .86       | .87   | minilm .02                     |
-
-    The first 50 columns of minilm have .47 by glove, and are not told from it.
-    """
-    cache = packages.cache_dir()
-    x, y = (paired_spaces.load_space(space, cache).vectors for space in (name, other))
-    aligner = alignment.fit("procrustes", x[:10_000], x[:10_000], names=(name, "target"))
-    profile = likeness.profile(aligner.normalise_source(x[:10_000]))
+def test_new_vectors_of_another_space_are_warned_of(tmp_path, caplog):
+    """Of another model and the same width; other rows of the same space are like it."""
+    x = normal(0, 3_000, 40) * np.geomspace(1, 0.1, 40, dtype=np.float32)
+    aligner = alignment.fit("procrustes", x[:2_000], x[:2_000], names=("old", "target"))
+    profile = likeness.profile(aligner.normalise_source(x[:2_000]))
     aligner = dataclasses.replace(aligner, profile=profile)
-    some = np.random.default_rng(0).permutation(x[10_000:])[:50]
-    for vectors in (x[-1000:], some, x[-1:], y[:1000, : x.shape[1]]):
+    for vectors in (x[-900:], x[-50:], x[-1:], x[:900, ::-1]):
         assert not caplog.text
         np.save(tmp_path / "new.npy", vectors)
         assert sum(len(b.words) for b in align_files.map_blocks(tmp_path / "new.npy", aligner))
-    assert f"new.npy are not like those of '{name}'" in caplog.text
+    assert "new.npy are not like those of 'old'" in caplog.text
 
 
 @pytest.mark.parametrize("dimension", [1, 7, 4096])
@@ -355,7 +322,7 @@ ROWS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(rows=ROWS, dimension=st.integers(1, 3))
 @example(rows=[("windows 95", 1.0)], dimension=2)
 @example(rows=[("item 1", 1.0), ("item 2", 2.0)], dimension=1)

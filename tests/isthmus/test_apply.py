@@ -15,7 +15,6 @@ from common.data.readers import vector_files
 from common.linear import unit
 from common.retrieval import top_k
 from isthmus.align import files as align_files
-from isthmus.store import strategies
 from tests import commands
 from tests.samples import normal
 
@@ -108,7 +107,6 @@ def stored(kind):
         ("new.parquet", pa.large_list(pa.float32())),
         ("new.parquet", pa.fixed_shape_tensor(pa.float32(), [3])),
         ("new.arrow", pa.list_(pa.float32())),
-        ("shards", pa.list_(pa.float64(), 3)),
         ("saved", pa.fixed_shape_tensor(pa.float32(), [3])),
     ],
     ids=str,
@@ -124,8 +122,8 @@ def test_apply_keeps_all_other_columns_of_a_table(tmp_path, saved_map, monkeypat
         }
     ).replace_schema_metadata({"of": "the table"})
     path = tmp_path / name
-    if name in ("shards", "saved"):
-        write_shards(path, table)
+    if name == "saved":
+        save_shards(path, table)
     elif name.endswith(".parquet"):
         pa.parquet.write_table(table, path)
     else:
@@ -153,13 +151,9 @@ def arrow_stream(table):
     return content.getvalue()
 
 
-def write_shards(folder, table):
+def save_shards(folder, table):
     """Shards of a row: `datasets` saves streams, and leaves intermediate results beside them."""
     folder.mkdir()
-    if folder.name == "shards":
-        for place, row in ((10, 1), (9, 0)):
-            pa.parquet.write_table(table.slice(row, 1), folder / f"part-{place}.parquet")
-        return
     names = [f"data-{row:05d}-of-00002.arrow" for row in range(2)]
     for row, name in enumerate(names):
         (folder / name).write_bytes(arrow_stream(table.slice(row, 1)))
@@ -188,17 +182,6 @@ def test_the_column_of_ids_names_the_rows_of_other_formats(
     assert vector_files.read(out).words == ["7", "8"]
 
 
-def test_bytes_that_are_not_utf8_are_replaced_on_request(tmp_path, saved_map, monkeypatch, capsys):
-    (tmp_path / "new.vec").write_bytes(b"a 1 2 3\ncaf\xc3 4 5 6\n")
-    given = [tmp_path / "new.vec", f"--map={saved_map}"]
-    assert run(monkeypatch, *given, f"--out={tmp_path / 'no.vec'}") == 2
-    assert re.search("new.vec, line 2 is not .* --errors=replace", capsys.readouterr().err)
-    for errors, word in (("replace", "caf\ufffd"), ("backslashreplace", "caf\\xc3")):
-        out = tmp_path / f"{errors}.npz"
-        assert not run(monkeypatch, *given, f"--out={out}", f"--errors={errors}")
-        assert vector_files.read(out).words == ["a", word]
-
-
 @pytest.mark.parametrize("side", align_files.SIDES)
 def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
     """Old vectors that are a rotation of new ones, off centre and of any length."""
@@ -219,8 +202,7 @@ def test_each_side_finds_the_nearest_rows(tmp_path, monkeypatch, side):
 
     if side == "back":
         queries, store = applied("new", "back"), unit(old)
-        searched = strategies.mapped_back(aligner, new, old)
-        np.testing.assert_allclose(searched.queries, queries, atol=1e-6)
+        np.testing.assert_allclose(unit(aligner.map_back(new)), queries, atol=1e-6)
     else:
         queries, store = applied("new", "target"), applied("old", "source")
     nearest = np.asarray(top_k(queries, store, 1).index)[:, 0]

@@ -73,11 +73,7 @@ def test_samples_that_contradict_each_other_are_told_apart():
 
 @pytest.mark.parametrize(
     ("num_pairs", "max_rows", "expected"),
-    [
-        (15, 300, ["pairs", "goat", "profiles"]),
-        (15, 299, ["pairs", "profiles"]),
-        (0, 300, ["profiles"]),
-    ],
+    [(15, 300, ["pairs", "goat"]), (15, 299, ["pairs"]), (0, 300, [])],
 )
 def test_goat_is_a_candidate_if_there_are_pairs_and_few_rows(
     monkeypatch, num_pairs, max_rows, expected
@@ -86,10 +82,10 @@ def test_goat_is_a_candidate_if_there_are_pairs_and_few_rows(
     monkeypatch.setattr(initialization, "MAX_GOAT_ROWS", max_rows)
     data = Data(source, target, order[:num_pairs], np.arange(num_pairs), jax.random.key(0))
     every = initialization.candidates(data, FEWER, goat.Settings(steps=2))
-    result = dict(itertools.islice(every, len(expected)))
-    assert list(result) == expected
-    if "goat" in result:
-        np.testing.assert_allclose(result["goat"] @ result["goat"].T, np.eye(10), atol=1e-4)
+    first = dict(itertools.takewhile(lambda candidate: candidate[0] != "profiles", every))
+    assert list(first) == expected
+    if "goat" in first:
+        np.testing.assert_allclose(first["goat"] @ first["goat"].T, np.eye(10), atol=1e-4)
 
 
 @pytest.mark.parametrize("related", [True, False])

@@ -1,8 +1,8 @@
 """isthmus migrate: from the first command to a searched store, and what its report says."""
 
+import functools
 import json
 
-import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -10,18 +10,17 @@ import pytest
 
 import isthmus
 from common import alignment
-from common.data.packages import cache_dir
 from common.errors import UserError
 from common.linear import unit
 from common.retrieval import top_k
-from common.spaces import paired_spaces
 from isthmus import store as migrate
-from isthmus.store import Queries, remapping, report, strategies
-from isthmus.store.remapping import Estimate, Estimates
-from isthmus.store.result import Search
+from isthmus.store import Queries, migration, remapping, report
+from isthmus.store.estimate import Estimate, Estimates
+from isthmus.store.migration import advise
 from tests import commands
 
 NUM_OLD, NUM_PAIRS, NUM_QUERIES = 1_000, 300, 40
+PARTS = "old", "new", "old_queries", "new_queries"
 
 
 def models(noise, count=NUM_OLD + NUM_QUERIES, seed=0):
@@ -34,16 +33,9 @@ def models(noise, count=NUM_OLD + NUM_QUERIES, seed=0):
     ]
 
 
-def run(monkeypatch, *arguments):
-    return commands.run(monkeypatch, "isthmus.store", *arguments)
-
-
 def save(path, ids, vectors):
-    if path.suffix == ".npy":
-        np.save(path, vectors)
-    else:
-        columns = {"key": ids, "text": ["t"] * len(ids), "v": pa.array(vectors.tolist())}
-        pa.parquet.write_table(pa.table(columns), path)
+    columns = {"key": ids, "text": ["t"] * len(ids), "v": pa.array(vectors.tolist())}
+    pa.parquet.write_table(pa.table(columns), path)
 
 
 @pytest.fixture(scope="module")
@@ -53,29 +45,15 @@ def files(tmp_path_factory):
     old, new = models(0.5)
     ids = [f"d{i}" for i in range(NUM_OLD)]
     paired = np.random.default_rng(1).permutation(NUM_OLD)[:NUM_PAIRS]
-    parts = {
-        "old": (ids, old[:NUM_OLD]),
-        "new": ([ids[i] for i in paired], new[paired]),
-        "old_queries": ([f"q{i}" for i in range(NUM_QUERIES)], old[NUM_OLD:]),
-        "new_queries": ([f"q{i}" for i in range(NUM_QUERIES)], new[NUM_OLD:]),
-    }
-    for name, (keys, vectors) in parts.items():
+    queries = [f"q{i}" for i in range(NUM_QUERIES)]
+    keys_of = ids, [ids[i] for i in paired], queries, queries
+    vectors_of = old[:NUM_OLD], new[paired], old[NUM_OLD:], new[NUM_OLD:]
+    for name, keys, vectors in zip(PARTS, keys_of, vectors_of, strict=True):
         save(folder / f"{name}.parquet", keys, vectors)
-        save(folder / f"{name}.npy", keys, vectors)
-    pairs = list(enumerate(paired.tolist()))
-    (folder / "ids.txt").write_text("".join(f"d{o} d{o}\n" for _, o in pairs))
-    (folder / "rows.txt").write_text("".join(f"{o} {n}\n" for n, o in pairs))
     nearest = np.asarray(top_k(unit(new[NUM_OLD:]), unit(new[paired]), 2).index)
     relevant = [f"q{q} d{paired[row]}\n" for q, rows in enumerate(nearest) for row in rows]
     (folder / "relevant.txt").write_text("".join(relevant))
     return folder
-
-
-IDS = ("--id_column=key",)
-
-
-def store(files, suffix="parquet"):
-    return f"--old={files}/old.{suffix}", f"--new={files}/new.{suffix}"
 
 
 @pytest.mark.slow
@@ -83,9 +61,9 @@ def test_the_journey_from_the_first_command_to_a_searched_store(
     files, tmp_path, monkeypatch, capsys
 ):
     out = tmp_path / "out"
-    judged = [f"--{name}={files}/{name}.parquet" for name in ("old_queries", "new_queries")]
-    judged.append(f"--relevant={files}/relevant.txt")
-    assert not run(monkeypatch, *store(files), *IDS, *judged, f"--out={out}")
+    given = [f"--{name}={files}/{name}.parquet" for name in PARTS]
+    given += [f"--relevant={files}/relevant.txt", "--id_column=key", f"--out={out}"]
+    assert not commands.run(monkeypatch, "isthmus.store", *given)
     printed = capsys.readouterr().out
     first, _, reasons = printed.splitlines()[:3]
     page = (out / "report.html").read_text()
@@ -99,7 +77,7 @@ def test_the_journey_from_the_first_command_to_a_searched_store(
     assert by_name["mapped candidates", 200] > by_name["mapped store", None]
 
     # The commands that the report names for a mapped store.
-    given = f"--map={out}/map.npz", *IDS
+    given = f"--map={out}/map.npz", "--id_column=key"
     mapped, asked = tmp_path / "mapped.parquet", tmp_path / "asked.npy"
     apply = "isthmus.apply"
     assert not commands.run(monkeypatch, apply, files / "old.parquet", *given, f"--out={mapped}")
@@ -116,39 +94,30 @@ def test_the_journey_from_the_first_command_to_a_searched_store(
         assert abs(kept[name] - value) < uncertainty + 0.08, name
 
 
-@pytest.mark.network
-@pytest.mark.slow
-def test_the_estimates_hold_what_real_vectors_keep():
-    """Between word vectors, of which some are queries that are neither stored nor paired."""
-    count, pairs = 2_000, np.stack([np.arange(600)] * 2, axis=1)
-    words = paired_spaces.load("glove", "glove100", num_words=count + 500, cache=cache_dir())
-    words = words.take(np.random.default_rng(0).permutation(count + 500))
-    result = isthmus.migrate(words.source[:count], words.target[:count], pairs)
-    old, new = (np.asarray(unit(vectors)) for vectors in (words.source, words.target))
-    true = np.asarray(top_k(new[count:], new[:count], 10).index)
-    mapped_store = unit(result.aligner.apply(words.source[:count]))
-    asked = unit(result.aligner.normalise_target(words.target[count:]))
-    for estimates, kept in (
-        (result.estimates.by_map, remapping.kept(asked, mapped_store, true)),
-        (result.estimates.by_old, remapping.kept(old[count:], old[:count], true)),
-    ):
-        for name, (value, uncertainty) in estimates.items():
-            assert abs(value - kept[name]) < max(uncertainty, 0.05), name
+@pytest.mark.parametrize("ids", [(), ("--id_column=key",), ("--id_column=key", "--new={}")])
+def test_one_table_has_the_vectors_of_both_models(tmp_path, monkeypatch, capsys, ids):
+    """The texts, which are no ids, are equal; of a null vector nothing is known."""
+    old, new = models(0.5, 200)
+    done = np.arange(20, 170)
+    lists = [row.tolist() if i in done else None for i, row in enumerate(new)]
+    both = {"v": pa.array(old.tolist()), "w": pa.array(lists, pa.list_(pa.float32(), 32))}
+    path, seen = tmp_path / "store.parquet", []
+    pa.parquet.write_table(pa.table({"key": range(200), "text": ["t"] * 200} | both), path)
 
+    def migrate(*arguments, **options):
+        seen.extend(arguments)
+        raise UserError("It is seen.")
 
-@pytest.mark.slow
-def test_pairs_of_a_file_are_ids_or_rows_as_the_function_takes_them(files, tmp_path, monkeypatch):
-    old, new = (np.load(files / f"{name}.npy") for name in ("old", "new"))
-    expected = isthmus.migrate(old, new, np.loadtxt(files / "rows.txt", dtype=int)).aligner
-    for suffix, *more in (
-        ("parquet", *IDS, "--vector_column=v", f"--pairs={files}/ids.txt"),
-        ("npy", f"--pairs={files}/rows.txt", "--pair_rows"),
-    ):
-        out = tmp_path / suffix
-        assert not run(monkeypatch, *store(files, suffix), *more, f"--out={out}")
-        aligner = alignment.load(out / "map.npz")
-        np.testing.assert_allclose(aligner.apply(old), expected.apply(old), atol=1e-4)
-        assert aligner.likeness(old) == pytest.approx(1, abs=0.2)
+    monkeypatch.setattr(migration, "migrate", migrate)
+    asked = f"--old={path}", "--old_column=v", "--new_column=w", f"--out={tmp_path / 'out'}"
+    run = functools.partial(commands.run, monkeypatch, "isthmus.store")
+    assert run(*asked, *(flag.format(path) for flag in ids))
+    assert "It is seen." in capsys.readouterr().err
+    for found, expected in zip(seen, (old, new[done]), strict=False):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(seen[2], np.stack([done, np.arange(150)], axis=1))
+    assert run(asked[0], f"--new={path}", "--id_column=key", f"--out={tmp_path / 'out'}")
+    assert "migrate --old_column and --new_column" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -158,7 +127,7 @@ def test_few_pairs_are_matched_first(tmp_path):
     order = np.random.default_rng(2).permutation(240)
     pairs = np.stack([order[:30], np.arange(30)], axis=1)
     result = isthmus.migrate(old, new, pairs)
-    assert result.search and not result.failed
+    assert result.search is not None and not result.failed
     assert np.mean(order[result.pairs[:, 1]] == result.pairs[:, 0]) > 0.95
     assert "matches (probability" in report.text(result, 1, tmp_path / "old.npy", tmp_path)
 
@@ -174,13 +143,6 @@ def test_a_new_model_that_is_no_better_is_not_worth_it():
     assert report.verdict(result) == "Stay with the old model"
 
 
-def test_without_a_map_the_first_numbers_of_both_models_are_compared():
-    old, new = models(0.5, 50)
-    cut = strategies.first_numbers(jnp.asarray(new), jnp.asarray(old))
-    np.testing.assert_allclose(cut.queries, unit(new[:, :24]), atol=1e-6)
-    np.testing.assert_allclose(cut.documents, unit(old), atol=1e-6)
-
-
 SURE = {"recall_10": 0.95, "within_50": 0.96, "within_100": 0.97, "within_200": 0.98}
 LOW = {"recall_10": 0.2, "within_50": 0.3, "within_100": 0.4, "within_200": 0.5}
 CANDIDATES = {"recall_10": 0.4, "within_50": 0.8, "within_100": 0.96, "within_200": 0.98}
@@ -193,6 +155,7 @@ CANDIDATES = {"recall_10": 0.4, "within_50": 0.8, "within_100": 0.96, "within_20
         (LOW, SURE, True, "Map the store, and", "mapped store .950", "--side=target"),
         (CANDIDATES, LOW, True, "Let the old model find 50", "first 50 of the old", "No map is"),
         (CANDIDATES, CANDIDATES, False, "Map the store, let it give 100", "100 of the m", "--map="),
+        (SURE, LOW, False, "Embed everything again", "200 of the mapped store hold .5", "texts of"),
         (LOW, LOW, True, "Embed everything again", "200 of the mapped store hold .5", "texts of"),
     ],
 )
@@ -208,19 +171,20 @@ def test_the_verdict_says_what_to_do_why_and_how(
     x = models(0.1, 40)
     aligner = alignment.fit("procrustes", *x)
     result = migrate.Migration(
-        advice=remapping.advise(estimates, runs),
+        advice=advise(estimates, runs),
         aligner=aligner,
         choice=remapping.choose(*x),
         estimates=estimates,
         pairs=np.zeros((40, 2), int),
         search=None,
         judged=None,
+        sizes=(40, 40),
     )
     text = report.text(result, 1.0, tmp_path / "old.npy", tmp_path)
     assert text.startswith(f"# {verdict}") and reason in text
     assert step in text.partition("## How to do it")[2].partition("## The map")[0]
     assert "uncertain" not in text
-    failed = result._replace(search=Search(probability=0.5, failed=True))
+    failed = result._replace(search=0.49)
     text = report.text(failed, 1.0, tmp_path / "old.npy", tmp_path)
     assert "search for pairs has failed" in text and not failed.certain
 

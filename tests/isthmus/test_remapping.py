@@ -6,8 +6,8 @@ from common import metrics
 from common.errors import UserError
 from common.linear import unit
 from common.retrieval import in_order
-from isthmus.store import remapping
-from isthmus.store.remapping import LENGTHS, Advice, Estimate, Estimates, choose
+from isthmus.store import estimate, remapping
+from isthmus.store.remapping import LENGTHS, choose
 
 
 def spaces(count, noise, stretch=1.0, random_seed=0):
@@ -66,43 +66,6 @@ def test_what_is_kept_is_the_overlap_of_the_lists_of_nearest_rows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("num_pairs", "most"), [(100, 0.6), (2_000, 0.06)])
-def test_what_a_store_keeps_is_estimated_from_pairs_alone(num_pairs, most):
-    """Of the map and of the old model's own lists, within the stated uncertainty or .05."""
-    x, y = spaces(6_200, 0.3)
-    store, pairs = x[:6_000], (x[:num_pairs], y[:num_pairs])
-    choice = choose(*pairs)
-    old_queries, queries, old, new = (np.asarray(unit(z)) for z in (x[6_000:], y[6_000:], store, y))
-    nearest = np.argsort(-queries @ new[:6_000].T, axis=1)[:, :10]
-    mapped = unit(choice.aligner.apply(store))
-    estimates = remapping.estimates_of(choice, *pairs, np.arange(num_pairs), old, mapped)
-    mapped_queries = unit(choice.aligner.normalise_target(y[6_000:]))
-    by_map = remapping.kept(mapped_queries, mapped, nearest)
-    by_old = remapping.kept(old_queries, old, nearest)
-    for estimated, true in zip(estimates, (by_map, by_old), strict=True):
-        for name in LENGTHS.values():
-            value, uncertainty = estimated[name]
-            assert abs(value - true[name]) < max(0.05, 1.5 * uncertainty)
-    assert estimates.by_map["recall_10"].uncertainty < most
-
-
-@pytest.mark.slow
-def test_estimates_from_few_pairs_of_a_large_store_are_as_uncertain_as_they_say():
-    """The nearest of the 60 pairs has the rank 200; the ranks 1 to 10 are asked for."""
-    x, y = (np.asarray(unit(z)) for z in spaces(12_000, 0.6))
-    nearest = np.argsort(-y[:300] @ y.T, axis=1)[:, 1:11]
-    true = remapping.kept(x[:300], x, nearest)["recall_10"]
-    covered = 0
-    for random_seed in range(8):
-        pairs = np.random.default_rng(random_seed).permutation(len(x))[:60]
-        estimates = remapping.estimated(x[pairs], x[pairs], pairs, y[pairs], x)
-        value, uncertainty = estimates["recall_10"]
-        covered += abs(value - true) <= uncertainty
-        assert uncertainty > 0.1
-    assert covered >= 7
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("coarse", [np.sign, np.ones_like], ids=["signs alone", "all the same"])
 def test_rows_that_a_store_cannot_tell_apart_are_found_by_chance(coarse):
     """As those of quantised vectors, of which many have the same products with a query."""
@@ -111,7 +74,7 @@ def test_rows_that_a_store_cannot_tell_apart_are_found_by_chance(coarse):
     nearest = np.argsort(-new[:500] @ new.T, axis=1)[:, 1:11]
     true = remapping.kept(old[:500], old, nearest)
     pairs = np.arange(500, 2_500)
-    estimates = remapping.estimated(old[pairs], old[pairs], pairs, new[pairs], old)
+    estimates = estimate.estimated(old[pairs], old[pairs], pairs, new[pairs], old)
     for name, (value, uncertainty) in estimates.items():
         assert abs(value - true[name]) < max(0.05, uncertainty), name
 
@@ -122,24 +85,7 @@ def test_pairs_that_a_map_was_fitted_to_do_not_stand_in_the_way_of_others():
     pairs = np.arange(1_000)
     learned = np.concatenate([y[:1_000], x[1_000:]])  # the truth of each pair
     options = y[pairs], x[pairs], pairs, y[pairs]
-    assert remapping.estimated(*options, learned) == remapping.estimated(*options, x)
-
-
-@pytest.mark.parametrize(
-    ("by_map", "by_old", "old_model_runs", "advice"),
-    [
-        ((0.96, 1, 1, 1), (0.3, 0.8, 0.9, 1), True, Advice("mapped store")),
-        ((0.3, 0.5, 0.6, 0.7), (0.96, 1, 1, 1), True, Advice("old model")),
-        ((0.3, 0.5, 0.6, 0.7), (0.96, 1, 1, 1), False, Advice("re-embedded")),
-        ((0.3, 0.7, 0.96, 1), (0.3, 0.85, 1, 1), True, Advice("old candidates", 50)),
-        ((0.3, 0.7, 0.96, 1), (0.3, 0.95, 1, 1), False, Advice("mapped candidates", 100)),
-        ((0.3, 0.5, 0.6, 0.7), (0.3, 0.5, 0.6, 0.65), True, Advice("re-embedded")),
-    ],
-)
-def test_the_cheapest_strategy_that_keeps_enough_is_advised(by_map, by_old, old_model_runs, advice):
-    kept = (zip(LENGTHS.values(), values, strict=True) for values in (by_map, by_old))
-    estimates = Estimates(*({name: Estimate(x, 0.0) for name, x in of} for of in kept))
-    assert remapping.advise(estimates, old_model_runs) == advice
+    assert estimate.estimated(*options, learned) == estimate.estimated(*options, x)
 
 
 def test_candidates_are_put_in_order_by_their_products():
@@ -169,5 +115,21 @@ def test_from_a_few_pairs_of_which_none_is_found_an_estimate_is_not_certain():
     rng = np.random.default_rng(0)
     given = [unit(rng.normal(size=(count, 64)).astype(np.float32)) for count in (50, 50, 50, 5_000)]
     queries, own, embedded, store = given
-    estimates = remapping.estimated(queries, own, np.arange(50), embedded, store)
+    estimates = estimate.estimated(queries, own, np.arange(50), embedded, store)
     assert estimates["recall_10"].value < 0.02 < 0.05 < estimates["recall_10"].uncertainty
+
+
+@pytest.mark.slow
+def test_estimates_from_few_pairs_of_a_large_store_are_as_uncertain_as_they_say():
+    """The nearest of the 60 pairs has the rank 200; the ranks 1 to 10 are asked for."""
+    x, y = (np.asarray(unit(z)) for z in spaces(12_000, 0.6))
+    nearest = np.argsort(-y[:300] @ y.T, axis=1)[:, 1:11]
+    true = remapping.kept(x[:300], x, nearest)["recall_10"]
+    covered = 0
+    for random_seed in range(8):
+        pairs = np.random.default_rng(random_seed).permutation(len(x))[:60]
+        estimates = estimate.estimated(x[pairs], x[pairs], pairs, y[pairs], x)
+        value, uncertainty = estimates["recall_10"]
+        covered += abs(value - true) <= uncertainty
+        assert uncertainty > 0.1
+    assert covered >= 7

@@ -32,7 +32,7 @@ def learn(data, settings=SETTINGS, steps=30):
     """The last state and the metrics of every step."""
     state, metrics = self_learning.state_of_pairs(data), []
     step = jax.jit(self_learning.step, static_argnames="settings")
-    while len(metrics) < steps and not self_learning.done(state, settings):
+    while len(metrics) < steps and state.stalled < settings.patience:
         state, metrics_of_step = step(state, len(metrics), data, settings)
         metrics.append(metrics_of_step)
     return state, metrics
@@ -58,7 +58,7 @@ def test_the_agreement_is_that_of_two_halves_of_the_mutual_matches():
     x, y, truth = shuffled_copy()
     data = data_of((x, y, truth), np.arange(0))
     state = self_learning.initial_state(multi_step.fit_covariance(x[:90].T @ y[30:120], 1.0))
-    matches = self_learning.current_matches(state, data, 10)
+    matches = csls.matches(*self_learning.coordinates(state.maps, data), neighbours=10)
     mutual = np.flatnonzero(matches.mutual)
     to_target = np.asarray(matches.to_target)
     half = np.asarray(jax.random.bernoulli(jax.random.key(0), shape=(len(x),)))
@@ -110,7 +110,8 @@ def test_the_validation_leaves_out_the_pairs_that_are_to_be_found_again():
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_one_group_takes_the_step_of_the_loop(whole):
-    data = data_of(shuffled_copy(), np.arange(8))
+    # From fewer pairs, matches are near ties, which processors round in different ways.
+    data = data_of(shuffled_copy(), np.arange(60))
     settings = GroupedSettings(groups=1, group_rows=len(data.source) if whole else None)
     state = self_learning.state_of_pairs(data)
     grouped, metrics = self_learning.grouped_step(state, 0, data, settings)
@@ -146,7 +147,7 @@ def test_a_fit_without_rounds_or_whitenings_is_a_users_error(changes):
         refinement.fit(data, maps, refinement.Settings(**changes))
 
 
-@given(st.integers(0, 50), st.integers(4, 30))
+@given(st.integers(0, 50), st.sampled_from([4, 11, 30]))
 def test_each_space_is_ranked_by_its_own_frequencies(random_seed, count):
     rng = np.random.default_rng(random_seed)
     ranks = tuple(rng.permuted([np.arange(30)] * 2, axis=1))

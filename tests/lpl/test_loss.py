@@ -54,13 +54,6 @@ def test_gradient_descent_finds_the_weights_of_the_closed_form(space, k, regular
     np.testing.assert_allclose(descended.sum(axis=1), 1, atol=1e-5)
 
 
-def test_a_vector_between_two_neighbours_has_the_weights_of_linear_interpolation():
-    # (1, 0) is a quarter of the way from (0, 0) to (4, 0).
-    space = jnp.array([[1.0, 0.0], [0.0, 0.0], [4.0, 0.0]])
-    weights = loss.lle_weights(space, jnp.array([0]), jnp.array([[1, 2]]), 1e-7)
-    np.testing.assert_allclose(weights, [[0.75, 0.25]], atol=1e-5)
-
-
 def test_neighbours_that_equal_the_vector_have_equal_weights():
     space = jnp.ones((4, 3))
     for solve in loss.WEIGHTS.values():
@@ -78,6 +71,13 @@ def test_losses_of_small_examples():
     assert loss.orthogonality(jnp.eye(3)) == 0
     assert loss.orthogonality(jnp.eye(2, 5)) == loss.orthogonality(jnp.eye(5, 2)) == 0
     assert loss.orthogonality(2 * jnp.eye(3)) == 27
+
+
+def test_a_vector_between_two_neighbours_has_the_weights_of_linear_interpolation():
+    # (1, 0) is a quarter of the way from (0, 0) to (4, 0).
+    space = jnp.array([[1.0, 0.0], [0.0, 0.0], [4.0, 0.0]])
+    weights = loss.lle_weights(space, jnp.array([0]), jnp.array([[1, 2]]), 1e-7)
+    np.testing.assert_allclose(weights, [[0.75, 0.25]], atol=1e-5)
 
 
 def test_for_an_affine_map_lpl_is_mse_of_the_reconstruction(space, near):

@@ -17,7 +17,7 @@ def load(name, cache=None, **limits):
     return nli_data.load(name, nli_data.Limits(**limits), cache or cache_dir())
 
 
-@pytest.fixture(scope="module", params=["bbc_pairs", "synthetic"])
+@pytest.fixture(scope="module", params=["bbc_pairs", "synthetic", "synthetic_reviews"])
 def proxy(request):
     return request.param, load(request.param)
 
@@ -36,14 +36,26 @@ def test_parts_are_balanced_and_share_no_text(proxy):
 
 
 @pytest.mark.network
-def test_labels_of_bbc_pairs_follow_from_the_articles():
-    articles = bbc.load(cache_dir())
-    of_opening = {bbc.first_paragraph(body): row for row, body in enumerate(articles.bodies)}
+@pytest.mark.parametrize(("name", "most"), [("bbc_pairs", 1), ("bbc_passages", 8)])
+def test_labels_of_bbc_pairs_follow_from_the_articles(name, most):
+    articles, articles_of = bbc.load(cache_dir()), {}
+    for row, body in enumerate(articles.bodies):
+        for passage in body.split("\n")[:most]:
+            articles_of.setdefault(passage, set()).add(row)
     of_headline = {headline: row for row, headline in enumerate(articles.headlines)}
-    for premise, hypothesis, label in zip(*load("bbc_pairs").tests["test"], strict=True):
-        first, second = of_opening[premise], of_headline[hypothesis]
-        same_class = articles.labels[first] == articles.labels[second]
-        assert label == (0 if first == second else 1 if same_class else 2)
+    test = load(name, max_validation=240, max_test=240).tests["test"]
+    for premise, hypothesis, label in zip(*test, strict=True):
+        second, firsts = of_headline[hypothesis], articles_of[premise]
+        same_class = {articles.labels[first] == articles.labels[second] for first in firsts}
+        assert second in firsts if label == 0 else (label == 1) in same_class
+    of_label = [{h for h, y in zip(*test[1:], strict=True) if y == label} for label in range(3)]
+    assert len(set(test.premises)) > 2 * len(of_label[0]) or most == 1  # passages of an article
+
+
+@pytest.mark.network
+def test_too_few_articles_for_a_pair_are_an_error():
+    with pytest.raises(UserError, match="raise max_train, max_validation or max_test"):
+        load("bbc_pairs", max_validation=3)  # one article, which has no other one
 
 
 @pytest.mark.network
@@ -76,15 +88,6 @@ def test_pairs_are_encoded_as_rows_of_unit_vectors(monkeypatch):
     np.testing.assert_allclose(hypotheses[:, 0] / hypotheses[:, 1], lengths, rtol=1e-5)
 
 
-def examples(count, prefix):
-    """A split as TFDS returns it."""
-    names, rows = ("premise", "hypothesis"), []
-    for i in range(count):
-        texts = {name: f"{prefix} {name} {i}".encode() for name in names}
-        rows.append(texts | {"label": i % 4 - 1})  # -1: the annotators did not agree
-    return rows
-
-
 @pytest.mark.parametrize(
     ("name", "title", "tests"),
     [
@@ -94,11 +97,14 @@ def examples(count, prefix):
 )
 def test_splits_are_read_without_unlabelled_pairs(tmp_path, name, title, tests):
     (tmp_path / "tfds" / name).mkdir(parents=True)  # as if it had been prepared
-    asked = []
+    asked, rows = [], []
 
     def source(builder, *args, **kwargs):
         asked.append(kwargs.get("split") or args[0])
-        return examples(80, asked[-1])
+        for i in range(80):
+            texts = {x: f"{asked[-1]} {x} {i}".encode() for x in ("premise", "hypothesis")}
+            rows.append(texts | {"label": i % 4 - 1})  # -1: the annotators did not agree
+        return rows[-80:]
 
     with tfds.testing.mock_data(as_data_source_fn=source):
         corpus = load(name, tmp_path, max_train=40, max_validation=40)

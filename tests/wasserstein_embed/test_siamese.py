@@ -68,12 +68,15 @@ def test_pairs_are_balanced_and_uniform_within_and_between_classes():
     np.testing.assert_allclose(fractions, 1 / 3, atol=0.06)
 
 
-def test_the_contrastive_loss_is_the_mean_of_powers():
+@pytest.mark.parametrize("power, expected", [(2.0, (0.04 + 0.01) / 2 / 3), (1.0, 0.3 / 3)])
+def test_the_contrastive_loss_is_the_mean_of_powers(power, expected):
+    values = {"batch_size": 2, "steps": 1, "learning_rate": 1.0, "decay_after": 1.0}
+    training = siamese.Training(
+        network=NETWORK, distance=None, temperature=None, margin=0.6, loss_power=power, **values
+    )
     distance, same = jnp.array([0.2, 0.5, 0.9]), jnp.array([True, False, False])
-    loss = siamese.contrastive_loss(distance, same, 0.6, 2.0)
-    np.testing.assert_allclose(loss, (0.2**2 + (0.6 - 0.5) ** 2 + 0) / 2 / 3, rtol=1e-6)
-    loss = siamese.contrastive_loss(distance, same, 0.6, 1.0)
-    np.testing.assert_allclose(loss, (0.2 + (0.6 - 0.5) + 0) / 3, rtol=1e-6)
+    loss = siamese.contrastive_loss(distance, same, training)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

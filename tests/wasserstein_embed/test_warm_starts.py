@@ -1,4 +1,4 @@
-"""Transport in training loops: warm starts, and training with plain Sinkhorn iterations instead."""
+"""Transport that is continued from one step of a training to the next."""
 
 import jax
 import jax.numpy as jnp
@@ -7,8 +7,7 @@ import ot as pot
 import pytest
 from scipy.spatial.distance import cdist
 
-from common.ot import batched
-from wasserstein_embed import cloud, metric_embed, siamese
+from wasserstein_embed import cloud
 from wasserstein_embed.cloud import Clouds, Distance, WarmStart
 
 PAIRS, POINTS = 3, 5
@@ -72,56 +71,3 @@ def test_gradients_between_equal_clouds_are_finite():
     options = distance(0.3, 20, "transport_cost")
     gradient = jax.grad(lambda x: continued(x, options).sum())(points)
     assert jnp.all(jnp.isfinite(gradient))
-
-
-def plain_sinkhorn(options, log_domain, scaled, a, b):
-    """As `batched._potentials`, without ott: potentials in units of epsilon, in the log domain."""
-    del log_domain
-    f, g = jnp.zeros_like(a), jnp.zeros_like(b)
-    for _ in range(options.iterations):
-        next_g = jnp.log(b) - jax.nn.logsumexp(f[..., :, None] - scaled, axis=-2)
-        known = g if options.symmetric else next_g
-        next_f = jnp.log(a) - jax.nn.logsumexp(known[..., None, :] - scaled, axis=-1)
-        f, g = ((f + next_f) / 2, (g + next_g) / 2) if options.symmetric else (next_f, next_g)
-    return f, g
-
-
-def graph_curve():
-    first, second = np.triu_indices(8, 1)
-    data = metric_embed.Data(first, second, jnp.asarray(second - first, jnp.float32))
-    training = {"init_range": (0.0, 1.0), "steps": 50, "learning_rate": 0.01, "debiased": True}
-    solver = {"epsilon": (0.3, 0.1), "iterations": 3, "warm_start": True}
-    settings = metric_embed.Settings(geometry="wasserstein", shape=(3, 2), **training, **solver)
-    state = metric_embed.init(settings, 8, jax.random.split(jax.random.key(0), 1))
-    step = jax.jit(lambda state, index: metric_embed.step(state, index, data, settings))
-    for index in range(5):  # of ten updates each
-        state, metrics = step(state, index)
-        yield metrics["distortion"]
-
-
-def image_curve():
-    solver = {"epsilon": 1.0, "iterations": 20, "implicit_diff": False}
-    options = Distance(ground="euclidean", p=2.0, value="transport_cost", **solver)
-    shape = {"image_shape": (16, 16, 1), "num_points": 3, "dimensions": 2, "weights": "learned"}
-    network = siamese.Network(**shape, pixel_mean=0.1, pixel_std=0.3, unit_norm=False)
-    loss = {"margin": 0.6, "loss_power": 2.0, "temperature": None, "batch_size": 8}
-    steps = {"steps": 50, "learning_rate": 1e-3, "decay_after": 0.8}
-    training = siamese.Training(network=network, distance=options, **loss, **steps)
-    images = np.random.default_rng(0).integers(0, 256, (12, 16, 16, 1)).astype(np.uint8)
-    classes = siamese.group_by_class(np.arange(12) % 2)
-    data = siamese.Data(jnp.asarray(images), classes, jax.random.key(1))
-    state = siamese.init(training, jax.random.key(2))
-    step = jax.jit(lambda state, index: siamese.step(state, index, data, training))
-    for index in range(50):
-        state, metrics = step(state, index)
-        yield metrics["loss"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("curve", [graph_curve, image_curve])
-def test_fifty_steps_of_training_are_those_with_plain_sinkhorn_iterations(curve, monkeypatch):
-    losses = list(curve())
-    monkeypatch.setattr(batched, "_potentials", plain_sinkhorn)
-    jax.clear_caches()
-    np.testing.assert_allclose(losses, list(curve()), atol=1e-4)
-    jax.clear_caches()

@@ -28,13 +28,6 @@ def test_samples_are_words_of_a_window_and_negatives_by_probability():
     np.testing.assert_allclose(np.mean(negative == 3), 0.7, atol=0.06)
 
 
-def test_the_contrastive_losses_are_squares():
-    distances = jnp.array([0.5, 2.0]), jnp.array([0.25, 3.0])
-    attract, repel = word_embed.contrastive_losses(*distances, 1.0)
-    np.testing.assert_allclose(attract, [0.25, 4.0])
-    np.testing.assert_allclose(repel, [0.5625, 0.0])
-
-
 def test_with_places_far_apart_each_point_goes_to_that_of_its_place():
     moved, output = jax.random.normal(jax.random.key(0), (6, 8)), jnp.eye(8, SETTINGS.size)
     chosen = replace(SETTINGS, spread=50.0)
@@ -64,7 +57,7 @@ def test_a_place_without_a_pair_does_not_count():
     assert 0 < is_pair.sum() < (word >= 0).sum() < len(word)
     near = distances(list(zip(word[is_pair], context[is_pair], strict=True)))
     far = distances([(i, 2) for i in word[word >= 0]])
-    attract, repel = word_embed.contrastive_losses(near, far, SETTINGS.margin)
+    attract, repel = near**2, np.maximum(0, SETTINGS.margin - far) ** 2
     np.testing.assert_allclose(value, (attract.mean() + repel.mean()) / 2, rtol=1e-5)
     np.testing.assert_allclose(means["positive"], near.mean(), rtol=1e-5)
     np.testing.assert_allclose(means["negative"], far.mean(), rtol=1e-5)

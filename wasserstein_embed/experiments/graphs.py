@@ -3,17 +3,16 @@
 import itertools
 import math
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from ml_collections import ConfigDict
 
 from common.errors import check_choice, check_count
-from common.progress import progress_bar
-from common.run import records, results, train
+from common.run import records, results, tasks
 from common.run.results import Row
 from common.run.settings import settings
+from common.run.tasks import ALL_SEEDS, Case, Task
 from common.run.workdir import Workdir
 from wasserstein_embed import graphs, metric_embed
 from wasserstein_embed.reports import graphs as report
@@ -22,28 +21,10 @@ GEOMETRIES = (*metric_embed.VECTOR_DISTANCES, "wasserstein")
 RECIPES = ("published", "tuned")
 
 
-class Training(NamedTuple):
-    """Embeddings of one geometry and size. It embeds all graphs, each with its own random seed."""
-
-    recipe: str
-    method: str  # the geometry, and for clouds the dimension of their points
-    settings: metric_embed.Settings
-
-    @property
-    def size(self) -> int:
-        """Dimension of a vector, or number of points of a cloud."""
-        return self.settings.shape[0]
-
-    @property
-    def name(self) -> str:
-        """Of its result, logs and checkpoints in the run's folder."""
-        return f"{self.recipe}-{self.method}-{self.size}"
-
-
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Trains all embeddings, and returns tables of their distortion."""
     del cache  # the graphs are random
-    chosen = list(trainings(config))
+    grid = list(trainings(config))
     check_count("num_graphs", config.num_graphs)
     check_count("num_nodes", config.num_nodes, least=2)
     options = dict(config.graph_options.get(config.graph, {}))
@@ -52,54 +33,31 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
         for random_seed in range(config.num_graphs)
     ]
     pairs = graphs.all_pairs(samples)
-    fields = {
-        "experiment": config.experiment,
-        "dataset": f"{config.graph}, {config.num_nodes} nodes",
-        "metric": "distortion",
-        "num_items": config.num_nodes,
-        "quick": work.quick,
-    }
-    is_published = (config.graph, config.num_nodes, options) == report.REFERENCE_GRAPHS
-    rows = []
-    for training in progress_bar(chosen, unit="training"):
-        recipe, method, size = training.recipe, training.method, training.size
-        compute = partial(
-            graphs.distortions,
-            training.settings,
+
+    def measure(task: Task) -> tuple[list[Row], dict[str, Any]]:
+        distortions = graphs.distortions(
+            task.case.problem(ALL_SEEDS),
             pairs,
             num_graphs=config.num_graphs,
-            measure_iterations=config.measure_iterations[recipe],
+            measure_iterations=config.measure_iterations[task.case.fields["labels"]["recipe"]],
             checkpoint_every=config.checkpoint_every,
             work=work,
-            task=training.name,
+            task=task.name,
         )
-        distortions = work.part(training.name, compute)
-        train.forget_checkpoints(work, training.name)
-        has_reference = is_published and recipe == "published"
-        reference = report.reference(method, size) if has_reference else None
-        rows += [
-            Row(
-                **fields,
-                method=method,
-                dim=math.prod(training.settings.shape),
-                paper_value=reference,
-                labels={"recipe": recipe, "size": size},
-                random_seed=random_seed,
-                mean=distortion,
-            )
-            for random_seed, distortion in enumerate(distortions)
-        ]
-    rows = results.averaged(rows)
-    table = results.joined(report.tables(rows))
-    return records.finish(work, rows, table, {"distortion": report.figure(rows)})
+        return [task.row("distortion", x, random_seed=i) for i, x in enumerate(distortions)], {}
+
+    rows = tasks.run(grid, measure, work).rows
+    return records.finish(work, results.averaged(rows), report)
 
 
-def trainings(config: ConfigDict) -> Iterator[Training]:
+def trainings(config: ConfigDict) -> Iterator[Task]:
     """The trainings of all recipes, and for each of all geometries and sizes.
 
-    Raises:
-      UserError: an unknown recipe or geometry.
+    Each embeds all graphs, a graph with its own random seed. The problem of a case is its
+    `metric_embed.Settings`. UserError: an unknown recipe or geometry.
     """
+    fields = {"experiment": config.experiment, "num_items": config.num_nodes}
+    fields["dataset"] = f"{config.graph}, {config.num_nodes} nodes"
     for recipe, geometry in itertools.product(config.recipes, config.methods):
         check_choice("recipe", recipe, RECIPES)
         check_choice("geometry", geometry, GEOMETRIES)
@@ -111,11 +69,9 @@ def trainings(config: ConfigDict) -> Iterator[Training]:
         else:
             shapes, steps = {(d,): geometry for d in config.dimensions}, config.steps.vectors
         for shape, method in shapes.items():
-            values = settings(
-                metric_embed.Settings,
-                config[recipe][geometry],
-                geometry=geometry,
-                shape=shape,
-                steps=steps,
-            )
-            yield Training(recipe, method, values)
+            about = {"geometry": geometry, "shape": shape, "steps": steps}
+            values = settings(metric_embed.Settings, config[recipe][geometry], **about)
+            labels = {"recipe": recipe, "size": shape[0]}
+            own = fields | {"dim": math.prod(shape), "labels": labels}
+            case = Case(f"{recipe}-{shape[0]}", own, lambda _, values=values: values)
+            yield Task(case, method, ALL_SEEDS)

@@ -21,17 +21,16 @@ GEOMETRIES = ("wasserstein", "euclidean", "cbow")
 SHOWN = "wasserstein_r2"  # the embedding whose densities are drawn
 
 
+def clouds_file(task: Task) -> str:
+    """File below the run's folder with the clouds of all words."""
+    return f"clouds/{task.name}.npz"
+
+
 def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     """Trains each embedding with each random seed; tables of correlations and nearest words."""
     embeddings = {values.name: values for values in _embeddings(config)}
-    texts = words.read(
-        config.sources,
-        cache,
-        num_texts=config.num_texts,
-        num_words=config.num_words,
-        subsample=config.subsample,
-        window=config.window,
-    )
+    chosen = {name: config[name] for name in ("num_texts", "num_words", "subsample", "window")}
+    texts = words.read(config.sources, cache, **chosen)
     vocabulary = texts.corpus.words
     check_count("num_neighbours", config.num_neighbours, len(vocabulary) - 1, "other words")
     judged = words.judged_pairs(config.similarity_sets, vocabulary, cache)
@@ -39,21 +38,17 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     def measure(task: Task) -> tuple[list[Row], dict]:
         values = embeddings[task.method]
         if values.geometry == "cbow":
-            chosen = settings(cbow.Settings, config.cbow, dim=values.size, window=config.window)
-            x = words.train_cbow(chosen, texts, task.random_seed, work=work, task=task.name)
+            own = settings(cbow.Settings, config.cbow, dim=values.size, window=config.window)
+            x = words.train_cbow(own, texts, task.seed, work=work, task=task.name)
         else:
+            every = config.checkpoint_every
             x = words.train_embedding(
-                values,
-                texts,
-                task.random_seed,
-                checkpoint_every=config.checkpoint_every,
-                work=work,
-                task=task.name,
+                values, texts, task.seed, checkpoint_every=every, work=work, task=task.name
             )
-        write_arrays(_points_file(work, task), {"points": x, "words": vocabulary})
+        write_arrays(work.path / clouds_file(task), {"points": x, "words": vocabulary})
         rows = []
         for name, correlation in words.rank_correlations(x, judged, values).items():
-            labels = {"set": name, "num_judged": len(judged[name].scores)}
+            labels = {"set": name, "num_judged": len(judged[name][1])}
             rows.append(task.row("spearman", correlation, dim=values.size, labels=labels))
         return rows, {}
 
@@ -61,30 +56,26 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
     fields |= {"num_items": len(vocabulary), "proxy": True}
     case = Case("words", fields, lambda random_seed: texts)  # only the training is random
     grid = tasks.grid([case], embeddings, config.random_seeds)
-    measured = tasks.run(grid, measure, work, arrays=lambda task: words.points_file(task.name))
+    measured = tasks.run(grid, measure, work, arrays=clouds_file)
     rows = results.averaged(measured.rows)
-    tables, figures = report.tables(rows), {}
+    nearest_words, figures = {}, {}
     for task in grid:
-        values, x = embeddings[task.method], read_arrays(_points_file(work, task))["points"]
+        values, x = embeddings[task.method], read_arrays(work.path / clouds_file(task))["points"]
         nearest = words.nearest_words(
             x, vocabulary, config.query_words, config.num_neighbours, values
         )
-        tables[f"Nearest words, {task.name}"] = report.nearest_table(nearest)
+        nearest_words[f"Nearest words, {task.name}"] = report.nearest_table(nearest)
         if task.method == SHOWN:
             densities = words.densities(x, vocabulary, config.figure_words, values)
-            title = f"{report.title_of(task.method)}, random seed {task.random_seed}"
             if densities:
+                title = f"{report.title_of(task.method)}, random seed {task.random_seed}"
                 figures[task.name] = report.densities_figure(densities, title)
     names = {m: [task.name for task in grid if task.method == m] for m in embeddings}
     figures["held_out"] = report.held_out_figure(work.metrics.records(), names)
-    return records.finish(work, rows, results.joined(tables), figures)
+    return records.finish(work, rows, report, figures=figures, quoted=nearest_words)
 
 
 def _embeddings(config: ConfigDict) -> Iterator[word_embed.Settings]:
     for geometry, dimension in itertools.product(config.geometries, config.dimensions):
         check_choice("geometry", geometry, GEOMETRIES)
         yield settings(word_embed.Settings, config, geometry=geometry, dimension=dimension)
-
-
-def _points_file(work: Workdir, task: Task) -> Path:
-    return work.path / words.points_file(task.name)

@@ -8,12 +8,16 @@ Labels of the rows: `recipe`, `published` or `tuned`; `size`, the support points
 dimensions of a vector.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from common.run.figures import error_bars
-from common.run.results import Row, pivot, select
+from common.run.records import Record
+from common.run.results import Published, Row, frame, pivot, points
 
 # Generator, number of nodes and options of the reference's graphs.
 REFERENCE_GRAPHS = ("scale_free", 64, {"m": 2})
@@ -41,68 +45,62 @@ TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)  # of the distortion
 NAMES |= {f"wasserstein_r{k}": f"Wasserstein R^{k}" for k in range(1, 10)}
 
 
-def reference(method: str, size: int) -> float | None:
-    """The reference's mean distortion; None where it has no number."""
-    return dict(zip(REFERENCE_SIZES, REFERENCE.get(method, ()), strict=False)).get(size)
+def published(row: Row, config: Mapping[str, Any]) -> Published | None:
+    """The reference's mean distortion, on graphs of its generator by its recipe."""
+    options = dict(config["graph_options"].get(config["graph"], {}))
+    if (config["graph"], config["num_nodes"], options) != REFERENCE_GRAPHS:
+        return None
+    numbers = dict(zip(REFERENCE_SIZES, REFERENCE.get(row.method, ()), strict=False))
+    size = row.get("size") if row.get("recipe") == "published" else None
+    return Published(numbers[size]) if size in numbers else None
 
 
-def describe(rows: Sequence[Row]) -> str:
-    """What the tables show."""
-    return (
-        "Distortion, the mean of |embedded - path| / path over all pairs of nodes, of "
-        f"{rows[0].dataset}: mean ± std over {rows[0].num_runs} graphs and random "
-        "initializations. The recipe `published` has the settings of the public code, `tuned` has "
-        "ours. The paper's numbers are means over ten other graphs of the same generator."
-    )
-
-
-def tables(rows: Sequence[Row]) -> dict[str, str]:
+def tables(record: Record) -> dict[str, str]:
     """Title -> table: vectors and clouds by each recipe, and both at equal sizes.
 
     The description of all tables precedes the first one.
     """
-    clouds = [row for row in rows if row.method.startswith("wasserstein")]
-    vectors = [row for row in rows if row not in clouds]
+    rows = frame(record.rows)
+    clouds, number = rows.method.str.startswith("wasserstein"), {"titles": NAMES}
+    number["published"] = partial(published, config=record.config)
     tables = {}
-    for recipe in dict.fromkeys(row.get("recipe") for row in rows):
-        for kind, size, members in (
-            ("Vectors", "Dimensions", vectors),
-            ("Clouds", "Support points", clouds),
-        ):
-            if chosen := select(members, recipe=recipe):
-                tables[f"{kind}, {recipe} recipe"] = pivot(
-                    chosen, lines={"size": size}, columns="method", paper=True, titles=NAMES
-                )
-    shared = {row.dim for row in clouds} & {row.dim for row in vectors}
-    if shared:
+    for (recipe, are_clouds), part in rows.groupby(["recipe", clouds], sort=False):
+        kind, size = ("Clouds", "Support points") if are_clouds else ("Vectors", "Dimensions")
+        table = pivot(part, lines={"size": size}, columns="method", **number)
+        tables[f"{kind}, {recipe} recipe"] = table
+    equal = rows[rows.dim.isin(rows.dim[clouds]) & rows.dim.isin(rows.dim[~clouds])]
+    if len(equal):
         title = "Equal numbers of coordinates (M k for a cloud of M points in R^k)"
         lines = {"method": "Embedding", "recipe": "Recipe"}
-        equal = [row for row in rows if row.dim in shared]
         tables[title] = pivot(equal, lines=lines, columns="dim")
     (title, first), *others = tables.items()
-    return {title: f"{describe(rows)}\n\n{first}", **dict(others)}
+    about = (
+        "Distortion, the mean of |embedded - path| / path over all pairs of nodes, of "
+        f"{rows.dataset[0]}: mean ± std over {rows.num_runs[0]} graphs and random "
+        "initializations. The recipe `published` has the settings of the public code, `tuned` has "
+        "ours. The paper's numbers are means over ten other graphs of the same generator."
+    )
+    return {title: f"{about}\n\n{first}", **dict(others)}
 
 
-def figure(rows: Sequence[Row]) -> Figure:
-    """Distortion over the number of coordinates of a node, one panel per recipe."""
-    panels: dict[str, dict[str, list]] = {}
-    for recipe in dict.fromkeys(row.get("recipe") for row in rows):
-        panel = panels.setdefault(f"distortion, {recipe} recipe", {})
-        for row in rows:
-            name, *_ = NAMES.get(row.method, row.method).split(",")  # one line for hyperbolic space
-            points = panel.setdefault(name, [])
-            if row.get("recipe") == recipe:
-                points.append((row.dim, row.mean, row.std))
-    generator, size = rows[0].dataset.split(", ")
-    title = f"Shortest paths of {GRAPHS.get(generator, generator)}, {size}"
-    known = [name.split(",")[0] for name in NAMES.values()]
-    figure = error_bars(panels, "coordinates of a node", title, known, sharey=True)
-    lowest = min(row.mean - row.std for row in rows)
-    sizes = sorted({row.dim for row in rows})
+def figures(record: Record) -> dict[str, Figure]:
+    """`distortion`: distortion over the number of coordinates of a node, one panel per recipe."""
+    rows = frame(record.rows)
+    names = [name.split(",")[0] for name in NAMES.values()]  # one line for hyperbolic space
+    rows["name"] = rows.method.map(dict(zip(NAMES, names, strict=True)))
+    panels = {
+        f"distortion, {recipe} recipe": points(part, "name", "dim")
+        for recipe, part in rows.groupby("recipe", sort=False)
+    }
+    generator, size = rows.dataset[0].split(", ")
+    title = f"Distortion of shortest paths of {GRAPHS.get(generator, generator)}, {size}"
+    bounds = (0.0, np.inf)
+    figure = error_bars(panels, "coordinates of a node", title, names, sharey=True, bounds=bounds)
+    sizes = sorted(set(rows.dim))
     for axis in figure.axes:
         axis.set_yscale("symlog", linthresh=TICKS[1], linscale=0.4)  # bars may reach 0
-        axis.set_ylim(bottom=min(0.0, lowest) - 0.001)
+        axis.set_ylim(bottom=-0.001)
         axis.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
         axis.set_xticks(sizes, map(str, sizes))
         axis.minorticks_off()
-    return figure
+    return {"distortion": figure}

@@ -6,10 +6,12 @@ words in the vocabulary.
 
 from collections.abc import Mapping, Sequence
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from common.run.figures import BELOW, styles
-from common.run.results import Row, markdown, pivot
+from common.run.records import Record
+from common.run.results import frame, markdown, pivot
 from wasserstein_embed.words import Density
 
 SETS = {
@@ -27,24 +29,20 @@ def title_of(method: str) -> str:
     return f"{geometry.capitalize()} R^{size.removeprefix('r')}"
 
 
-def describe(rows: Sequence[Row]) -> str:
-    """What the table shows."""
-    row = rows[0]
-    covered = {SETS[row.get("set")]: row.get("num_judged") for row in rows}
-    pairs = ", ".join(f"{name} {number:,}" for name, number in covered.items())
-    return (
-        f"The {row.num_items:,} most frequent words of {row.dataset}. Spearman's rank correlation "
-        "of negative distances (CBOW: of cosines) with the scores of human judges, over the pairs "
-        f"whose words are both in the vocabulary ({pairs}); mean ± std over {row.num_runs} random "
-        "seeds. Proxy data: the paper trains on other texts."
-    )
-
-
-def tables(rows: Sequence[Row]) -> dict[str, str]:
+def tables(record: Record) -> dict[str, str]:
     """Title -> table, after a description of it."""
+    rows = frame(record.rows)
+    judged = dict(zip(rows["set"].map(SETS), rows.num_judged, strict=True))
+    pairs = ", ".join(f"{name} {number:,}" for name, number in judged.items())
+    about = (
+        f"The {rows.num_items[0]:,} most frequent words of {rows.dataset[0]}. Spearman's rank "
+        "correlation of negative distances (CBOW: of cosines) with the scores of human judges, "
+        f"over the pairs whose words are both in the vocabulary ({pairs}); mean ± std over "
+        f"{rows.num_runs[0]} random seeds. Proxy data: the paper trains on other texts."
+    )
     lines = {"method": "Embedding", "dim": "Numbers per word"}
-    table = pivot(rows, lines=lines, columns="set", titles=SETS)
-    return {"Rank correlation with human judgements": f"{describe(rows)}\n\n{table}"}
+    table = pivot(record.rows, lines=lines, columns="set", titles=SETS)
+    return {"Rank correlation with human judgements": f"{about}\n\n{table}"}
 
 
 def nearest_table(nearest: Mapping[str, Sequence[str]]) -> str:
@@ -55,34 +53,29 @@ def nearest_table(nearest: Mapping[str, Sequence[str]]) -> str:
 def held_out_figure(records: Sequence[dict], tasks: Mapping[str, Sequence[str]]) -> Figure:
     """The loss on held-out texts over the steps, a thin line for each random seed.
 
-    Args:
-      records: of metrics.jsonl.
-      tasks: embedding -> names of its tasks; embeddings with another loss are left out.
+    `records` are those of metrics.jsonl; `tasks` has embedding -> names of its tasks. Embeddings
+    with another loss are left out.
     """
     figure = Figure(figsize=(6, 3.8), layout="constrained")
     axis = figure.subplots()
-    shown = [record for record in records if "held_out_loss" in record and record["step"]]
-    tasks = {n: runs for n, runs in tasks.items() if any(r["part"] in runs for r in shown)}
+    steps = pd.DataFrame(records, columns=["part", "step", "held_out_loss"]).dropna()
+    steps = steps[steps.step > 0]
+    tasks = {n: runs for n, runs in tasks.items() if steps.part.isin(runs).any()}
     for (name, runs), look in zip(tasks.items(), styles(tasks).values(), strict=True):
         for task in runs:
-            points = [(r["step"], r["held_out_loss"]) for r in shown if r["part"] == task]
+            line = steps[steps.part == task]
             style = {"color": look.colour, "ls": look.dashes, "marker": look.marker, "ms": 4}
             label = title_of(name) if task == runs[0] else None
-            axis.plot(*zip(*points, strict=True), **style, lw=1, label=label)
+            axis.plot(line.step, line.held_out_loss, **style, lw=1, label=label)
     axis.spines[["top", "right"]].set_visible(False)
     axis.set(xlabel="step", ylabel="contrastive loss")
-    figure.suptitle("Loss on held-out texts")
+    figure.suptitle("Words as clouds and as vectors: loss on held-out texts")
     figure.legend(ncols=3, **BELOW)
     return figure
 
 
 def densities_figure(densities: Mapping[str, Density], title: str) -> Figure:
-    """One panel per word: its points, their density, and below the near words of each mode.
-
-    Args:
-      densities: by word.
-      title: name of the embedding.
-    """
+    """One panel per word: its points, their density, and below the near words of each mode."""
     columns = min(3, len(densities))
     lines = -(-len(densities) // columns)
     figure = Figure(figsize=(4.2 * columns, 4.2 * lines), layout="constrained")

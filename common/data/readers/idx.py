@@ -15,15 +15,7 @@ UINT8 = 0x08
 
 
 def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
-    """Reads one IDX file, which may be compressed by gzip under the same name with .gz appended.
-
-    Args:
-      path: the file without .gz.
-      dimensions: see `parse`.
-
-    Raises:
-      UserError: no such file, or as `parse`.
-    """
+    """Reads an IDX file, or that with .gz appended; UserError: there is none, or as `parse`."""
     compressed = path.with_name(f"{path.name}.gz")
     try:
         with path.open("rb") if path.exists() else gzip.open(compressed) as file:
@@ -35,15 +27,9 @@ def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
 
 
 def parse(file: io.BufferedIOBase, dimensions: int, name: str) -> UInt8[np.ndarray, "..."]:
-    """Reads an array: the bytes 0, 0, type, number of dimensions; 4 bytes a size; the data.
+    """Reads an array of bytes: 0, 0, type, number of dimensions; 4 bytes a size; the data.
 
-    Args:
-      file: open for reading, at its beginning.
-      dimensions: the number of dimensions that it must have; the type must be unsigned bytes.
-      name: of the file, for errors.
-
-    Raises:
-      UserError: another format, or more or fewer bytes than the header states.
+    UserError, with the name: another format, or more or fewer bytes than the header states.
     """
     header = file.read(4 + 4 * dimensions)
     sizes = np.frombuffer(header[4:].ljust(4 * dimensions, b"\0"), ">u4").tolist()

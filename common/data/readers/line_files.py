@@ -13,30 +13,19 @@ from common.errors import UserError
 MAX_LINE = 1 << 20  # bytes of a line; a longer one is a sign of a binary file
 
 
-def read_lines(path: Path, errors: str | None = None) -> list[str]:
-    """Reads the lines of a UTF-8 file that are not blank; see `lines_of` for `errors`.
-
-    Raises:
-      UserError: a file that is missing, damaged or not UTF-8.
-    """
+def read_lines(path: Path, errors: str | None = None, *, blank: bool = False) -> list[str]:
+    """The lines of a UTF-8 file, see `lines_of`; UserError: it is missing, damaged or not UTF-8."""
     with opened(path) as file:
-        return [line for _, line in lines_of(file, path, errors)]
+        return [line for _, line in lines_of(file, path, errors, blank=blank)]
 
 
 def lines_of(
-    file: io.BufferedIOBase, path: Path, errors: str | None = None
+    file: io.BufferedIOBase, path: Path, errors: str | None = None, *, blank: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Yields the lines that are not blank, with their numbers from 1; `path` is named in errors.
+    """Yields the lines with their numbers from 1, those of white space alone only with `blank`.
 
-    Args:
-      file: the content.
-      path: the file.
-      errors: what becomes of bytes that are not UTF-8, for instance of a character of which a part
-        was cut off, see `bytes.decode`: "strict", "replace" or "backslashreplace"; None: strict,
-        and no flag --errors changes it.
-
-    Raises:
-      UserError: a line is too long or not UTF-8.
+    `errors` is what `bytes.decode` does with bytes that are not UTF-8; None: strict, and no flag
+    --errors changes it. UserError, with the path: a line is too long or not UTF-8.
     """
     for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
         try:
@@ -51,7 +40,7 @@ def lines_of(
                 f"the file, {flag if errors else ''}or, if it is binary, give it the suffix of its "
                 "format (.bin, .npy, .npz, .gz)."
             ) from None
-        if text:
+        if text or blank:
             yield number, text
 
 
@@ -65,11 +54,7 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase]:
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turns the errors of the system and of gzip about a file into a UserError.
-
-    Raises:
-      UserError: the file is missing, or damaged.
-    """
+    """Turns the errors of the system and of gzip about a file into a UserError."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:

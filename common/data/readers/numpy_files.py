@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import safetensors
 from jaxtyping import Shaped
@@ -16,16 +16,11 @@ from numpy.lib import format as npy_format
 
 from common.files import check_dtype
 
-FLOATS = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": jnp.bfloat16}
+FLOATS = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
 
 
 def npy(path: Path) -> Shaped[np.ndarray, "..."]:
-    """Maps the array of a .npy into memory, read-only.
-
-    Raises:
-      OSError: the file cannot be opened.
-      ValueError: it is no complete .npy, or holds pickled objects.
-    """
+    """Maps a .npy into memory, read-only; OSError if it cannot be opened, ValueError if damaged."""
     path.open("rb").close()
     try:
         array = npy_format.open_memmap(path, mode="r")
@@ -36,12 +31,7 @@ def npy(path: Path) -> Shaped[np.ndarray, "..."]:
 
 
 def safetensors_matrices(path: Path) -> dict[str, np.ndarray]:
-    """Maps the matrices of floats of a .safetensors into memory, read-only.
-
-    Raises:
-      OSError: the file cannot be opened.
-      ValueError: it is no complete .safetensors.
-    """
+    """Maps the matrices of floats of a .safetensors into memory, read-only; errors as of `npy`."""
     with path.open("rb") as file:
         try:
             safetensors.safe_open(path, "numpy")  # checks that the tensors fill the file
@@ -59,13 +49,9 @@ def safetensors_matrices(path: Path) -> dict[str, np.ndarray]:
 
 
 def word_arrays(words: Sequence[str]) -> dict[str, np.ndarray]:
-    """Arrays of plain numbers that hold words of any length.
+    """`words_utf8`, all words as bytes, and their `words_offsets` [n + 1].
 
     NumPy's own array of strings gives each word the room of the longest, 4 bytes a character.
-
-    Returns:
-      `words_utf8`, the bytes of all words one after another, and `words_offsets` [n + 1]: word i is
-      `words_utf8[words_offsets[i] : words_offsets[i + 1]]`.
     """
     encoded = [word.encode() for word in words]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
@@ -73,10 +59,9 @@ def word_arrays(words: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def words_of(arrays: Mapping[str, np.ndarray]) -> list[str] | None:
-    """The words in the form of `word_arrays` or in an array `words` of strings; None: none.
+    """The words of `word_arrays`, or of an array `words` of strings; None if there are none.
 
-    Raises:
-      ValueError: the arrays are of another form, or hold no words in UTF-8.
+    ValueError: the arrays are of another form, or hold no words in UTF-8.
     """
     if "words" in arrays:
         if arrays["words"].dtype.kind != "U":

@@ -16,12 +16,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 class Pairs(NamedTuple):
-    """Pairs in the order of their file; an item may be in several.
-
-    Attributes:
-      entries: words, or row numbers as they are written.
-      are_rows: whether they are row numbers; None if the file does not say it.
-    """
+    """Pairs in the order of a file; `are_rows` is None if it says neither words nor rows."""
 
     entries: list[tuple[str, str]]
     are_rows: bool | None
@@ -37,9 +32,7 @@ def read(path: Path) -> Pairs:
     - `.tsv`: tabs. In both, quotes are around a value with a separator, a quote or a line end.
     - Any other suffix: a tab, or else spaces, between the columns; quotes are part of a word.
 
-    Raises:
-      UserError: a file that is missing, empty or not UTF-8, a line without the columns, or a `.csv`
-        without a header.
+    UserError: a file that is missing, empty or not UTF-8, or a line without the columns.
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
     with opened(path) as file:

@@ -59,18 +59,7 @@ class _Tensor(NamedTuple):
 
 
 def read(content: bytes, name: str) -> dict[str, np.ndarray]:
-    """Reads a checkpoint that is a dictionary of tensors, the `state_dict` of a module.
-
-    Args:
-      content: of the file.
-      name: of the file, for error messages.
-
-    Returns:
-      Name of a parameter -> its array.
-
-    Raises:
-      UserError: the file is damaged, has another layout, or holds anything but named tensors.
-    """
+    """Reads a dictionary of tensors, a `state_dict`: name -> array; UserError for anything else."""
     try:
         is_zip = content.startswith(b"PK")
         checkpoint, storages = _read_zip(content) if is_zip else _read_legacy(content)

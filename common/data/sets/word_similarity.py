@@ -51,22 +51,15 @@ class WordSimilarity(PackageBuilder):
         return PACKAGES[PACKAGE], {"first": TEXTS, "second": TEXTS, "score": score}
 
     def _table(self) -> Table:
-        lines = _lines(self._cache, SETS[self._config_name])
+        file = f"{FOLDER}/{SETS[self._config_name]}"
+        lines = read_member(PACKAGES[PACKAGE], self._cache, file).decode().lower().splitlines()
         rows = [line.split("\t") for line in lines if not line.startswith("#")]
         first, second, scores = zip(*rows, strict=True)
         return {"first": first, "second": second, "score": np.array(scores, np.float32)}
 
 
 def load(name: str, cache: Path) -> ScoredPairs:
-    """Returns a similarity set, which is built on first use.
-
-    Args:
-      name: one of `SETS`.
-      cache: the cache directory.
-
-    Raises:
-      UserError: an unknown name, or as `builders.read_table`.
-    """
+    """Returns one of `SETS`, built on first use; UserError: an unknown name, or as `read_table`."""
     check_choice("set of word similarities", name, SETS)
     table = read_table(WordSimilarity(config=name, cache=cache), cache)
     return ScoredPairs(list(zip(table["first"], table["second"], strict=True)), table["score"])
@@ -76,8 +69,3 @@ def lookup(tuples: Sequence[Sequence[str]], words: Sequence[str]) -> Int[np.ndar
     """Returns the row of each word of n tuples in a vocabulary, -1 for a word that it lacks."""
     row_of = {word: row for row, word in enumerate(words)}
     return np.array([[row_of.get(word, -1) for word in group] for group in tuples], np.int32)
-
-
-def _lines(cache: Path, file: str) -> list[str]:
-    text = read_member(PACKAGES[PACKAGE], cache, f"{FOLDER}/{file}").decode()
-    return text.lower().splitlines()

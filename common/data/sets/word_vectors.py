@@ -80,8 +80,7 @@ def _glove(cache):
 def _glove100(cache):
     """Rows are 100 coordinates, their norm and the rank of the word, in the order of the ranks.
 
-    They are found one by one, because the whole file of 300 MB as Python objects would take
-    several GB.
+    As Python objects the file of 300 MB would take several GB, so they are found one by one.
     """
     content = read_member(PACKAGES["glove100"], cache, GLOVE100_FILE)
     rows = itertools.islice(GLOVE100_ROW.finditer(content), NUM_WORDS["glove100"])
@@ -91,4 +90,4 @@ def _glove100(cache):
 
 def _word2vec(cache):
     file = io.BytesIO(read_member(PACKAGES["word2vec"], cache, WORD2VEC_FILE))
-    return dict(row for row in binary_rows(file, Path(WORD2VEC_FILE)) if is_word(row[0]))
+    return dict(row for row in binary_rows(file, Path(WORD2VEC_FILE)) if is_word(str(row[0])))

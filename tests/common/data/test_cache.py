@@ -29,18 +29,6 @@ def test_an_interrupted_build_starts_again(tmp_path, monkeypatch, capfd):
     assert printed.out == "" and "splits" not in printed.err  # TFDS prints nothing
 
 
-def test_a_set_may_be_built_by_another_process_in_the_meantime(tmp_path, monkeypatch):
-    table = TinyRows._table
-
-    def slow(self):
-        monkeypatch.setattr(TinyRows, "_table", table)
-        read(tmp_path)  # the other process
-        return table(self)
-
-    monkeypatch.setattr(TinyRows, "_table", slow)
-    assert len(read(tmp_path)) == 9
-
-
 def test_all_blocks_of_a_set_are_read_in_order(tmp_path, monkeypatch):
     class Table(builders.PackageBuilder):
         VERSION = "1.0.0"

@@ -112,6 +112,12 @@ def test_odd_entries(entry, expected):
     assert {translation for _, translation in freedict.read_entry(entry)} == set(expected)
 
 
+def test_german_translations_lose_their_marks_and_capitals():
+    entry = "bugs /bʌɡz/ <n>\nKäfer <pl> [zool.], Wanzen <pl>, kleine Tiere\n see: {Bug}\n"
+    found = freedict.read_entry(freedict.without_marks(entry))
+    assert {translation for _, translation in found} == {"käfer", "wanzen", "kleine tiere"}
+
+
 def test_entries_are_found_by_their_offsets_in_base_64():
     text = b"x" * 70 + "äiti\n".encode() + DOG.encode()
     index = "00databaseinfo\tA\tB\nmother\tBG\tG\ndog\tBM\tB5\n"  # 64 + 57 bytes

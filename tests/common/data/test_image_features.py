@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from common.data.packages import cache_dir
-from common.data.sets import images
 from common.errors import UserError
 from common.spaces import image_features
 
 RNG = np.random.default_rng(0)
+MEAN, DEVIATION = np.array([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])  # of torchvision
 PICTURES = RNG.integers(0, 256, (5, 6, 4, 3), dtype=np.uint8)
 
 
@@ -42,12 +41,7 @@ def loads(monkeypatch):
     ("name", "mean", "scale"),
     [
         ("efficientnet_lite0", 127, 128),
-        # As torchvision normalises pixels between 0 and 1.
-        (
-            "augnet_resnet50",
-            np.array([0.485, 0.456, 0.406]) * 255,
-            255 * np.array([0.229, 0.224, 0.225]),
-        ),
+        ("augnet_resnet50", 255 * MEAN, 255 * DEVIATION),
     ],
 )
 def test_pixels_are_resized_repeated_and_normalised(name, mean, scale, channels, loads, tmp_path):
@@ -75,14 +69,3 @@ def test_vectors_are_computed_once_in_batches_of_one_size(loads, tmp_path):
 def test_images_of_two_channels_are_a_user_error(tmp_path):
     with pytest.raises(UserError, match="one or three channels, not of 2"):
         image_features.encode("augnet_resnet50", PICTURES[..., :2], tmp_path)
-
-
-@pytest.mark.network
-def test_a_whole_space_has_the_test_images_in_their_published_order(monkeypatch):
-    monkeypatch.setattr(image_features, "encode", lambda name, pictures, cache: pictures)
-    whole = image_features.load("efficientnet_lite2", cache_dir(), max_rows=200_000)
-    assert whole.words == [f"fashion_mnist/{row}" for row in range(10_000)]
-    # The first labels of t10k-labels-idx1-ubyte: ankle boot, pullover, trouser, trouser, shirt.
-    first = images.load("fashion_mnist", "test[:5]", cache_dir())
-    assert first.labels.tolist() == [9, 2, 1, 1, 6]
-    np.testing.assert_array_equal(whole.vectors[:5], first.images)

@@ -55,6 +55,9 @@ KNOWN = [
     ("frequency", "fi", 734_205, "ja", "154acd99cc519ee1", None),
     ("dictionary", "wordnet", 18_179, "0 0", "40fba94bb103b60b", None),
     ("dictionary", "freedict", 90_538, "AA it", "c66145eded4a8572", None),
+    ("dictionary", "freedict_german", 248_303, "A a", "58292b88541d8d3e", None),
+    ("dictionary", "freedict_italian", 5_861, "ABC alfabeto", "ba97bbdf131d296c", None),
+    ("dictionary", "freedict_spanish", 8_612, "ABC alfabeto", "a47dca14236f37fb", None),
     ("similarity", "simlex999", 999, "old new", "59b938e3b6f5c15f", 6_708.108_364),
     ("similarity", "wordsim353", 353, "love sex", "d6fff66a5f94bad7", 3_088.309_014),
     ("similarity", "men", 2_997, "stairs staircase", "fb40e27609226b32", 101_712.861),
@@ -68,12 +71,6 @@ KNOWN = [
 LONG = ("minilm", "french", "finnish")  # to build: these are read as they are in the user's cache
 
 
-def weighted_sum(array):
-    """A sum in which each row and each column of an array has a weight of its own."""
-    rows = np.abs(np.asarray(array, float)).reshape(len(array), -1)
-    return np.linspace(1, 2, len(rows)) @ rows @ np.linspace(1, 2, rows.shape[1])
-
-
 @pytest.mark.network
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name", "count", "first", "checksum", "total"), KNOWN)
@@ -82,7 +79,9 @@ def test_what_has_a_name_is_what_its_package_holds(bare, kind, name, count, firs
     assert len(texts) == count and texts[0].startswith(first)
     assert hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16] == checksum
     if array is not None:
-        np.testing.assert_allclose(weighted_sum(array), total, rtol=1e-6)
+        rows = np.abs(array, dtype=float).reshape(len(array), -1)
+        of_rows, of_columns = (np.linspace(1, 2, size) for size in rows.shape)  # weights
+        np.testing.assert_allclose(of_rows @ rows @ of_columns, total, rtol=1e-6)
 
 
 # The first numbers of the rows of "the" and "and" in the files that the authors of GloVe publish.

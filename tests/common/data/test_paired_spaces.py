@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from common.data.packages import cache_dir
 from common.errors import UserError
 from common.spaces import paired_spaces
 from tests.faults.readers import vector_text
@@ -34,14 +33,6 @@ def test_shared_words_are_in_the_order_of_the_source(files):
     some = pair.take(slice(2))
     assert some.names == ["the", "of"]
     np.testing.assert_array_equal(some.ranks, [[0, 2], [2, 5]])
-
-
-@pytest.mark.network
-def test_sentences_have_no_frequency():
-    pair = paired_spaces.load(
-        "wordllama_sentences", "minilm_sentences", num_words=20, cache=cache_dir()
-    )
-    assert pair.ranks is None and pair.take(slice(5)).ranks is None
 
 
 def test_words_are_filtered_by_rank_and_length(files):

@@ -40,9 +40,7 @@ def test_averages_are_weighted_means_of_words(bare, name):
 
 @pytest.mark.network
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["minilm_input", "glove", "wordllama"]
-)  # for minilm see test_bert.py
+@pytest.mark.parametrize("name", ["minilm_input", "glove", "wordllama"])
 def test_averages_are_of_texts_cut_after_max_pieces(bare, name):
     short = "a film about the sea and the sun and the sand in the"  # 13 pieces, and 2 special ones
     texts = [f"{short} wind {rest}" for rest in ("of spring", "music " * 30)]

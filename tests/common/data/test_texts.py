@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from common.data.sets import corpus, reviews
-from common.encoders import bert
-from common.encoders import texts as text_encoders
 from common.errors import UserError
 from common.spaces import sentences
 
@@ -51,15 +49,8 @@ def test_interleaved_texts_alternate_between_classes():
 
 
 def test_marks_out_of_ten_become_stars_and_leave_the_text():
-    texts = [
-        "Bad. 1/10",
-        "7.5 out of 10, good",
-        "A 9 /10!",
-        "0/10",
-        "11/10",
-        "3/10 or 4/10",
-        "9/11",
-    ]
+    texts = ["Bad. 1/10", "7.5 out of 10, good", "A 9 /10!", "0/10"]
+    texts += ["11/10", "3/10 or 4/10", "9/11"]  # are left out
     rated = reviews.with_stars(texts)
     assert rated.texts == ["Bad.", ", good", "A !", ""]
     assert rated.labels.tolist() == [1, 4, 5, 1]
@@ -96,26 +87,3 @@ def test_sentences_are_the_text_without_white_space(text):
 def test_lines_are_split_one_by_one(first, second):
     both = sentences.split(f"{first}\n{second}")
     assert both == sentences.split(first) + sentences.split(second)
-
-
-def test_fewer_sentences_cost_no_more_than_their_shards(tmp_path, monkeypatch):
-    """These shards then serve more sentences."""
-    texts = [f"text number {i}" for i in range(11)]
-    monkeypatch.setattr(sentences, "load_texts", lambda cache: sentences.Sentences(texts, None))
-    monkeypatch.setattr(text_encoders, "SHARD_TEXTS", 4)
-    monkeypatch.setattr(sentences, "FIRST_TEXTS", 2)
-    monkeypatch.setattr(bert, "load", lambda files, name: None)
-    monkeypatch.setattr(text_encoders, "read_files", lambda name, cache: {})
-    encoded = []
-
-    def encode(encoder, shard, *, max_length, bar):
-        encoded.append(shard)
-        return np.array([[len(text), int(text.split()[-1])] for text in shard], np.float32)
-
-    monkeypatch.setattr(bert, "encode", encode)
-    shards = {1: [texts[:2]], 3: [texts[:4]], 5: [texts[4:8]], 100: [texts[8:]], None: []}
-    for max_rows, expected in shards.items():
-        encoded.clear()
-        space = sentences.load("minilm_sentences", tmp_path, max_rows)
-        assert encoded == expected and space.words == texts[:max_rows]
-        assert space.vectors[:, 1].tolist() == list(range(len(space.words)))

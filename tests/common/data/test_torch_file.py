@@ -81,30 +81,16 @@ def test_files_of_pytorch_are_read(layout):
     np.testing.assert_array_equal(tensors["whole"], GRID)
 
 
-def test_pickles_written_by_hand_are_read():
-    line = tensor(offset=1, shape=(3,), strides=(1,))
-    tensors = torch_file.read(checkpoint(text("a"), tensor(), text("b"), line), "x")
-    np.testing.assert_array_equal(tensors["a"], [[0, 1], [2, 3]])
-    np.testing.assert_array_equal(tensors["b"], [1, 2, 3])
-
-
-@pytest.mark.parametrize(
-    ("module", "function"),
-    [
-        ("os", "system"),
-        ("builtins", "getattr"),
-        ("torch", "Tensor"),
-        ("torch._utils", "_rebuild_parameter"),
-        ("collections", "defaultdict"),
-    ],
-)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_other_names_are_refused_and_not_called(module, function, layout, tmp_path):
+@pytest.mark.parametrize(
+    "call", ["os.system", "builtins.getattr", "torch._utils._rebuild_parameter"]
+)
+def test_other_names_are_refused_and_not_called(call, layout, tmp_path):
     mark = tmp_path / "executed"
+    module, _, function = call.rpartition(".")
     attack = name(module, function) + b"(" + text(f"touch {mark}") + b"tR"
-    if layout == "zip":
-        content = checkpoint(text("a"), tensor(), text("b"), attack)
-    else:
+    content = checkpoint(text("a"), tensor(), text("b"), attack)
+    if layout == "legacy":
         content = b"\x80\x02" + attack + b"." + LAYOUTS["legacy"]
     with pytest.raises(UserError, match=rf"it names {module}\.{function}"):
         torch_file.read(content, "x.pt")
@@ -117,26 +103,17 @@ def test_other_names_are_refused_and_not_called(module, function, layout, tmp_pa
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (tensor(shape=(2, 3), strides=(3, 1)), "more items than its storage"),
         (tensor(shape=(10**9,), strides=(0,)), "more items than its storage"),
-        (tensor(shape=(2,), strides=(4,)), "ValueError"),
         (tensor(offset=1), "ValueError"),
-        (tensor(offset=-1), "no natural number"),
         (tensor(offset=3, shape=(2,), strides=(-1,)), "no natural number"),
-        (tensor(shape=(2, 2), strides=(1,)), "ValueError"),
         (tensor(storage(size=-4)), "a storage has no size"),
-        (tensor(storage(key="1")), "KeyError"),
         (tensor(storage(key="../data.pkl")), "KeyError"),
         (tensor(storage(kind=text("object"))), "not one to a storage"),
-        (tensor(storage(kind=text("|O"))), "not one to a storage"),
         (tensor() + text("c") + tensor(storage(size=2)), "two descriptions"),
         (tensor(text("bytes")), "no storage"),
-        (number(1), "'b' is a int"),
         (name("torch", "FloatStorage"), "'b' is a str"),
         (name("torch", "FloatStorage") + b")R", "not callable"),
-        (b"r\xff\xff\xff\xff", ""),
         (b"}r\xff\xff\xff\xff", "memo is too large"),
-        (b"}p4294967295\n", "memo is too large"),
         (b"\x8d" + b"\xff" * 8, ""),
         (b"(" * 100_000, ""),
     ],
@@ -155,30 +132,21 @@ def test_a_pickle_cannot_change_how_the_next_file_is_read():
     assert len(torch_file.read(LAYOUTS["zip"], "x.pt")) == 14
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        checkpoint(text("a"), tensor(), data=bytes(15)),  # a storage of another length
-        b"PK",
-        b"\x80\x02K\x01.",
-        packed("", {"a/data.pkl": b"\x80\x02K\x01."}),
-        packed("", {"a/data.pkl": b"\x80\x02}.", "b/data.pkl": b"\x80\x02}."}),
-        packed("", {"a/data.txt": b""}),
-        packed("", {"a/data.pkl": b"\x80\x02}.", "a/byteorder": b"big"}),
-        packed("", {"a/data.pkl": b"\x80\x02}."}, zipfile.ZIP_DEFLATED),
-        LAYOUTS["legacy"] + b"\0",
-        LAYOUTS["legacy"].replace(b"little_endian", b"little-endian"),
-        LAYOUTS["legacy"].replace(b"little_endianq\x02\x88", b"little_endianq\x02\x89"),
-    ],
-)
-def test_other_files_are_user_errors(content):
-    with pytest.raises(UserError, match="no complete PyTorch checkpoint"):
-        torch_file.read(content, "x.pt")
+EMPTY = b"\x80\x02}."
+OTHERS = [
+    checkpoint(text("a"), tensor(), data=bytes(15)),  # a storage of another length
+    b"PK",
+    packed("", {"a/data.pkl": b"\x80\x02K\x01."}),
+    packed("", {"a/data.pkl": EMPTY, "b/data.pkl": EMPTY}),
+    packed("", {"a/data.pkl": EMPTY, "a/byteorder": b"big"}),
+    packed("", {"a/data.pkl": EMPTY}, zipfile.ZIP_DEFLATED),
+    LAYOUTS["legacy"] + b"\0",
+    LAYOUTS["legacy"].replace(b"little_endianq\x02\x88", b"little_endianq\x02\x89"),
+]
+OTHERS += [x[:length] for x in LAYOUTS.values() for length in range(0, len(x), 31)]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_truncated_file_is_a_user_error(layout):
-    content = LAYOUTS[layout]
-    for length in range(0, len(content), 31):
+def test_other_and_truncated_files_are_user_errors():
+    for content in OTHERS:
         with pytest.raises(UserError, match="no complete PyTorch checkpoint"):
-            torch_file.read(content[:length], "x.pt")
+            torch_file.read(content, "x.pt")

@@ -1,6 +1,8 @@
 """Files of vectors that are read; test_broken_files.py has those that are refused."""
 
-import struct
+import base64
+import gzip
+import json
 
 import ml_dtypes
 import numpy as np
@@ -170,16 +172,6 @@ def test_a_row_group_of_any_size_is_not_held_in_memory(tmp_path, monkeypatch):
     assert rows == 200_000
 
 
-@pytest.mark.parametrize("form", ["parquet", "Arrow stream"])
-def test_row_groups_behind_the_requested_rows_are_not_read(tmp_path, form):
-    table = np.random.default_rng(0).normal(size=(20, 3))
-    words = [f"w{i}" for i in range(19)] + ["w0"]
-    path = write(tmp_path, form, words, table)
-    assert vector_files.read(path, None, 19).words == words[:19]
-    with pytest.raises(UserError, match="vector 20: the word 'w0'"):
-        vector_files.read(path)
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, ml_dtypes.bfloat16])
 def test_the_matrix_of_a_safetensors_file_is_read(tmp_path, dtype):
     path, table = tmp_path / "a.safetensors", np.arange(1, 7).reshape(3, 2).astype(dtype)
@@ -204,6 +196,60 @@ def test_floats_are_preferred_to_integers_and_columns_can_be_named(tmp_path):
         tmp_path / "a.parquet", form=form._replace(vector_column="tokens"), num_words=1
     )
     assert space.words == ["7"] and space.vectors.tolist() == [[1, 2]]
+
+
+def openai(custom_id, *embeddings):
+    """A line of the output file of OpenAI's batches; without vectors, of a request that failed."""
+    data = [{"object": "embedding", "index": i, "embedding": x} for i, x in enumerate(embeddings)]
+    body = {"object": "list", "data": data, "model": "text-embedding-3-small"}
+    status = 200 if data else 400
+    body = body if data else {"error": {"message": "too long"}}
+    response = {"status_code": status, "request_id": "req_1", "body": body}
+    return {"id": "batch_req_1", "custom_id": custom_id, "response": response, "error": None}
+
+
+def cohere(text, vector, **more):
+    """A row of the output of Cohere's embed jobs, saved as JSONL."""
+    others = dict.fromkeys(("int8", "uint8", "binary", "ubinary"))
+    return {"text": text, "embeddings": {"float": vector, **others}} | more
+
+
+PACKED = base64.b64encode(FOUR[1].tobytes()).decode()
+JSON = {  # lines, how they are read, ids (None: row numbers) and vectors
+    "OpenAI": ([openai("doc-7", [1, 2]), openai("b", PACKED)], {}, ["doc-7", "b"], FOUR),
+    "texts of one request": ([openai("a", [1, 2], [3, 4])], {}, ["a/0", "a/1"], FOUR),
+    "a failed request": ([openai("a"), openai("b", [3, 4])], {}, ["b"], FOUR[1:]),
+    "Cohere": ([cohere("dog", [1, 2]), cohere("cat", [3, 4])], {}, ["dog", "cat"], FOUR),
+    "its field": ([cohere("dog", [1, 2], wiki=7)], {"id_column": "wiki"}, ["7"], FOUR[:1]),
+    "two models": (
+        [{"id": 5, "old": [9], "new": None}, {"id": 6, "old": [8], "new": [3, 4]}],
+        {"vector_column": "new"},
+        ["6"],
+        FOUR[1:],
+    ),
+    "no ids": ([{"values": None}, {"values": [3, 4]}], {}, ["1"], FOUR[1:]),
+}
+
+
+@pytest.mark.parametrize(("lines", "form", "ids", "vectors"), JSON.values(), ids=JSON)
+def test_json_of_batch_interfaces(tmp_path, monkeypatch, lines, form, ids, vectors):
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 1)
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress("\n\n".join(map(json.dumps, lines)).encode()))
+    space = vector_files.read(path, form=vector_files.Form(invalid="drop", **form))
+    assert space.words == ids
+    np.testing.assert_array_equal(space.vectors, vectors)
+
+
+def test_vectors_may_begin_with_null(tmp_path, monkeypatch):
+    """As in a table to whose last rows a new model has come first."""
+    monkeypatch.setattr(vector_files, "BLOCK_ROWS", 1)
+    x = pa.array([None, [1, 2], None, [3, 4]], pa.list_(pa.float32()))
+    table = columns(list("abcd"), np.ones((4, 3), np.float32), x=x)
+    for shard in range(2):
+        pa.parquet.write_table(table[shard * 2 :][:2], tmp_path / f"{shard}.parquet")
+    space = vector_files.read(tmp_path, form=vector_files.Form(invalid="drop"))
+    assert space.words == ["b", "d"] and space.vectors.tolist() == FOUR.tolist()
 
 
 def test_shards_are_read_in_the_order_of_their_numbers(tmp_path):
@@ -257,16 +303,3 @@ def test_complete_files_are_read(tmp_path, version):
     assert numpy_files.npy(tmp_path / "a.npy").tolist() == [0, 0]
     (tmp_path / "b.npz").write_bytes(packed("", {"x.npy": content}))
     assert read_npz(tmp_path / "b.npz")["x"].tolist() == [0, 0]
-
-
-def test_overlapping_members_are_refused(tmp_path):
-    """The directory of a zip can list the same bytes many times."""
-    content = packed("", {"x.npy": npy_header((1000,), "<f8", bytes(8000))})
-    start = content.index(b"PK\x01\x02")
-    end = content.index(b"PK\x05\x06")
-    entry = content[start:end]
-    entries = [entry.replace(b"x.npy", b"%c.npy" % letter) for letter in b"xyz"]
-    tail = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 3, 3, 3 * len(entry), start, 0)
-    (tmp_path / "a.npz").write_bytes(content[:start] + b"".join(entries) + tail)
-    with pytest.raises(ValueError, match="overlap"):
-        read_npz(tmp_path / "a.npz")

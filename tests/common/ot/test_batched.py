@@ -52,22 +52,6 @@ def divergence(cross, own_x, own_y):
     return ot.solve_batch(cross, **options).value - (x + y) / 2
 
 
-@pytest.mark.slow
-def test_the_debiased_value_is_the_sinkhorn_divergence_of_ott():
-    x, y = np.random.default_rng(0).normal(size=(2, 9, 5))
-    costs = [ot.ground_cost(p, q, "euclidean", 2) for p, q in ((x, y), (x, x), (y, y))]
-    options = {"epsilon": 0.5, "solve_kwargs": {"threshold": 1e-5, "max_iterations": 1000}}
-    expected, _ = sinkhorn_divergence(geometry.Geometry, cost_matrix=tuple(costs), **options)
-    np.testing.assert_allclose(divergence(*costs), expected, rtol=1e-3)
-
-
-def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
-    cost = jnp.array([[0.0, 1.0], [1.0, 0.0]])
-    b = jnp.array([1.0, 0.0])
-    solution = ot.solve_batch(cost, b=b, epsilon=1e-3, iterations=50, value="transport_cost")
-    np.testing.assert_allclose(solution.value, 0.5, rtol=1e-3)
-
-
 def test_unknown_names_are_user_errors():
     cost = np.zeros((2, 3, 3))
     with pytest.raises(UserError, match="'cosine': choose one of euclidean, manhattan"):
@@ -112,7 +96,7 @@ def test_the_divergence_of_equal_clouds_is_zero_and_so_is_its_gradient(ground, p
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ot.VALUES)
 def test_a_millionth_of_the_costs_stands_for_an_epsilon_that_float32_does_not_resolve(value):
-    cost = jnp.asarray(np.random.default_rng(0).uniform(size=(2, 4, 4)), jnp.float32)
+    cost = jnp.asarray(np.random.default_rng(0).uniform(size=(1, 4, 4)), jnp.float32)
 
     @jax.jit
     @jax.value_and_grad
@@ -162,6 +146,22 @@ def test_plan_and_costs_agree_with_pot(metric):
     np.testing.assert_allclose(ours.primal_cost, (plan * cost).sum(), rtol=1e-5)
     relative_entropy = (plan * np.log(plan / np.outer(a, b))).sum()
     np.testing.assert_allclose(ours.reg_ot_cost, (plan * cost).sum() + relative_entropy, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_debiased_value_is_the_sinkhorn_divergence_of_ott():
+    x, y = np.random.default_rng(0).normal(size=(2, 9, 5))
+    costs = [ot.ground_cost(p, q, "euclidean", 2) for p, q in ((x, y), (x, x), (y, y))]
+    options = {"epsilon": 0.5, "solve_kwargs": {"threshold": 1e-5, "max_iterations": 1000}}
+    expected, _ = sinkhorn_divergence(geometry.Geometry, cost_matrix=tuple(costs), **options)
+    np.testing.assert_allclose(divergence(*costs), expected, rtol=1e-3)
+
+
+def test_costs_a_thousand_times_epsilon_are_solved_in_the_log_domain():
+    cost = jnp.array([[0.0, 1.0], [1.0, 0.0]])
+    b = jnp.array([1.0, 0.0])
+    solution = ot.solve_batch(cost, b=b, epsilon=1e-3, iterations=50, value="transport_cost")
+    np.testing.assert_allclose(solution.value, 0.5, rtol=1e-3)
 
 
 @pytest.mark.parametrize("n, m", [(1, 1), (7, 19)])

@@ -1,0 +1,84 @@
+"""The main results, for RESULTS.md; the first two are in the README."""
+
+from common.run.records import Headline
+from frontier.reports.searches import TRUTH
+
+TRUE, ANCHORS = {"method": TRUTH}, {"method": "lstsq_truth"}
+OURS, DISJOINT = {"method": "bootstrap"}, {"method": "disjoint"}
+MRR = {"metric": "mrr", "representation": "relative"} | OURS
+HALVES = {"metric": "top_1", "source": "wordllama_sentences"} | DISJOINT
+ENCODERS = HALVES | {"source": "minilm_sentences"}
+JUDGED = {"metric": "ndcg_10", "dataset": "minilm -> mpnet", "num_pairs": 300}
+JUDGED |= {"collection": "articles"}
+NEW_MODEL = {"metric": "recall_10", "method": "chosen"}
+NEW_MODEL |= {"dataset": "wordllama_sentences -> minilm_sentences"}
+JAPANESE = {"metric": "top_1", "source": "minilm_messages_en", "target": "use_messages_ja"}
+JAPANESE |= {"num_pairs": 0}
+HEADLINES = (
+    Headline(
+        "top-1 of new English and Japanese messages, no known pair, 4,000 in unknown order",
+        "frontier/languages",
+        JAPANESE | OURS,
+        TRUE,
+    ),
+    Headline(
+        "the same, from 4,000 messages of each language that are no translations",
+        "frontier/languages_disjoint",
+        JAPANESE | DISJOINT,
+        TRUE,
+    ),
+    Headline(
+        "the same of English and French, in unknown order",
+        "frontier/languages",
+        JAPANESE | {"target": "use_messages_fr"} | OURS,
+        TRUE,
+    ),
+    Headline(
+        "MRR without known pairs, 4,500 sentences in unknown order, self-learning (ours)",
+        "frontier/no_pairs_sentences",
+        MRR,
+    ),
+    Headline("the same, 2,500 sentences, siblings", "frontier/no_pairs_mpnet", MRR, ANCHORS),
+    Headline(
+        "the same, 2,500 words, upper median of 8 pairs of spaces",
+        "frontier/no_pairs",
+        MRR | {"dataset": "glove -> word2vec"},
+        ANCHORS,
+    ),
+    Headline(
+        "nDCG@10, 50 candidates of MiniLM in MPNet's order; right: all embedded again",
+        "frontier/judged",
+        JUDGED | {"method": "old candidates", "candidates": 50},
+        {"method": "re-embedded", "candidates": None},
+    ),
+    Headline("the same, MiniLM alone", "frontier/judged", JUDGED | {"method": "old model"}),
+    Headline(
+        "P@1 without known pairs through a third space, 2,500 words",
+        "frontier/bridge",
+        {"metric": "p_at_1", "method": "bridge", "dataset": "glove -> minilm_input"},
+    ),
+    Headline(
+        "top-1 of 2,000 new sentences, learned from disjoint halves of 100,000",
+        "frontier/halves",
+        HALVES,
+        TRUE,
+    ),
+    Headline(
+        "the same between strong encoders, from disjoint halves of 40,000",
+        "frontier/halves_mpnet",
+        ENCODERS | {"num_items": 20_000},
+        TRUE,
+    ),
+    Headline(
+        "the same, from disjoint halves of 4,000",
+        "frontier/halves_mpnet",
+        ENCODERS | {"num_items": 2_000},
+        TRUE,
+    ),
+    Headline(
+        "recall@10 of 100,000 vectors mapped to a new model, no known pairs",
+        "frontier/new_model",
+        NEW_MODEL | {"num_pairs": 0},
+        {"num_pairs": 100_000},
+    ),
+)

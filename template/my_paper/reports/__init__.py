@@ -1,0 +1,1 @@
+"""Tables, figures and published numbers of each experiment, made of its rows."""

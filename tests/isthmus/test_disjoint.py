@@ -1,0 +1,56 @@
+"""Samples without a common item, through the tool."""
+
+import math
+
+import numpy as np
+import pytest
+
+import isthmus
+from common.data import packages
+from common.linear import unit
+from common.spaces import paired_spaces
+from isthmus import search
+from isthmus.align import discovery
+from isthmus.search import disjoint
+from tests import commands
+from tests.samples import normal
+
+FILES = {"source": "x.npy", "target": "y.npy", "out": "out"}
+SMALL = {"restarts": 2, "finalists": 2, "num_clusters": 20, "num_draws": 30, "last_steps": 10}
+FEW = search.Settings(disjoint=disjoint.Settings(**SMALL))
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_two_encoders_are_mapped_by_sentences_that_are_all_different():
+    names = "minilm_sentences", "mpnet_sentences"
+    spaces = paired_spaces.load(*names, num_words=5_000, cache=packages.cache_dir(), max_rows=5_000)
+    x, y = np.asarray(spaces.source), np.asarray(spaces.target)
+    result = isthmus.discover(x[:2_000], y[2_000:4_000], disjoint=True, settings=FEW)
+    assert not result.failed and result.disjoint and math.isnan(result.probability)
+    assert result.agreement == result.corrected_agreement > 0.5
+    mapped = unit(np.asarray(result.aligner.apply(x[4_000:])))
+    nearest = isthmus.top_k(mapped, result.aligner.normalise_target(y[4_000:]), 1).index[:, 0]
+    assert (np.asarray(nearest) == np.arange(1_000)).mean() > 0.5
+
+
+@pytest.mark.slow
+def test_the_command_reports_that_two_runs_on_unrelated_samples_disagree(
+    tmp_path, monkeypatch, capsys
+):
+    np.save(tmp_path / "x.npy", normal(1, 100, 6))
+    np.save(tmp_path / "y.npy", normal(2, 100, 6))
+    monkeypatch.setattr(discovery, "SETTINGS", FEW)
+    files = [f"--{name}={tmp_path / path}" for name, path in FILES.items()]
+    assert not commands.run(monkeypatch, "isthmus.align", *files, "--disjoint")
+    printed = capsys.readouterr().out
+    assert "rows that two runs map alike" in printed and "beyond chance" not in printed
+    assert "has failed" in printed
+
+
+@pytest.mark.slow
+def test_unrelated_samples_have_failed_and_keep_no_pairs():
+    result = isthmus.discover(
+        normal(1, 200, 10), normal(2, 200, 10), disjoint=True, ordered=False, settings=FEW
+    )
+    assert result.failed and not len(result.anchors) and result.agreement < 0.5

@@ -1,5 +1,0 @@
-"""Entropic regularisation (lambda): the images experiment with each of its values."""
-
-from wasserstein_embed.experiments import images
-
-run = images.sweep
