@@ -89,7 +89,7 @@ def checkout(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "ROOT", root)
     monkeypatch.setenv("ISTHMUS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(render, "RESULTS", root / "docs/results")
-    monkeypatch.setattr(again, "SPOT_CHECK", root / "docs/results/spot_check.md")
+    monkeypatch.setattr(again, "SPOT_CHECK", render.RESULTS / "spot_check.md")
     monkeypatch.setattr(render, "state", lambda record: record.stale)
     return root
 

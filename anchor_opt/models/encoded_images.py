@@ -5,6 +5,7 @@ everything that determines them.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jaxtyping import Float, Int
-from ml_collections import ConfigDict
 
 from anchor_opt.models import vit
 from common.data import array_cache
@@ -22,13 +22,24 @@ from common.data.sets import images
 from common.data.sets.images import Images
 from common.errors import UserError, check_choice
 from common.run import train
-from common.run.settings import settings
 from common.run.workdir import Workdir
 from common.spaces import image_features
 from common.spaces.paired_spaces import PairedSpaces
 
 CACHE_VERSION = 2  # raise it whenever the same settings give other encoders or encodings
 BATCH = 100  # images encoded at once
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Images and encoders; configs/anchor_opt/vision.py explains each value."""
+
+    dataset: str
+    train_split: str
+    test_split: str
+    encoders: Mapping[str, Mapping[str, int]]  # name -> width, depth, heads and random_seed
+    patch: int
+    training: vit.Training
 
 
 class EncodedImages(NamedTuple):
@@ -39,12 +50,11 @@ class EncodedImages(NamedTuple):
     notes: tuple[str, ...]  # sentences on the images and on each encoder
 
 
-def load(names: tuple[str, str], config: ConfigDict, work: Workdir, cache: Path) -> EncodedImages:
+def load(names: tuple[str, str], values: Settings, work: Workdir, cache: Path) -> EncodedImages:
     """Encodes the test images with both encoders, or reads the user's own features.
 
-    The names are those of encoders, or paths of files of features; configs/anchor_opt/vision.py
-    explains each value. Checkpoints of a training are kept in the run's folder, its result in the
-    cache.
+    The names are those of encoders, or paths of files of features. Checkpoints of a training are
+    kept in the run's folder, its result in the cache.
 
     UserError: an unknown encoder or image set, files that can't be read, spaces of different
     numbers of images, or sizes that do not fit.
@@ -52,15 +62,15 @@ def load(names: tuple[str, str], config: ConfigDict, work: Workdir, cache: Path)
     files = [bool(Path(name).suffix) for name in names]
     split, labels, notes = "row", None, []
     if not all(files):
-        test = images.load(config.dataset, config.test_split, cache)
+        test = images.load(values.dataset, values.test_split, cache)
         split, labels = test.split, test.labels
-        notes.append(f"Images: {config.dataset}, {split}.")
+        notes.append(f"Images: {values.dataset}, {split}.")
     spaces = []
     for name, is_file in zip(names, files, strict=True):
         if is_file:
             spaces.append(vector_files.read(Path(name), distinct=False, progress=True).vectors)
         else:
-            space, note = _encode(name, config, test, work, cache)
+            space, note = _encode(name, values, test, work, cache)
             spaces.append(space)
             notes.append(note)
     if len(spaces[0]) != len(spaces[1]):
@@ -73,27 +83,27 @@ def load(names: tuple[str, str], config: ConfigDict, work: Workdir, cache: Path)
 
 
 def _encode(
-    name: str, config: ConfigDict, test: Images, work: Workdir, cache: Path
+    name: str, values: Settings, test: Images, work: Workdir, cache: Path
 ) -> tuple[Float[np.ndarray, "n d"], str]:
     """The test images by an encoder, pretrained or trained here, and a sentence about it."""
     if name in image_features.ENCODERS:
         features = image_features.encode(name, test.images, cache)
         return features, f"{name}: {features.shape[1]} dimensions, pretrained on other images."
-    check_choice("encoder", name, [*config.encoders, *image_features.ENCODERS])
-    encoder, patch = config.encoders[name], config.patch
-    data = images.load(config.dataset, config.train_split, cache)
+    check_choice("encoder", name, [*values.encoders, *image_features.ENCODERS])
+    sizes, patch = dict(values.encoders[name]), values.patch
+    random_seed = sizes.pop("random_seed")
+    data = images.load(values.dataset, values.train_split, cache)
     height, width, channels = data.images.shape[1:]
-    if encoder.width % encoder.heads or height % patch or width % patch:
+    if sizes["width"] % sizes["heads"] or height % patch or width % patch:
         raise UserError(
-            f"The encoder {name} does not fit: heads={encoder.heads} has to divide "
-            f"width={encoder.width}, patch={patch} the images' {height} x {width} pixels."
+            f"The encoder {name} does not fit: heads={sizes['heads']} has to divide "
+            f"width={sizes['width']}, patch={patch} the images' {height} x {width} pixels."
         )
-    sizes = {"image": (height, width, channels), "patch": patch}
-    shape = settings(vit.Shape, encoder, **sizes, classes=int(data.labels.max()) + 1)
-    training = settings(vit.Settings, config, shape=shape)
-    model = vit.with_parameters(
-        shape, _trained(name, training, encoder.random_seed, data, work, cache)
-    )
+    classes = int(data.labels.max()) + 1
+    shape = vit.Shape(image=(height, width, channels), patch=patch, classes=classes, **sizes)
+    training = vit.Settings(shape=shape, training=values.training)
+    trained = _trained(name, training, random_seed, data, work, cache)
+    model = vit.with_parameters(shape, trained)
     parameters = map(np.asarray, jax.tree.leaves(nnx.state(model)))
     hashes = [array_cache.digest(*parameters), array_cache.digest(test.images)]
     recipe = [CACHE_VERSION, dataclasses.asdict(shape), *hashes]
@@ -107,7 +117,7 @@ def _encode(
     bias = model.head.bias[...]  # pyright: ignore[reportOptionalSubscript]
     predicted = (features @ model.head.kernel[...] + bias).argmax(axis=1)
     note = (
-        f"{name}: {encoder.width} dimensions, {encoder.depth} blocks, {training.training.steps} "
+        f"{name}: {shape.width} dimensions, {shape.depth} blocks, {training.training.steps} "
         f"steps on {len(data.labels):,} other images, test accuracy "
         f"{(predicted == test.labels).mean():.3f}."
     )

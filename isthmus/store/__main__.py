@@ -32,9 +32,8 @@ from isthmus.store import METRICS
 
 flags.DEFINE_string("old", None, "File of all vectors of the old model.")
 flags.DEFINE_string("new", None, "File of some vectors of the new model; default: --old.")
-for name in ("old", "new"):
-    about = f"Column of the {name} model's vectors; default: --vector_column."
-    flags.DEFINE_string(f"{name}_column", None, about)
+flags.DEFINE_string("old_column", None, "Column of the old vectors; default: --vector_column.")
+flags.DEFINE_string("new_column", None, "Column of the new vectors; default: --vector_column.")
 flags.DEFINE_string(
     "pairs", None, "File of pairs: an old and a new id in a line; default: equal ids."
 )

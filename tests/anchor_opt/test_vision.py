@@ -8,6 +8,7 @@ from common.data.packages import cache_dir
 from common.data.sets import images
 from common.errors import UserError
 from common.run import train
+from common.run.settings import settings
 from common.run.workdir import Workdir
 from common.spaces import image_features
 from configs.anchor_opt.vision import get_config
@@ -29,7 +30,8 @@ SMALL = {
 def load(work, cache, names=VITS, **changes):
     config = get_config()
     config.update_from_flattened_dict(SMALL | changes)
-    return encoded_images.load(names, config, work, cache)
+    values = settings(encoded_images.Settings, config, encoders=config.encoders.to_dict())
+    return encoded_images.load(names, values, work, cache)
 
 
 @pytest.fixture(scope="module")
