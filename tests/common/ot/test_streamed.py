@@ -90,8 +90,9 @@ def test_match_for_small_epsilon_is_nearest_neighbours_corrected_for_hubness(n, 
     # v_j is lower by epsilon times the log of the number of rows whose nearest neighbour is y_j.
     # Without this term, columns that are nearest neighbours of no row would be tied with others.
     v -= 1e-5 * np.log(np.maximum(1, np.bincount(cost.argmin(1), minlength=m)))
-    score = np.round(cost - v, 9)
-    np.testing.assert_array_equal(matching.to_y, score.argmin(1))
+    # Some scores are equal, of which rounding in float32 chooses one.
+    chosen = (cost - v)[np.arange(n), matching.to_y]
+    np.testing.assert_allclose(chosen, (cost - v).min(1), atol=2e-6)
 
 
 @settings(max_examples=15)
