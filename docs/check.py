@@ -46,7 +46,7 @@ MAX_SHOWN = 3  # differences of a config
 # that chance enters by rounding alone, which differs between processors and compilers.
 CLOSED_FORM = 1e-4  # sums in another order; relative to values above 1
 ITEMS = 3  # of a fraction of so many items, or a difference of two: single items flip
-OF_ITEMS = re.compile(r"accuracy|^f1$|p_at_\d+|top_\d+|recall_\d+|within_\d+|^ot(_entropic)?$|gain$")
+OF_ITEMS = re.compile(r"accuracy|(p_at|top|recall|within)_\d+|^f1$|^ot(_entropic)?$|gain$")
 TESTED = {"word_alignment": 1_500, "halves": 300}  # where `num_items` are those of the training
 # Steps of a training make a difference of rounding grow. The deviation is that over its random
 # seeds, over all rows of the metric.
