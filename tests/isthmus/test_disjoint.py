@@ -26,8 +26,9 @@ def test_two_encoders_are_mapped_by_sentences_that_are_all_different():
     names, half = ("minilm_sentences", "mpnet_sentences"), 2_048  # which are encoded at once
     spaces = paired_spaces.load(*names, num_words=2 * half, cache=packages.cache_dir())
     x, y = np.asarray(spaces.source), np.asarray(spaces.target)
-    # With fewer clusters and draws, differences of rounding decide whether two restarts agree.
-    values = search.Settings(disjoint=disjoint.Settings(restarts=4, last_steps=10))
+    # With fewer clusters than these, differences of rounding decide whether two restarts agree.
+    fewer = disjoint.Settings(restarts=4, num_draws=30, steps=20, last_steps=10)
+    values = search.Settings(disjoint=fewer)
     result = isthmus.discover(x[:half], y[half:], disjoint=True, settings=values)
     assert not result.failed and result.disjoint and math.isnan(result.probability)
     assert result.agreement == result.corrected_agreement > 0.5
