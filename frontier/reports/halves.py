@@ -68,5 +68,5 @@ def figures(record: Record) -> dict[str, Figure]:
     add_references(figure, references)
     if logarithmic:
         figure.axes[0].set_yscale("log")
-        figure.axes[0].set_ylim(rows["mean"].min() / 2, 1.2)
+        figure.axes[0].set_ylim(rows["mean"][rows["mean"] > 0].min() / 2, 1.2)
     return {"top_1": figure}
