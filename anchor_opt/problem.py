@@ -145,7 +145,7 @@ def sample(
     UserError: there are more anchors than rows or more pairs than anchors.
     """
     num_rows = source.shape[0]
-    _check_sizes(num_pairs, num_anchors, num_rows)
+    check_sizes(num_pairs, num_anchors, num_rows)
     rng = np.random.default_rng(random_seed)
     anchors = rng.permutation(num_rows)[:num_anchors]
     order = rng.permutation(num_rows)  # row i of the shuffled space is item order[i]
@@ -182,7 +182,7 @@ def partly_shared(
 
     UserError: there are more anchors than rows or more pairs than anchors.
     """
-    _check_sizes(num_pairs, num_anchors, num_rows)
+    check_sizes(num_pairs, num_anchors, num_rows)
     rng = np.random.default_rng(random_seed)
     both = max(round(shared * num_rows), num_anchors)
     items = rng.permutation(len(source))[: 2 * num_rows - both]
@@ -200,7 +200,8 @@ def partly_shared(
     )
 
 
-def _check_sizes(num_pairs: int, num_anchors: int, num_rows: int) -> None:
+def check_sizes(num_pairs: int, num_anchors: int, num_rows: int) -> None:
+    """Raises a UserError if there are more anchors than rows or more pairs than anchors."""
     if not 0 <= num_pairs <= num_anchors <= num_rows:
         raise UserError(
             f"num_pairs={num_pairs}, num_anchors={num_anchors} and {num_rows} rows do not fit: "

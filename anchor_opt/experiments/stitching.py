@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from anchor_opt import runner
 from anchor_opt.models import head
-from anchor_opt.problem import Problem, Result, partly_shared, sample
+from anchor_opt.problem import Problem, Result, check_sizes, partly_shared, sample
 from anchor_opt.relative import unit_relative
 from anchor_opt.reports import stitching as report
 from anchor_opt.runner import ROLES, Grid, other
@@ -77,6 +77,8 @@ def load(
 ) -> Pair:
     """Encodes the texts, or reads the user's files; UserError: the grid does not fit these."""
     unlabelled = config.num_unlabelled
+    if proxy := any(name in {*text_encoders.ENCODERS, *messages.SPACES} for name in names):
+        check_sizes(grid.num_pairs, grid.num_anchors, unlabelled or config.num_train)
     # As in `partly_shared`, an encoder shares at least all anchors with the other.
     in_common = min(max(round(config.shared * unlabelled), grid.num_anchors), unlabelled)
     values = ("texts", "num_train", "num_test", "max_pieces", "smoothing")
@@ -100,7 +102,6 @@ def load(
     labels = {}
     if all(space.unlabelled is not None for space in spaces.values()):
         labels = {"num_unlabelled": unlabelled, "shared": in_common}
-    proxy = any(name in {*text_encoders.ENCODERS, *messages.SPACES} for name in names)
     dataset = config.texts if proxy else ", ".join(names)
     fields: dict[str, Any] = {"experiment": "stitching", "dataset": dataset}
     fields |= {"num_pairs": grid.num_pairs, "proxy": proxy, "labels": labels}
