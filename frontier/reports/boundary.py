@@ -1,4 +1,4 @@
-"""Tables and figure of the boundary of Algorithm 1 without line 10.
+"""Tables and figure of the boundary of Algorithm 1, in the form that the config names.
 
 Labels of the rows: `num_anchors` k, `init_norm` s, and `check`, whether the pair of spaces is one
 to which nothing is fitted. `sweep_over` is 'base' for the values of the config.
@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from anchor_opt.evaluation import SUCCESS
 from anchor_opt.reports.ablation import SWEEP_TITLES
+from anchor_opt.reports.searches import METHOD_TITLES
 from common.metrics import spearman
 from common.run.figures import legend_below, styles
 from common.run.records import Record
@@ -40,7 +41,7 @@ NOTES = (
     "anchors at first. Ratio: of signal and noise of the first match, computed from both spaces "
     "and the known pairs, without the true pairing. True ratio: with the signal measured on all "
     "true pairs. First match: fraction of target rows whose first match is right. MRR: of "
-    "Algorithm 1 without line 10; s below 1: with anchors that are kept at unit norm from the step "
+    "{}; s below 1: with anchors that are kept at unit norm from the step "
     "sphere_from of the config. Successes: runs "
     f"whose MRR is at least {SUCCESS:g} of that of GT."
 )
@@ -106,8 +107,14 @@ def tables(record: Record) -> dict[str, str]:
         body.append(line)
     return {
         "How well the outcome of a run is predicted": markdown(header, body),
-        "Each setting": f"{_settings(all_runs)}\n\n{NOTES}",
+        "Each setting": f"{_settings(all_runs)}\n\n{NOTES.format(_method(record))}",
     }
+
+
+def _method(record: Record) -> str:
+    """The title of the one method that is measured."""
+    measured = (row.method for row in record.rows if row.metric == "mrr" and row.method != "gt")
+    return METHOD_TITLES[next(measured)]
 
 
 def _settings(all_runs: pd.DataFrame) -> str:
@@ -148,7 +155,7 @@ def figures(record: Record) -> dict[str, Figure]:
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("MRR of Algorithm 1 without line 10 / MRR of GT")
+    axes[0].set_ylabel(f"MRR of {_method(record)} / MRR of GT")
     figure.suptitle("MRR of Algorithm 1 over the ratio of its first match; a point: a random run")
     legend_below(figure, 3)
     return {"boundary": figure}
