@@ -15,15 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from anchor_opt import head
 from anchor_opt.methods import algorithm1, anchors
-from anchor_opt.models import head, vit
 from common import cbow, csls, ot, retrieval
 from common.linear import unit
 from common.parallel import num_parts
 from common.run.settings import settings
 from configs.anchor_opt import retrieval as retrieval_config
 from configs.anchor_opt import stitching as stitching_config
-from configs.anchor_opt import vision as vision_config
 from configs.embed_match.trained import embeddings
 from configs.lpl import word_alignment as lpl_config
 from configs.wasserstein_embed import graphs as graphs_config
@@ -307,20 +306,6 @@ def stitching_head() -> Program:
     return Program(partial(head.epoch, settings=chosen), arguments, sizes)
 
 
-def vit_step() -> Program:
-    """A step of the vision transformer `vit_wide`."""
-    config = vision_config.get_config()
-    encoder = config.encoders.vit_wide
-    shape = settings(vit.Shape, encoder, image=IMAGE, patch=config.patch, classes=10)
-    chosen = settings(vit.Settings, config, shape=shape)
-
-    def arguments():
-        data = vit.Data(images(), integers((NUM_IMAGES,), 10), random_key())
-        return vit.init(chosen, 0), 0, data
-
-    return Program(partial(vit.step, settings=chosen), arguments, f"{chosen.training.batch} images")
-
-
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "algorithm1_20000": partial(algorithm1_step, 20_000),
     "algorithm1_200000": partial(algorithm1_step, 200_000),
@@ -346,5 +331,4 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "lstm": lstm_step,
     "lpl": lpl_step,
     "stitching_head": stitching_head,
-    "vit": vit_step,
 }

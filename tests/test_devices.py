@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anchor_opt.models import head, vit
+from anchor_opt import head
 from common import cbow
 from common.data.sets.corpus import Corpus
 from common.run import train
@@ -46,12 +46,6 @@ def of_images():
     data = siamese.Data(images, siamese.group_by_class(labels), key)
     for name, chosen in (("clouds", clouds), ("cosine", cosine)):
         yield name, siamese.step, siamese.init(chosen, key), data, chosen
-    shape = vit.Shape(image=(16, 16, 1), patch=4, width=8, depth=1, heads=2, classes=3)
-    values = {"steps": 3, "learning_rate": 1e-3, "warmup": 0.1, "weight_decay": 0.05}
-    values = vit.Training(**values, batch=BATCH, shift=2, contrast=1.0, temperature=0.1)
-    chosen = vit.Settings(shape=shape, training=values)
-    data = vit.Data(images, jnp.asarray(labels), key)
-    yield "vit", vit.step, vit.init(chosen, 0), data, chosen
 
 
 def of_words():
@@ -132,8 +126,8 @@ def test_trainings_on_eight_devices_have_the_losses_of_one(tmp_path):
     assert jax.device_count() == 1
     on_one, _ = records(tmp_path / "one")  # afterwards, for its memory
     on_eight, programs = json.loads((tmp_path / "eight/found.json").read_text())
-    assert programs == 11  # one for each training, though it has two chunks
-    assert len(on_eight) == len(on_one) == 22
+    assert programs == 10  # one for each training, though it has two chunks
+    assert len(on_eight) == len(on_one) == 20
     for one, eight in zip(on_one, on_eight, strict=True):
         about = [(record.pop("part"), record.pop("step")) for record in (one, eight)]
         assert about[0] == about[1] and one.keys() == eight.keys()

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from anchor_opt import runner
-from anchor_opt.models import head
+from anchor_opt import head, runner
 from anchor_opt.problem import Problem, Result, check_sizes, partly_shared, sample
 from anchor_opt.relative import unit_relative
 from anchor_opt.reports import stitching as report

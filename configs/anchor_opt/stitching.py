@@ -55,7 +55,7 @@ def get_config() -> ConfigDict:
     config.algorithm1.sphere_from = 75
 
     # The classifier
-    config.heads = ("published", "inductive")  # see anchor_opt/models/head.py
+    config.heads = ("published", "inductive")  # see anchor_opt/head.py
     config.head = ConfigDict()  # code of Moschella et al. 2023
     config.head.epochs = 5
     config.head.batch_size = 32

@@ -1,1 +1,0 @@
-"""Networks that the experiments train: image encoders, and heads on relative vectors."""
