@@ -19,9 +19,10 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from anchor_opt import sphere
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.relative import relative, unit_relative
-from common import manifold, ot
+from common import ot
 from common.arrays import AnyArray, RealNumber, WholeNumber
 from common.linear import procrustes, unit
 from common.retrieval import top_k
@@ -145,7 +146,7 @@ def descend(
 def sphere_step(state: State, index, data: Data, settings: Step) -> tuple[State, dict]:
     """Lines 4 to 8 as printed: Adam on a product of unit spheres."""
     state = state._replace(anchors=unit(state.anchors))
-    optimiser = manifold.spheres(optax.adam(settings.learning_rate))
+    optimiser = sphere.spheres(optax.adam(settings.learning_rate))
     return descend(state, index, data, settings, optimiser)
 
 

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
+from anchor_opt import sphere
 from anchor_opt.methods import algorithm1
 from anchor_opt.methods.algorithm1 import Data
 from anchor_opt.problem import Problem, Result, Run
 from anchor_opt.relative import relative
-from common import manifold, ot
+from common import ot
 from common.arrays import WholeNumber
 from common.errors import UserError, check_choice
 from common.linear import unit
@@ -102,7 +103,7 @@ def values_of(problem: Problem, settings: Settings) -> algorithm1.Step:
 
 def exponential(x: Float[Array, "k d"], base: Float[Array, "k d"]) -> Float[Array, "k d"]:
     """The exponential map at the base, of the part of x that is tangent there."""
-    v = manifold.tangent(base, x)
+    v = sphere.tangent(base, x)
     length = jnp.sqrt(jnp.sum(v**2, axis=-1, keepdims=True) + 1e-30)  # has a gradient at zero
     return jnp.cos(length) * base + jnp.sinc(length / jnp.pi) * v
 

@@ -19,7 +19,7 @@ def get_config() -> ConfigDict:
     """Every value of the experiment."""
     config = ConfigDict()
     config.experiment = "judged"  # a file of frontier/experiments
-    config.collections = ("articles", "sentences")  # of common/spaces/judged.py
+    config.collections = ("articles", "sentences")  # of frontier/judged.py
     config.encoders = ("minilm", "mpnet", "wordllama")  # of common/encoders/texts.py
     config.known_pairs = (100, 300, 1_000)  # documents that both models have embedded
     config.random_seeds = (0, 1, 2, 3, 4)  # of these documents

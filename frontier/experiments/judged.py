@@ -1,7 +1,7 @@
 """Changing the embedding model, judged by relevance: does it find what was asked for?
 
 A headline is a query, and its own article, or the article's sentences, are what it asks for
-(`common/spaces/judged.py`). The old model's vectors of all documents are there; of some documents
+(`frontier/judged.py`). The old model's vectors of all documents are there; of some documents
 the new model's as well, to which maps are fitted. The strategies are those of
 `isthmus/store/strategies.py`, and
 
@@ -31,7 +31,7 @@ from common.run.results import Row
 from common.run.settings import settings
 from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
-from common.spaces import judged
+from frontier import judged
 from frontier.reports import judged as report
 from isthmus.store import remapping, strategies
 from isthmus.store.estimate import estimates_of

@@ -1,6 +1,6 @@
 """Tables and figures of a change of the embedding model that is judged by relevance.
 
-Labels of the rows: `collection` is that of `common.spaces.judged`; `candidates`, their number, if
+Labels of the rows: `collection` is that of `frontier.judged`; `candidates`, their number, if
 the new model puts candidates in order; `queries`, the number of queries after which a share of the
 store has been embedded.
 """

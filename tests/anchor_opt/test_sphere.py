@@ -4,7 +4,7 @@ import numpy as np
 import optax
 import pytest
 
-from common import manifold
+from anchor_opt import sphere
 from common.linear import unit
 from tests.samples import normal
 
@@ -36,7 +36,7 @@ def test_the_rayleigh_quotient_is_largest_at_the_leading_eigenvector(optimiser):
     values = np.array([[2, 1, 0.5, 0.1, -1], [3, 2, 1, 1, 0]])
     matrices = jnp.asarray((bases * values[:, None]) @ bases.mT, jnp.float32)
     loss = lambda x, i: -jnp.einsum("ni,nij,nj", x, matrices, x)  # noqa: E731
-    x = minimised(manifold.spheres(optimiser), loss, unit(normal(2, 2, 5)))
+    x = minimised(sphere.spheres(optimiser), loss, unit(normal(2, 2, 5)))
     assert np.abs(np.sum(np.asarray(x) * bases[:, :, 0], axis=1)).min() > 1 - 1e-6
     assert off_spheres(x) < 1e-6
 
@@ -46,7 +46,7 @@ def test_points_stay_on_their_spheres_for_1000_steps():
     """Steps of constant size with random gradients do not converge, so that drift accumulates."""
     start = unit(normal(0, 16, 16))
     loss = lambda x, i: jnp.sum(x * jax.random.normal(jax.random.key(i), x.shape))  # noqa: E731
-    end = minimised(manifold.spheres(optax.adam(0.05)), loss, start)
+    end = minimised(sphere.spheres(optax.adam(0.05)), loss, start)
     assert off_spheres(end) < 1e-6 and np.abs(end - start).max() > 0.1
 
 
@@ -60,7 +60,7 @@ MOMENTUM = {
 @pytest.mark.parametrize("optimiser", MOMENTUM.values(), ids=MOMENTUM)
 def test_moments_are_tangent_at_the_new_point(optimiser):
     params = {"a": unit(normal(0, 4, 4)), "b": (unit(normal(1, 5, 3)),)}
-    optimiser = manifold.spheres(optimiser)
+    optimiser = sphere.spheres(optimiser)
     state, update = optimiser.init(params), jax.jit(optimiser.update)
     for i in range(3):
         gradient = jax.tree.map(lambda x, i=i: normal(i, *x.shape), params)
@@ -75,7 +75,7 @@ def test_moments_are_tangent_at_the_new_point(optimiser):
 
 def test_one_step_of_adam_agrees_with_its_definition():
     x, gradient = unit(normal(0, 3, 4)), normal(1, 3, 4)
-    plain, optimiser = optax.adam(0.5), manifold.spheres(optax.adam(0.5))
+    plain, optimiser = optax.adam(0.5), sphere.spheres(optax.adam(0.5))
     updates, state = optimiser.update(gradient, optimiser.init(x), x)
 
     def tangent(v):
@@ -91,7 +91,7 @@ def test_one_step_of_adam_agrees_with_its_definition():
 
 
 def test_an_initial_point_off_its_sphere_is_moved_onto_it_and_zero_rows_stay():
-    optimiser = manifold.spheres(optax.sgd(0.1))
+    optimiser = sphere.spheres(optax.sgd(0.1))
     params = jnp.array([[3.0, 4.0], [0.0, 0.0], [0.0, 0.0]])
     gradient = jnp.array([[0.0, 0.0], [0.0, 5.0], [0.0, 0.0]])
     updates, _ = optimiser.update(gradient, optimiser.init(params), params)
