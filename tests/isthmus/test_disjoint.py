@@ -27,7 +27,8 @@ def test_two_encoders_are_mapped_by_sentences_that_are_all_different():
     spaces = paired_spaces.load(*names, num_words=2 * half, cache=packages.cache_dir())
     x, y = np.asarray(spaces.source), np.asarray(spaces.target)
     # With fewer clusters than these, differences of rounding decide whether two restarts agree.
-    fewer = disjoint.Settings(restarts=4, num_draws=30, steps=20, last_steps=10)
+    steps = {"first_steps": 60, "steps": 20, "last_steps": 10}
+    fewer = disjoint.Settings(restarts=4, num_draws=30, **steps)
     values = search.Settings(disjoint=fewer)
     result = isthmus.discover(x[:half], y[half:], disjoint=True, settings=values)
     assert not result.failed and result.disjoint and math.isnan(result.probability)
