@@ -267,6 +267,22 @@ def test_the_boundary_of_algorithm_1_is_right_for_six_runs_of_seven():
     assert says(page, "by a factor of about 1.4", "about six of seven runs")
 
 
+def test_the_law_holds_for_geotorchs_forms():
+    found = []
+    for form in ("", "_exponential", "_normalised"):
+        parts = boundary.parts(boundary.runs_of(RECORDS[f"frontier/boundary{form}"].rows))
+        found.append([round(boundary.fitted(parts["fitted"], "ratio").boundary, 2)])
+        for name in ("ratio", "p d / ((k - p) s^2)"):
+            law = boundary.fitted(parts["fitted"], name)
+            for runs in parts.values():
+                right = (law.probability(runs[name].to_numpy()) >= 0.5) == runs["success"]
+                found[-1].append(right.sum())
+    assert found[1:] == [[1.36, 53, 23, 47, 22], [1.42, 50, 24, 51, 21]] and found[0][0] == 1.39
+    page = "docs/results/frontier/boundary.md"
+    assert says(page, "1.39 in ours, 1.36 by the exponential map, 1.42 with x / |x|")
+    assert says(page, "53 and 50 of 60 runs", "23 and 24 of 30", "47 and 51, and for 22 and 21")
+
+
 LANGUAGES = {
     "English": "minilm_messages_en",
     "Spanish": "use_messages_es",
