@@ -58,7 +58,11 @@ def tables(record: Record) -> dict[str, str]:
 
 def _each_run(rows: Sequence[Row]) -> dict[str, str]:
     # The base is the same below every name and stands once.
-    base = [dataclasses.replace(row, sweep_over=None) for row in select(rows, base=True)]
+    none = {"at": "-"}
+    base = [
+        dataclasses.replace(row, sweep_over=None, labels=row.labels | none)
+        for row in select(rows, base=True)
+    ]
     all_rows = frame([*base, *map(_valued, select(rows, base=False))])
     lines = {"sweep_over": "Varied", "at": "Value", "method": "Method", "anchors": "Anchors"}
     titles = {row.random_seed: f"seed {row.random_seed}" for row in rows} | {None: "mean ± std"}
