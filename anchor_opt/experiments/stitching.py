@@ -76,7 +76,8 @@ def load(
 ) -> Pair:
     """Encodes the texts, or reads the user's files; UserError: the grid does not fit these."""
     unlabelled = config.num_unlabelled
-    if proxy := any(name in {*text_encoders.ENCODERS, *messages.SPACES} for name in names):
+    encoded = {*names} & {*text_encoders.ENCODERS, *messages.SPACES}  # the others are files
+    if encoded == {*names}:  # whose sizes are known before texts are encoded
         check_sizes(grid.num_pairs, grid.num_anchors, unlabelled or config.num_train)
     # As in `partly_shared`, an encoder shares at least all anchors with the other.
     in_common = min(max(round(config.shared * unlabelled), grid.num_anchors), unlabelled)
@@ -101,9 +102,9 @@ def load(
     labels = {}
     if all(space.unlabelled is not None for space in spaces.values()):
         labels = {"num_unlabelled": unlabelled, "shared": in_common}
-    dataset = config.texts if proxy else ", ".join(names)
+    dataset = config.texts if encoded else ", ".join(names)
     fields: dict[str, Any] = {"experiment": "stitching", "dataset": dataset}
-    fields |= {"num_pairs": grid.num_pairs, "proxy": proxy, "labels": labels}
+    fields |= {"num_pairs": grid.num_pairs, "proxy": bool(encoded), "labels": labels}
     return Pair(names, spaces, partial(head.train_and_test, **training), fields, data.ordered)
 
 
