@@ -120,7 +120,7 @@ def main(count):
     for module in (streamed, retrieval, csls, loss, metrics):
         module.block_rows = lambda columns, parts=1: BLOCK
     retrieval.MIN_TILE_KEYS, retrieval.TILE_QUERIES = 20, BLOCK
-    options = {"max_examples": 3, "deadline": None, "derandomize": True, "database": None}
+    options = {"max_examples": 2, "deadline": None, "derandomize": True, "database": None}
 
     @hypothesis.settings(**options, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate])
     @hypothesis.given(sizes(count), sizes(count))

@@ -1,4 +1,4 @@
-"""Runs on two hosts: a whole experiment of each paper with --distributed, and killed trainings."""
+"""Runs on two hosts: whole experiments with --distributed, and killed trainings."""
 
 import json
 import signal
@@ -21,11 +21,6 @@ COMMANDS = {  # experiment -> module of its paper, and values that make it small
     " --config.test_split=test[:60] --config.methods=sinkhorn --config.batch_size=32"
     " --config.steps=9 --config.evaluate_every=3 --config.num_test_pairs=60"
     " --config.distance.iterations=2",
-    "match": "embed_match.main --config.quick --config.dataset=rotten_tomatoes"
-    " --config.random_seeds=(0,) --config.num_texts=400 --config.num_words=200"
-    " --config.cbow.dim=12 --config.cbow.epochs=2 --config.glove.dim=12 --config.glove.blocks=4"
-    " --config.glove.epochs_per_step=1 --config.glove.steps=2 --config.lstm.hidden_size=8"
-    " --config.lstm.max_length=10 --config.lstm.updates_per_step=5 --config.lstm.steps=2",
 }
 
 
