@@ -17,7 +17,6 @@ written by hand and stays. NAME is one of
 
 import importlib
 import itertools
-import json
 import os
 import re
 import shlex
@@ -27,6 +26,7 @@ from pathlib import Path
 
 from absl import flags
 
+from benchmarks import summaries
 from common.data.packages import PACKAGES
 from common.errors import UserError
 from common.files import as_json, write_atomically
@@ -187,47 +187,7 @@ def data() -> str:
     return markdown(("Package", "Holds", "Licence"), lines)
 
 
-def speed() -> str:
-    """Each subject of benchmarks/ at its largest sizes: the ratio of each peer's time to ours."""
-    lines = []
-    for path in sorted((ROOT / "benchmarks/results").glob("*.json")):
-        benchmark = json.loads(path.read_text())
-        if "goal" not in benchmark:
-            continue  # vecmap.json: results, not times
-        rows = benchmark["rows"]
-        for case in dict.fromkeys({row["family"]: row["case"] for row in rows}.values()):
-            ours, *peers = (row for row in rows if row["case"] == case)
-            place = benchmark["subject"], f"[{case}](results/{path.stem}.md)", benchmark["chip"]
-            times = f"{ours['seconds']:.3g} s", f"{ours['of_matmul']:.0%}", benchmark["goal"]
-            compared = [(x["side"], x["against"].values()) for x in peers if x["against"]]
-            ratios = [f"{x} {' / '.join(f'{y[0]:.2f}' for y in ys)}" for x, ys in compared]
-            lines.append([*place, *times, "; ".join(ratios)])
-    header = ("Subject", "Case", "Machine", "Ours", "Of matmul", "Goal", "Peer / ours")
-    return markdown(header, lines)
-
-
-def programs() -> str:
-    """Memory and milliseconds of each compiled program on each kind of device."""
-    columns, lines = [], {}
-    for path in sorted((ROOT / "benchmarks/results").glob("compile_*.json")):
-        table = json.loads(path.read_text())
-        machine = f"{table['devices']} x {table['device']}"
-        columns.append(f"[{machine}](../benchmarks/results/{path.stem}.md)")
-        for row in table["rows"]:
-            stated = [row.get("error") or f"{row['temporary'] / 2**20:,.3g} MiB"]
-            if "error" not in row:
-                floor = max(row["seconds_products"], row["seconds_bytes"] or 0.0)
-                times = {"floor": floor, "estimate": row["seconds_estimate"]}
-                times["measured"] = row["seconds"]
-                stated += [f"{x} {1e3 * t:,.3g} ms" for x, t in times.items() if t is not None]
-            lines.setdefault((row["program"], row["sizes"]), {})[columns[-1]] = ", ".join(stated)
-    body = [
-        [*names, *(line.get(column, "") for column in columns)] for names, line in lines.items()
-    ]
-    return markdown(("Program", "Sizes", *columns), body)
-
-
-OTHERS = {"runs": runs, "data": data, "speed": speed, "programs": programs}
+OTHERS = {"runs": runs, "data": data, "speed": summaries.speed, "programs": summaries.programs}
 
 
 def draw(prefix: str) -> None:

@@ -220,20 +220,14 @@ def test_missing_new_and_other_rows_are_differences(fresh, phrase):
     assert any(re.match(phrase, text) for text in phrases) if phrase else not phrases
 
 
-def test_quick_runs_train_models_themselves_and_share_packages(monkeypatch, tmp_path):
-    monkeypatch.setenv("ISTHMUS_CACHE", str(tmp_path / "users"))
-    program = (
+def test_quick_runs_train_models_themselves_and_share_packages(checkout, tmp_path):
+    (checkout / "p").mkdir()
+    (checkout / "p/main.py").write_text(
         "import os, pathlib, sys\n"
         "for name in ('packages/fetched', 'embeddings/trained', 'encoders/trained'):\n"
-        "    path = pathlib.Path(os.environ['ISTHMUS_CACHE'], name)\n"
-        "    path.parent.mkdir(exist_ok=True)\n"
-        "    path.touch()\n"
+        "    pathlib.Path(os.environ['ISTHMUS_CACHE'], name).mkdir(parents=True)\n"
         "sys.exit('lost')\n"
     )
-    monkeypatch.setattr(check, "ROOT", tmp_path)
-    for path, text in (("p/main.py", program), ("configs/p/c.py", "def get_config(): ...")):
-        (tmp_path / path).parent.mkdir(parents=True)
-        (tmp_path / path).write_text(text)
     for chosen, sentence in (
         ([], r"A run has failed; .*c\.log ends with: lost"),
         ([], "maybe with runs of other code: choose another --run"),
@@ -241,8 +235,7 @@ def test_quick_runs_train_models_themselves_and_share_packages(monkeypatch, tmp_
     ):
         with pytest.raises(UserError, match=sentence):
             check.check(tmp_path / "quick", 2, chosen)
-    files = [path for path in (tmp_path / "users").rglob("*") if path.is_file()]
-    assert files == [tmp_path / "users/packages/fetched"]
+    assert [path.name for path in (tmp_path / "cache").glob("*/*")] == ["fetched"]
 
 
 def test_config_values_that_have_changed_since_a_run_are_named():
