@@ -54,9 +54,9 @@ def test_figures_are_drawn_from_the_rows_wherever_these_suffice(monkeypatch, cap
 
 @pytest.mark.parametrize("rows", [[], [A, B], LABELLED, [*LABELLED, A]])
 def test_records_are_read_as_they_were_written(rows, tmp_path):
-    record = Record(rows, "n", "c", "2026-11-22 08:00", "a", config={"a": [1]}, failed=["x"])
+    record = Record(rows, "n", "c", "2026-11-22 08:00", "a", cores=1, config={"a": [1]})
     records.write(tmp_path / "n.json", record)
-    assert records.read(tmp_path, "n") == record._replace(stated=[])
+    assert records.read(tmp_path, "n") == record
     assert record.provenance() == "`c`: 2026-11-22, a, 1 core."
     made = record._replace(device="one H100", seconds=1234.5).provenance()
     assert made == "`c`: 2026-11-22, a, one H100 in 1,234 s."

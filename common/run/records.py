@@ -61,7 +61,7 @@ class Record(NamedTuple):
     finished: str = ""
     commit: str = ""
     changed: Sequence[str] = ()
-    cores: int = 1
+    cores: int = 0
     device: str = ""
     seconds: float | None = None
     failed: Sequence[str] = ()
@@ -210,7 +210,7 @@ def read(folder: Path, name: str) -> Record:
     shared, rows = head.pop("shared"), head.pop("rows")
     for row in rows:
         row["labels"] = shared["labels"] | row.get("labels", {})
-    head["stated"] = [Stated(*values) for values in head.get("stated", ())]
+    head["stated"] = tuple(Stated(*values) for values in head.get("stated", ()))
     return Record([results.from_fields(shared | row) for row in rows], name, **head)
 
 
