@@ -54,8 +54,7 @@ def main(argv: list[str]) -> None:
         hits = (np.asarray(nearest) == rows[:, None])[rows < first]
         precision = [f"P@{k} {hits[:, :k].any(axis=1).mean():.3f}" for k in (1, 10)]
         print(f"{', '.join(precision)} on {len(hits):,} of the first {first:,} rows")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"peak memory {peak:.2f} GiB")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 
 if __name__ == "__main__":

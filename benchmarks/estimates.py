@@ -47,8 +47,8 @@ PAGE = """# How far the estimates of `isthmus migrate` can be trusted
 `isthmus migrate` states a 95% interval, `value ± uncertainty`, of each share that is kept. Here the
 share is counted among all rows, for {queries:,} other queries, in {count} settings, each with a
 random store of 1,000 or 4,000 rows and 100, 300 or 800 random pairs: {simulated} simulated ones,
-{known} of encoders by which the constants of the estimate were chosen (two GloVe; WordLlama, MiniLM
-and MPNet), and {others} of pairs with E5 or USE, which took no part in that.
+{real} of encoders by which the constants of the estimate were chosen (two GloVe; WordLlama, MiniLM
+and MPNet), and {real} of pairs with E5 or USE, which took no part in that.
 
 "Hold" is the percentage of settings whose interval holds the true share, "error" the mean of
 estimate minus truth, and "uncertainty" the mean of what is stated. The mapped store is estimated
@@ -175,8 +175,7 @@ def main(argv: list[str]) -> None:
     text = PAGE.format(
         count=len(frame) // 8,
         simulated=FLAGS.simulated,
-        known=FLAGS.real,
-        others=FLAGS.real,
+        real=FLAGS.real,
         queries=QUERIES,
         coverage=summary(
             pd.concat([frame.assign(Settings="all"), frame]), ["Settings", "Lists", "First"]

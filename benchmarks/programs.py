@@ -35,8 +35,7 @@ from wasserstein_embed import cloud, metric_embed, siamese, word_embed
 
 SOURCE_DIM, TARGET_DIM = 300, 384  # of Word2Vec and MiniLM
 NUM_ANCHORS, NUM_PAIRS = 300, 15
-IMAGE = 28, 28, 1  # of MNIST, which has so many images:
-NUM_IMAGES = 60_000
+IMAGE, NUM_IMAGES = (28, 28, 1), 60_000  # of MNIST
 
 
 class Program(NamedTuple):
@@ -68,11 +67,6 @@ def spaces(n: int, *dims: int) -> list[Float[Array, "n d"]]:
 def integers(shape: tuple[int, ...], limit: int, seed: int = 0) -> Array:
     """Random integers below a limit."""
     return jax.random.randint(jax.random.key(seed), shape, 0, limit)
-
-
-def images() -> Array:
-    """Random images of the size of MNIST."""
-    return integers((NUM_IMAGES, *IMAGE), 256).astype(jnp.uint8)
 
 
 def algorithm1_step(n: int) -> Program:
@@ -134,21 +128,10 @@ def neighbours(search: Callable[..., Any], queries: int, keys: int) -> Program:
     return Program(partial(search, k=10), arguments, sizes)
 
 
-def split_match(n: int) -> Program:
-    """As `match`, of rows that are split between the devices."""
-    return match(n, n, 1)._replace(split=True)
-
-
-def split_csls(n: int) -> Program:
-    """The best partner of every row by CSLS, of rows that are split between the devices."""
+def partners(search: Callable[..., Any], n: int, split: bool = False) -> Program:
+    """The best partner of every row, by `csls.dictionary` or `csls.matches`."""
     arguments = partial(spaces, n, SOURCE_DIM, SOURCE_DIM)
-    return Program(csls.matches, arguments, f"{n:,} x {n:,} rows", split=True)
-
-
-def dictionary(n: int) -> Program:
-    """Best partners by CSLS with their confidence."""
-    arguments = partial(spaces, n, SOURCE_DIM, SOURCE_DIM)
-    return Program(csls.dictionary, arguments, f"{n:,} x {n:,} rows")
+    return Program(search, arguments, f"{n:,} x {n:,} rows", split=split)
 
 
 def lle(n: int, count: int) -> Program:
@@ -183,7 +166,8 @@ def mnist() -> Program:
 
     def arguments():
         classes = siamese.group_by_class(np.arange(NUM_IMAGES) % 10)
-        data = siamese.Data(images(), classes, random_key())
+        images = integers((NUM_IMAGES, *IMAGE), 256).astype(jnp.uint8)
+        data = siamese.Data(images, classes, random_key())
         return siamese.init(chosen, random_key()), 0, data
 
     sizes = f"{chosen.batch_size} pairs of images"
@@ -317,9 +301,9 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "top_k_1000000": partial(neighbours, retrieval.top_k, 16_384, 1_000_000),
     "csls_200000": partial(neighbours, csls.top_k, 200_000, 200_000),
     "csls_1000000": partial(neighbours, csls.top_k, 1_000_000, 1_000_000),
-    "csls_dictionary_200000": partial(dictionary, 200_000),
-    "match_10000000": partial(split_match, 10_000_000),
-    "csls_10000000": partial(split_csls, 10_000_000),
+    "csls_dictionary_200000": partial(partners, csls.dictionary, 200_000),
+    "match_10000000": lambda: match(10_000_000, 10_000_000, 1)._replace(split=True),
+    "csls_10000000": partial(partners, csls.matches, 10_000_000, split=True),
     "lle_200000": partial(lle, 200_000, 20_000),
     "sinkhorn": partial(sinkhorn, 1_024, 16, False),
     "sinkhorn_implicit": partial(sinkhorn, 1_024, 16, True),

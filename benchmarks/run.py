@@ -33,22 +33,16 @@ HOST = (
 HEADER = "Case,Implementation,Seconds,Times ours (min - max),Of matmul,Of bandwidth,MiB,Added,Score"
 
 
-def cells(row: dict) -> tuple[str, ...]:
+def cells(row: dict) -> list[str]:
     """A line of the table."""
-    memory = row["memory"]
-    scores = [f"{name} {value:.4g}" for name, value in row["scores"].items()]
     ratios = [f"{median:.2f} ({a:.2f} - {b:.2f})" for median, a, b in row["against"].values()]
-    return (
-        row["case"],
-        row["side"],
-        f"{row['seconds']:.4g}",
-        "; ".join(ratios),
-        f"{row['of_matmul']:.0%}",
-        f"{row['of_bandwidth']:.1%}",
-        f"{memory['peak'] >> 20:,}" if memory else "",
-        f"{(memory['peak'] - memory['before']) >> 20:,}" if memory else "",
-        ", ".join(scores),
-    )
+    times = row["case"], row["side"], f"{row['seconds']:.4g}", "; ".join(ratios)
+    shares = f"{row['of_matmul']:.0%}", f"{row['of_bandwidth']:.1%}"
+    memory = row["memory"]
+    sizes = (memory["peak"], memory["peak"] - memory["before"]) if memory else ()
+    peaks = [f"{size >> 20:,}" for size in sizes] or ["", ""]
+    scores = [f"{name} {value:.4g}" for name, value in row["scores"].items()]
+    return [*times, *shares, *peaks, ", ".join(scores)]
 
 
 def run(name: str, benchmark: ModuleType, cases: Iterable[Case]) -> str:

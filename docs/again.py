@@ -6,18 +6,18 @@ r"""Makes records again by their own commands, compares their rows, and keeps th
 
 Each run has a folder PAPER/NAME below --run, a log beside it, and one core of its own. A killed run
 resumes by the same command. Records are drawn among those of which no longer time than an hour is
-known; a run that takes longer is ended. Their table is the page spot_check.md of docs/results.
+known; a run that takes longer is ended.
 """
 
 import random
 import shlex
 import subprocess
+from functools import partial
 from pathlib import Path
 
 from absl import flags
 
-from common.errors import UserError
-from common.files import write_atomically
+from common.errors import check_choice
 from common.run import cli, records
 from common.run.records import Record
 from common.run.results import markdown
@@ -28,46 +28,37 @@ from docs.keep import keep
 DRAW = flags.DEFINE_integer("draw", 0, "Number of records to draw and compare.")
 RANDOM_SEED = flags.DEFINE_integer("random_seed", 0, "Of the draw.")
 SECONDS = 3600  # of a run that is drawn
-SPOT_CHECK = render.RESULTS / "spot_check.md"
 HEADER = "Record", "Recorded at", "Rows", "Beyond the tolerance", "The first of them", "Time"
 
 
-def make(record: Record, folder: Path, seconds: int | None = None) -> list[str]:
-    """Runs a record's command; cells that say how far its rows are from the recorded ones."""
+def make(record: Record, folder: Path, drawn: bool) -> list[str]:
+    """Runs a record's command, and keeps the run unless the record was drawn; cells of a table."""
     _, *words = shlex.split(record.command)
     about = [f"`{record.name}`", record.commit, f"{len(record.rows)}"]
     try:
-        run(words, folder / record.name, timeout=seconds)
+        run(words, folder / record.name, timeout=SECONDS if drawn else None)
     except subprocess.TimeoutExpired:
-        return [*about, "-", "-", f"more than {seconds:,} s"]
-    files = render.RESULTS / f"{record.name}.json", folder / record.name / records.FILE
-    found = [phrase for _, phrase in differences(*map(records.comparable, files))]
-    time = records.read(folder / record.name, "record").seconds
-    return [*about, f"{len(found)}", found[0] if found else "-", f"{time} s" if time else "-"]
+        return [*about, "-", "-", f"more than {SECONDS:,} s"]
+    made = records.of_run(folder / record.name)
+    found = [phrase for _, phrase in differences(record.rows, made.rows)]
+    if not drawn:
+        keep(folder / record.name, record.name)
+    time = f"{made.seconds} s" if made.seconds else "-"
+    return [*about, f"{len(found)}", found[0] if found else "-", time]
 
 
 def main(argv: list[str]) -> None:
     """Makes the chosen records again and keeps them, or draws some."""
     folder = Path(cli.given("run", "python -m docs.again"))
     known = {record.name: record for record in render.all_records()}
-    if unknown := [name for name in argv[1:] if name not in known]:
-        raise UserError(f"There is no record {unknown[0]}: give PAPER/NAME, as lpl/nli.")
+    for name in argv[1:]:
+        check_choice("record", name, known)
     chosen = [known[name] for name in argv[1:]] or render.fallen()
     if DRAW.value:
         short = [x for x in known.values() if (x.seconds or 0) <= SECONDS and not x.device]
         chosen = random.Random(RANDOM_SEED.value).sample(short, DRAW.value)
-
-    def one(record: Record) -> list[str]:
-        cells = make(record, folder, SECONDS if DRAW.value else None)
-        if not DRAW.value:
-            keep(folder / record.name, record.name)
-        return cells
-
-    table = markdown(HEADER, in_parallel(one, chosen, JOBS.value, "records"))
-    print(table)
-    if DRAW.value:
-        about = f"Drawn by the random seed {RANDOM_SEED.value}, and made again in full."
-        write_atomically(SPOT_CHECK, f"# Spot check\n\n{about}\n\n{table}\n".encode())
+    again = partial(make, folder=folder, drawn=bool(DRAW.value))
+    print(markdown(HEADER, in_parallel(again, chosen, JOBS.value, "records")))
 
 
 if __name__ == "__main__":

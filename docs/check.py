@@ -21,14 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from absl import flags
 
 from common.data.packages import CACHE_VARIABLE
-from common.errors import UserError
-from common.files import write_atomically
+from common.errors import UserError, check_choice
 from common.progress import progress_bar
-from common.run import cli, records
+from common.run import cli, records, results
+from common.run.records import Record
+from common.run.results import Row
 from docs import render
 from tests import own_cache, xla_flags
 
@@ -92,66 +92,69 @@ def in_parallel(function: Callable, items: Sequence, jobs: int, title: str) -> I
         yield from progress_bar(pool.map(function, items), total=len(items), desc=title, unit="run")
 
 
-def about(row: Mapping) -> str:
+def about(row: Row) -> str:
     """What a row measures, which no other row does: method, metric, and its fields and labels."""
-    fields = *row.items(), *row["labels"].items()
-    said = [f"{name} {x}" for name, x in fields if name not in BESIDE and x is not None]
-    return f"{row['method']} {row['metric']} ({', '.join(sorted(said))})"
+    said = [*results.fields(row).items(), *row.labels.items()]
+    named = sorted(f"{name} {x}" for name, x in said if name not in BESIDE and x is not None)
+    return f"{row.method} {row.metric} ({', '.join(named)})"
 
 
-def tolerance(row: Mapping, rows: Sequence[Mapping]) -> float:
+def tolerance(row: Row, rows: Sequence[Row]) -> float:
     """How far a row of the quick form may be from the fingerprint, whose `rows` are given."""
-    bounds = [CLOSED_FORM * max(1.0, abs(row.get("mean") or 0.0))]
-    items = TESTED.get(row["experiment"], row.get("num_items"))
-    if OF_ITEMS.search(row["metric"]) and items:
+    bounds = [CLOSED_FORM * max(1.0, abs(row.mean))]
+    items = TESTED.get(row.experiment, row.num_items)
+    if OF_ITEMS.search(row.metric) and items:
         bounds.append(ITEMS / items)
-    if row["experiment"] in TRAINED:
-        squares = [other["std"] ** 2 for other in rows if other["metric"] == row["metric"]]
+    if row.experiment in TRAINED:
+        squares = [other.std**2 for other in rows if other.metric == row.metric]
         bounds.append(DEVIATIONS * statistics.fmean(squares) ** 0.5)
     bounds += [
         bound
         for experiments, begin, bound in UNSTEADY
-        if re.fullmatch(experiments, row["experiment"]) and re.match(begin, about(row))
+        if re.fullmatch(experiments, row.experiment) and re.match(begin, about(row))
     ]
     return max(bounds)
 
 
-def differences(kept: Sequence[dict], fresh: Sequence[dict]) -> list[tuple[str, str]]:
+def timeless(rows: Sequence[Row]) -> list[Row]:
+    """The rows but for durations, which no fingerprint has."""
+    return [row for row in rows if not row.metric.endswith("seconds")]
+
+
+def differences(kept: Sequence[Row], fresh: Sequence[Row]) -> list[tuple[str, str]]:
     """What differs between the rows of a fingerprint and fresh ones: a method and a phrase each.
 
     Rows that are missing, new, or farther apart than `tolerance` are differences.
     """
-    before, now = ({about(row): row for row in rows} for rows in (kept, fresh))
+    before, now = ({about(row): row for row in timeless(rows)} for rows in (kept, fresh))
     found = dict.fromkeys(before.keys() - now.keys(), "missing")
     found |= dict.fromkeys(now.keys() - before.keys(), "new")
     for name in before.keys() & now.keys():
-        values = [[row.get("mean"), row.get("std")] for row in (before[name], now[name])]
-        old, new = np.array(values, float)  # None is NaN, which differs from everything
-        bound = tolerance(before[name], kept)
-        if not np.abs(old - new).max() <= bound + ROUNDED:
-            moved = f"mean {old[0]:g} -> {new[0]:g}, std {old[1]:g} -> {new[1]:g}"
+        old, new, bound = before[name], now[name], tolerance(before[name], kept)
+        apart = abs(old.mean - new.mean), abs(old.std - new.std)
+        if not all(x <= bound + ROUNDED for x in apart):  # NaN differs from everything
+            moved = f"mean {old.mean:g} -> {new.mean:g}, std {old.std:g} -> {new.std:g}"
             found[name] = f"{moved} (tolerance {bound:.2g})"
-    return sorted(((before | now)[name]["method"], f"{name}: {x}") for name, x in found.items())
+    return sorted(((before | now)[name].method, f"{name}: {x}") for name, x in found.items())
 
 
 def check(folder: Path, jobs: int, chosen: Sequence[str] = ()) -> dict[str, list[tuple[str, str]]]:
     """PAPER/CONFIG -> its `differences`, by fresh quick runs of some configs, or of all."""
     files = [x for x in sorted(ROOT.glob("configs/*/*.py")) if "def get_config" in x.read_text()]
     configs = [f"{file.parent.name}/{file.stem}" for file in files]
-    if unknown := [name for name in chosen if name not in configs]:
-        raise UserError(f"There is no config {unknown[0]}: give PAPER/CONFIG, as lpl/nli.")
+    for name in chosen:
+        check_choice("config", name, configs)
     if folder.exists():
         raise UserError(f"{folder} exists, maybe with runs of other code: choose another --run.")
     cache = own_cache.linked(folder / "cache", SHARED)
-    environment = {"XLA_FLAGS": xla_flags.FLAGS, "OPENBLAS_NUM_THREADS": "1"}
-    environment |= {**os.environ, CACHE_VARIABLE: str(cache)}
+    compiler = {"XLA_FLAGS": xla_flags.FLAGS, "OPENBLAS_NUM_THREADS": "1"}
+    environment = compiler | os.environ | {CACHE_VARIABLE: str(cache)}
 
     def quick(config: str) -> list[tuple[str, str]]:
         module = f"{config.split('/')[0]}.main"
         words = "-m", module, f"--config=configs/{config}.py", "--config.quick"
         run(words, folder / config, env=environment)
-        files = render.fingerprint(config), folder / config / records.FILE
-        return differences(*map(records.comparable, files))
+        return differences(render.fingerprint(config), records.of_run(folder / config).rows)
 
     chosen = chosen or configs
     return dict(zip(chosen, in_parallel(quick, chosen, jobs, "quick runs"), strict=True))
@@ -177,14 +180,14 @@ def accept(found: Mapping[str, Sequence[tuple[str, str]]], folder: Path, why: st
     for record in (x for x in render.all_records() if render.config_of(x) in found):
         config = render.config_of(record)
         methods = {method for method, _ in found[config]} & {row.method for row in record.rows}
-        new = not render.fingerprint(config).exists()  # whose first rows change nothing
+        new = not render.fingerprint(config)  # whose first rows change nothing
         if (methods and not new) or (not record.stale and render.state(record)):
-            records.mark_stale(render.RESULTS, record.name, why)
+            records.mark_stale(render.RESULTS, record, why)
             print(f"{record.name} is stale")
     for name in (name for name, pairs in found.items() if pairs):
-        text = records.packed({}, records.comparable(folder / name / records.FILE))
-        write_atomically(render.fingerprint(name), text.encode())
-        print(f"wrote {render.fingerprint(name).relative_to(ROOT)}")
+        fresh = Record(timeless(records.of_run(folder / name).rows))
+        records.write(render.FINGERPRINTS / f"{name}.json", fresh)
+        print(f"wrote docs/fingerprints/{name}.json")
 
 
 def main(argv: list[str]) -> None:

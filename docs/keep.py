@@ -26,21 +26,19 @@ def keep(run: Path, name: str, figures: Sequence[str] | None = None) -> None:
     None: the figures that the record has already. UserError, and nothing is written: the run is not
     finished, is a quick one, its code is in no commit, or it has no such figure.
     """
-    file = run / records.FILE
-    if not file.exists():
-        raise UserError(f"There is no {file}: give the folder of a finished run.")
-    head, _ = records.unpacked(file.read_text())
-    if head["config"].get("quick"):
+    record = records.of_run(run)
+    if record.config.get("quick"):
         raise UserError(f"{run} is a quick run: run its command without --config.quick to keep it.")
-    if head["changed"] or not head["commit"]:
-        what = f"changed {', '.join(head['changed'])}" if head["changed"] else "code without git"
+    if record.changed or not record.commit:
+        what = f"changed {', '.join(record.changed)}" if record.changed else "code without git"
         raise UserError(f"{run} was made by {what}: commit the code and run it again to keep it.")
     wanted = render.kept_figures(name) if figures is None else figures
     folder = render.ROOT / "docs/figures"
     copies = {run / f"{figure}.png": folder / f"{name}-{figure}.png" for figure in wanted}
     if missing := [path for path in copies if not path.exists()]:
         raise UserError(f"There is no {missing[0]}: give --figures of this run.")
-    for source, copy in ({file: render.RESULTS / f"{name}.json"} | copies).items():
+    copies[run / records.FILE] = render.RESULTS / f"{name}.json"
+    for source, copy in copies.items():
         write_atomically(copy, source.read_bytes())
         print(f"wrote {copy.relative_to(render.ROOT)}")
 

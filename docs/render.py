@@ -17,15 +17,16 @@ written by hand and stays. NAME is one of
 
 import importlib
 import itertools
-import json
 import os
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from absl import flags
 
+from benchmarks import summaries
 from common.data.packages import PACKAGES
 from common.errors import UserError
 from common.files import as_json, write_atomically
@@ -34,11 +35,11 @@ from common.run.figures import png
 from common.run.launch import define_config_flag
 from common.run.records import Headline, Record, Report, drawn
 from common.run.results import Row, markdown, mean_and_deviation, plus_minus, select
-from common.run.settings import apply_quick, flat
+from common.run.workdir import differences
 from isthmus.commands import PAPERS
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs/results"
+RESULTS, FINGERPRINTS = ROOT / "docs/results", ROOT / "docs/fingerprints"
 CHECK = flags.DEFINE_bool("check", False, "Write nothing; exit code 1 if a page would change.")
 FIGURES = flags.DEFINE_string("figures_of", "", "PAPER/NAME of records, or how names begin.")
 IN_README = 8  # headlines, in turn one of each paper; RESULTS.md has all
@@ -62,9 +63,10 @@ def config_of(record: Record) -> str:
     return "/".join(Path(word).with_suffix("").parts[-2:])
 
 
-def fingerprint(config: str) -> Path:
-    """The file with the rows of the quick form of PAPER/CONFIG (docs/check.py)."""
-    return ROOT / "docs/fingerprints" / f"{config}.json"
+def fingerprint(config: str) -> Sequence[Row]:
+    """The rows of the quick form of PAPER/CONFIG (docs/check.py); none if it is new."""
+    known = (FINGERPRINTS / f"{config}.json").exists()
+    return records.read(FINGERPRINTS, config).rows if known else []
 
 
 def report_of(record: Record) -> Report:
@@ -153,10 +155,10 @@ def runs() -> str:
     for record in all_records():
         seconds = f"{record.seconds:,.0f} s" if record.seconds else "-"
         made = [record.finished, record.commit, record.machine(), seconds]
-        quick = records.comparable(fingerprint(config_of(record)))
-        sets = list(dict.fromkeys(row["dataset"] for row in quick))
+        quick = fingerprint(config_of(record))
+        sets = list(dict.fromkeys(row.dataset for row in quick))
         more = f" and {len(sets) - 2} more" if len(sets) > 2 else ""
-        items = max((row.get("num_items") or 0 for row in quick), default=0)
+        items = max((row.num_items or 0 for row in quick), default=0)
         form = f"`{config_of(record)}`: {', '.join(sets[:2])}{more}"
         form += f"; {items:,} items" if items else ""
         lines.append([f"`{record.name}`", *made, state(record) or "holds", form])
@@ -170,13 +172,9 @@ def state(record: Record) -> str:
     values = flags.FlagValues()
     define_config_flag(flag_values=values, sys_argv=words[2:])
     values(words[2:])
-    now, then = (
-        {k: v for k, v in flat(as_json(x)).items() if not isinstance(v, dict)}
-        for x in (apply_quick(values.config).to_dict(), record.config)
-    )
-    changed = [x for x in sorted(now.keys() | then.keys()) if now.get(x) != then.get(x)]
-    named = [f"config.{x} has changed" for x in changed if not x.startswith("when_quick.")]
-    return record.stale or ", ".join(named)
+    now = as_json(values.config.to_dict())
+    known = {"when_quick": now.get("when_quick")}  # the fingerprint's, not the record's
+    return record.stale or "; ".join(differences({**record.config, **known}, now, "config."))
 
 
 def data() -> str:
@@ -189,47 +187,7 @@ def data() -> str:
     return markdown(("Package", "Holds", "Licence"), lines)
 
 
-def speed() -> str:
-    """Each subject of benchmarks/ at its largest sizes: the ratio of each peer's time to ours."""
-    lines = []
-    for path in sorted((ROOT / "benchmarks/results").glob("*.json")):
-        benchmark = json.loads(path.read_text())
-        if "goal" not in benchmark:
-            continue  # vecmap.json: results, not times
-        rows = benchmark["rows"]
-        for case in dict.fromkeys({row["family"]: row["case"] for row in rows}.values()):
-            ours, *peers = (row for row in rows if row["case"] == case)
-            place = benchmark["subject"], f"[{case}](results/{path.stem}.md)", benchmark["chip"]
-            times = f"{ours['seconds']:.3g} s", f"{ours['of_matmul']:.0%}", benchmark["goal"]
-            compared = [(x["side"], x["against"].values()) for x in peers if x["against"]]
-            ratios = [f"{x} {' / '.join(f'{y[0]:.2f}' for y in ys)}" for x, ys in compared]
-            lines.append([*place, *times, "; ".join(ratios)])
-    header = ("Subject", "Case", "Machine", "Ours", "Of matmul", "Goal", "Peer / ours")
-    return markdown(header, lines)
-
-
-def programs() -> str:
-    """Memory and milliseconds of each compiled program on each kind of device."""
-    columns, lines = [], {}
-    for path in sorted((ROOT / "benchmarks/results").glob("compile_*.json")):
-        table = json.loads(path.read_text())
-        machine = f"{table['devices']} x {table['device']}"
-        columns.append(f"[{machine}](../benchmarks/results/{path.stem}.md)")
-        for row in table["rows"]:
-            stated = [row.get("error") or f"{row['temporary'] / 2**20:,.3g} MiB"]
-            if "error" not in row:
-                floor = max(row["seconds_products"], row["seconds_bytes"] or 0.0)
-                times = {"floor": floor, "estimate": row["seconds_estimate"]}
-                times["measured"] = row["seconds"]
-                stated += [f"{x} {1e3 * t:,.3g} ms" for x, t in times.items() if t is not None]
-            lines.setdefault((row["program"], row["sizes"]), {})[columns[-1]] = ", ".join(stated)
-    body = [
-        [*names, *(line.get(column, "") for column in columns)] for names, line in lines.items()
-    ]
-    return markdown(("Program", "Sizes", *columns), body)
-
-
-OTHERS = {"runs": runs, "data": data, "speed": speed, "programs": programs}
+OTHERS = {"runs": runs, "data": data, "speed": summaries.speed, "programs": summaries.programs}
 
 
 def draw(prefix: str) -> None:

@@ -4,8 +4,6 @@ Pages keep their paths in the repository, so that their links lead to the same p
 """
 
 import html
-import importlib
-import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -16,18 +14,17 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
 
+import isthmus
 from common.run import records
-from isthmus import FRONT_DOOR
 from isthmus.commands import PAPERS
 
 LOG = get_plugin_logger("website")
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = "docs/two_spaces.ipynb"
-NOTEBOOK_PAGE = NOTEBOOK.replace(".ipynb", ".md")
 FILES = ("*.md", "CITATION.cff", NOTEBOOK, "tests/faults/README.md", "docs/**/*.md", "docs/*.css")
 FILES += ("docs/figures/**/*.png", "benchmarks/**/*.md", "benchmarks/results/*.json")
 REFERENCE = re.compile(r"""<[^>]+?\s(?:href|src)=["']?([^"'\s>]+)""")  # in a page of HTML
-ROWS = "docs/results/rows.csv"  # the rows of all records, made for the site
+PACKAGES = "common", "isthmus", *PAPERS
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -35,30 +32,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
     The style sheets and scripts of the theme, which are in another folder, stay.
     """
-    theme = [file for file in files if file.src_dir != config.docs_dir]
-    found = sorted({path for pattern in FILES for path in ROOT.glob(pattern)})
-    where = str(ROOT), config.site_dir, config.use_directory_urls
-    site = Files([*theme, *(File(str(path.relative_to(ROOT)), *where) for path in found)])
-    written = {
-        ROWS: records.frame(ROOT / "docs/results").to_csv(index=False),
-        NOTEBOOK_PAGE: notebook((ROOT / NOTEBOOK).read_text()),
-        **dict(reference()),
-    }
-    for path, text in written.items():
-        site.append(File.generated(config, path, content=text))
+    site = Files([file for file in files if file.src_dir != config.docs_dir])
+    for path in sorted({path for pattern in FILES for path in ROOT.glob(pattern)}):
+        name = str(path.relative_to(ROOT))
+        site.append(File.generated(config, name, abs_src_path=str(path)))
+    for name, text in written():
+        site.append(File.generated(config, name, content=text))
     pages = [file.src_uri for file in site.documentation_pages()]
-    by_paper = [  # each paper's own page, which leads to those of its experiments
-        {paper: [page, *(p for p in pages if p.startswith(f"docs/results/{paper}/"))]}
-        for paper in PAPERS
-        if (page := f"docs/results/{paper}.md") in pages
-    ]
-    modules = [path for path in written if path.startswith("reference/")]
-    by_package = itertools.groupby(modules, lambda page: page.split("/")[1].removesuffix(".md"))
+
+    def below(folder: str) -> list[str]:
+        return [page for page in pages if page.startswith(f"{folder}/")]
+
+    folders = {paper: f"docs/results/{paper}" for paper in PAPERS}
+    papers = [{paper: [f"{path}.md", *below(path)]} for paper, path in folders.items()]
+    modules = [{package: below(f"reference/{package}")} for package in PACKAGES]
     config.nav = [
         *(config.nav or []),
-        {"Results": ["RESULTS.md", *by_paper, "docs/results/runs.md"]},
-        {"Benchmarks": [path for path in pages if path.startswith("benchmarks/")]},
-        {"Reference": [{name: [*group]} for name, group in by_package]},
+        {"Results": ["RESULTS.md", *papers, "docs/results/runs.md"]},
+        {"Benchmarks": below("benchmarks")},
+        {"Reference": ["reference/isthmus.md", *modules]},
     ]
     return site
 
@@ -75,20 +67,23 @@ def on_post_build(config: MkDocsConfig) -> None:
                 LOG.warning("%s refers to %s, which is missing", page.relative_to(site), path)
 
 
-def reference() -> Iterator[tuple[str, str]]:
-    """Path and text of a page for the front door, and for each module of mathematics and data."""
-    modules = {"encode": "isthmus", **FRONT_DOOR}
+def written() -> Iterator[tuple[str, str]]:
+    """Path and text of what is made for the site.
+
+    These are the rows of all records, the notebook, and a reference of the front door and of each
+    module of mathematics and data.
+    """
+    yield "docs/results/rows.csv", records.frame(ROOT / "docs/results").to_csv(index=False)
+    yield NOTEBOOK.replace(".ipynb", ".md"), notebook((ROOT / NOTEBOOK).read_text())
     front = "\n\n".join(
-        f"::: {getattr(importlib.import_module(module), name).__module__}.{name}\n"
-        f"    options:\n      show_root_heading: true\n      heading: isthmus.{name}"
-        for name, module in modules.items()
+        f"::: {getattr(isthmus, name).__module__}.{name}\n"
+        f"    options: {{show_root_heading: true, heading: isthmus.{name}}}"
+        for name in ("encode", *isthmus.FRONT_DOOR)
     )
     yield "reference/isthmus.md", f"# isthmus\n\n{front}\n"
-    for package in ("common", "isthmus", *PAPERS):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            module = path.relative_to(ROOT).with_suffix("")
-            if path.stem.startswith("_") or {"experiments", "reports"} & {*module.parts}:
-                continue
+    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
+        module = path.relative_to(ROOT).with_suffix("")
+        if not (path.stem.startswith("_") or {"experiments", "reports"} & {*module.parts}):
             name = ".".join(module.parts)
             yield f"reference/{module}.md", f"# {name}\n\n::: {name}\n"
 

@@ -1,7 +1,6 @@
 """Records, the fingerprints by which they hold, and the pages that are written from them."""
 
-import dataclasses
-import json
+import math
 import os
 import re
 import shutil
@@ -17,17 +16,20 @@ from matplotlib.figure import Figure
 
 from common.errors import UserError
 from common.run import records
-from common.run.records import Headline
+from common.run.records import Headline, Record
 from common.run.results import Row
 from common.run.workdir import COMMAND, Workdir
 from docs import again, check, keep, render
 
-ABOUT = {"experiment": "e", "dataset": "d", "metric": "mrr", "std": 0.0, "num_runs": 1}
 COMMAND_LINE = "python -m p.main --config=configs/p/c.py --config.k=3"
 
 
-def row(**fields):
-    return dataclasses.asdict(Row(**ABOUT | fields))
+def row(method="a", mean=0.5, metric="mrr", **fields):
+    return Row(experiment="e", dataset="d", method=method, metric=metric, mean=mean, **fields)
+
+
+A, B = row("a", 0.25), row("b")
+LABELLED = [row(dim=3, labels={"x": i, "y": 2}) for i in range(2)]
 
 
 def test_records_are_rows_of_the_schema_on_their_papers_pages():
@@ -37,7 +39,7 @@ def test_records_are_rows_of_the_schema_on_their_papers_pages():
         pages = [*render.RESULTS.glob(f"{paper}.md"), *render.RESULTS.glob(f"{paper}/*.md")]
         text = "".join(page.read_text() for page in pages)
         assert re.search(f"<!-- results:{record.name}[: ]", text), record.name
-        assert records.comparable(render.fingerprint(render.config_of(record))), record.name
+        assert render.fingerprint(render.config_of(record)), record.name
 
 
 def test_figures_are_drawn_from_the_rows_wherever_these_suffice(monkeypatch, capsys):
@@ -50,23 +52,11 @@ def test_figures_are_drawn_from_the_rows_wherever_these_suffice(monkeypatch, cap
             assert record.config["experiment"] in ("retrieval", "vision", "images", "words")
 
 
-A, B = row(method="a", mean=0.25), row(method="b", mean=0.5)
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [],
-        [A, B],
-        [row(method="a", mean=0.25, dim=3, labels={"x": 1}), A],
-        [row(method="a", mean=0.25, labels={"x": i, "y": 2}) for i in range(2)],
-    ],
-)
-def test_rows_are_read_as_they_were_kept(rows, tmp_path):
-    head = {"command": "c", "finished": "2026-11-22 08:00", "commit": "a", "config": {"a": [1]}}
-    (tmp_path / "n.json").write_text(records.packed(head, rows))
-    record = records.read(tmp_path, "n")
-    assert [dataclasses.asdict(kept) for kept in record.rows] == rows
+@pytest.mark.parametrize("rows", [[], [A, B], LABELLED, [*LABELLED, A]])
+def test_records_are_read_as_they_were_written(rows, tmp_path):
+    record = Record(rows, "n", "c", "2026-11-22 08:00", "a", cores=1, config={"a": [1]})
+    records.write(tmp_path / "n.json", record)
+    assert records.read(tmp_path, "n") == record
     assert record.provenance() == "`c`: 2026-11-22, a, 1 core."
     made = record._replace(device="one H100", seconds=1234.5).provenance()
     assert made == "`c`: 2026-11-22, a, one H100 in 1,234 s."
@@ -81,15 +71,13 @@ def checkout(tmp_path, monkeypatch):
     (root / "loaded.py").write_text("a = 1")
     for command in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -qm one"):
         subprocess.run(["git", "-C", str(root), *command.split()], check=True)
-    for path in ("loaded.py", "configs/p/c.py"):
-        os.utime(root / path, (0, 0))
     monkeypatch.setitem(sys.modules, "loaded", type(sys)("loaded"))
     sys.modules["loaded"].__file__ = str(root / "loaded.py")
     for module in (records, render, check):
         monkeypatch.setattr(module, "ROOT", root)
     monkeypatch.setenv("ISTHMUS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(render, "RESULTS", root / "docs/results")
-    monkeypatch.setattr(again, "SPOT_CHECK", render.RESULTS / "spot_check.md")
+    monkeypatch.setattr(render, "FINGERPRINTS", root / "docs/fingerprints")
     monkeypatch.setattr(render, "state", lambda record: record.stale)
     return root
 
@@ -100,107 +88,88 @@ class report:
     tables = staticmethod(lambda record: {"T": "| a |"})
 
 
-def run(folder, mean=0.5, quick=False, method="a", during=lambda: None):
-    """Makes the folder of a finished run of one row, with a figure."""
+def run(folder, made=A, quick=False, spoil=":", parts=()):
+    """Makes the folder of a finished run of one row, with a figure; `spoil` is run during it."""
     work = Workdir(folder, {"quick": quick, "steps": 3})
     (folder / COMMAND).write_text(COMMAND_LINE + "\n")
-    during()
-    records.finish(work, [Row(**ABOUT, method=method, mean=mean)], report, figures={"b": Figure()})
+    for name, part in dict(parts).items():
+        work.part(name, lambda part=part: part)
+    subprocess.run(spoil, shell=True, check=True, cwd=records.ROOT)
+    records.finish(work, [made], report, figures={"b": Figure()})
     return folder
 
 
 def test_a_run_writes_its_record_with_what_its_parts_say_of_themselves(checkout, tmp_path):
-    parts = tmp_path / "run/parts"
-    parts.mkdir(parents=True)
+    parts = {"other": [1]}
     for name, failed, wrong in (("x", True, 0), ("y", False, 0), ("z", False, 1)):
         notes = {"failed": failed, "probability": 0.25, "initialization": "pairs"}
         rows = [{"metric": "mrr", "mean": 0.5}, {"metric": "false_success", "mean": wrong}]
-        content = {"crc32": 0, "result": {"rows": rows, "notes": notes}}
-        (parts / f"{name}.json").write_text(json.dumps(content))
-    (parts / "other.json").write_text('{"crc32": 0, "result": [1]}')
-    keep.keep(run(tmp_path / "run"), "p/n")
+        parts[name] = {"rows": rows, "notes": notes}
+    keep.keep(run(tmp_path / "run", parts=parts), "p/n")
     record = records.read(render.RESULTS, "p/n")
     assert record.failed == ["x"] and record.command == COMMAND_LINE
     assert [(x.part, x.succeeded) for x in record.stated] == [(x, x == "y") for x in "xyz"]
-    assert record.config == {"quick": False, "steps": 3} and record.seconds is not None
+    assert record.config == {"quick": False, "steps": 3} and record.rows == [A]
     head = subprocess.check_output(["git", "-C", checkout, "rev-parse", "HEAD"], text=True)
-    assert record.commit and head.startswith(record.commit)
-    assert record.rows == [Row(**ABOUT, method="a", mean=0.5)]
-
-
-SPOILED = {
-    "changed": lambda root, monkeypatch: (root / "loaded.py").write_text("a = 2"),
-    "newer": lambda root, monkeypatch: os.utime(root / "loaded.py", (2e10, 2e10)),
-    "exported": lambda root, monkeypatch: shutil.rmtree(root / ".git"),
-    "without git": lambda root, monkeypatch: monkeypatch.setenv("PATH", str(root)),
-    "": lambda root, monkeypatch: None,
-}
+    assert record.commit and head.startswith(record.commit) and record.seconds is not None
 
 
 @pytest.mark.parametrize(
-    "spoiled, quick, figures, sentence",
+    "spoil, quick, figures, sentence",
     [
-        ("", True, None, "is a quick run: run its command without --config.quick"),
-        ("changed", False, None, "was made by changed loaded.py: commit the code and run it again"),
-        ("newer", False, None, "was made by changed loaded.py"),
-        ("exported", False, None, "was made by code without git: commit"),
-        ("without git", False, None, "was made by code without git: commit"),
-        ("", False, ["mrr"], r"There is no .*mrr\.png: give --figures"),
+        (":", True, None, "is a quick run: run its command without --config.quick"),
+        ("echo a >> loaded.py", False, None, "by changed loaded.py: commit the code and run it"),
+        ("touch -d 2100-01-01 loaded.py", False, None, "was made by changed loaded.py"),
+        ("rm -r .git", False, None, "was made by code without git: commit"),
+        (": no git", False, None, "was made by code without git: commit"),
+        (":", False, ["mrr"], r"There is no .*mrr\.png: give --figures"),
     ],
 )
 def test_what_cannot_be_trusted_is_not_kept(
-    spoiled, quick, figures, sentence, checkout, tmp_path, monkeypatch
+    spoil, quick, figures, sentence, checkout, tmp_path, monkeypatch
 ):
-    made = run(
-        tmp_path / "run", quick=quick, during=lambda: SPOILED[spoiled](checkout, monkeypatch)
-    )
+    if spoil == ": no git":
+        monkeypatch.setenv("PATH", "")
+    made = run(tmp_path / "run", quick=quick, spoil=spoil)
     with pytest.raises(UserError, match=sentence):
         keep.keep(made, "p/n", figures)
     with pytest.raises(UserError, match="give the folder of a finished run"):
         keep.keep(tmp_path, "p/n")
-    assert not render.RESULTS.exists() and not (checkout / "docs/figures").exists()
+    assert not (checkout / "docs").exists()
 
 
 def test_a_change_of_numbers_makes_the_records_of_its_methods_stale_until_they_are_made_again(
     checkout, tmp_path, monkeypatch, capsys
 ):
-    now = {"mean": 0.5}
-
-    def call(folder, draw):
-        with flagsaver.flagsaver(run=str(tmp_path / folder), draw=draw):
-            flags.FLAGS.mark_as_parsed()
-            again.main([""])
-        flags.FLAGS.unparse_flags()
-
+    now = row(mean=0.5)
     for module in (check, again):
         monkeypatch.setattr(
-            module, "run", lambda words, folder, **_: run(folder, now["mean"], "quick" in words[-1])
+            module, "run", lambda words, folder, **_: run(folder, now, "quick" in words[-1])
         )
     for name, method in (("p/n", "a"), ("p/other", "b")):
-        keep.keep(run(tmp_path / method, method=method), name, ["b"])
+        keep.keep(run(tmp_path / method, row(method)), name, ["b"])
     check.accept(check.check(tmp_path / "first", 1), tmp_path / "first", "new")
     assert check.report(check.check(tmp_path / "same", 1)) and not render.fallen()
-    now["mean"] = 0.6
+    now = row(mean=0.6)
     found = check.check(tmp_path / "changed", 1)
     assert not check.report(found)
     moved = "a mrr (dataset d, num_runs 1, proxy False): mean 0.5 -> 0.6, std 0 -> 0"
     assert moved in capsys.readouterr().out
-    check.accept(found, tmp_path / "changed", "ties count half")
+    for why, reasons in (("ties count half", 1), ("ties count half", 1), ("an epoch more", 2)):
+        check.accept(found, tmp_path / "changed", why)  # an equal reason is not repeated
+        (stale,) = render.fallen()
+        assert stale.name == "p/n" and stale.stale.count("since") == reasons
+        assert stale.stale.endswith(why) and "ties count half" in render.runs()
     assert check.report(check.check(tmp_path / "accepted", 1))  # what is stale is known
-    (first,) = render.fallen()
-    assert first.name == "p/n" and "ties count half" in render.runs()
-    for why, both in (("ties count half", ""), ("an epoch more", ": an epoch more")):
-        records.mark_stale(render.RESULTS, "p/n", why)  # an equal reason is not repeated
-        stale = records.read(render.RESULTS, "p/n").stale
-        assert stale.startswith(first.stale) and stale.count("since") == 1 + bool(both)
-        assert stale.endswith(both or "ties count half")
-    call("drawn", 2)
-    page = again.SPOT_CHECK.read_text()
-    assert page.count(moved) == 1 and "`p/other`" in page and render.fallen()  # nothing is kept
-    call("again", 0)
-    record = records.read(render.RESULTS, "p/n")
-    assert record.rows[0].mean == 0.6 and not record.stale
-    assert "wrote docs/figures/p/n-b.png" in capsys.readouterr().out
+    for options, kept in ((["--draw=2"], False), ([], True)):
+        with flagsaver.flagsaver():
+            flags.FLAGS(["again", f"--run={tmp_path / f'again{kept}'}", *options])
+            again.main([""])
+        flags.FLAGS.unparse_flags()
+        printed = capsys.readouterr().out
+        assert (printed.count(moved), "`p/other`" in printed) == (1, not kept)
+        assert ("wrote docs/figures/p/n-b.png" in printed, not render.fallen()) == (kept, kept)
+    assert records.read(render.RESULTS, "p/n").rows == [now]
 
 
 @pytest.mark.network
@@ -227,15 +196,15 @@ def test_a_changed_constant_makes_the_configs_of_its_method_fall_and_no_others(t
     "fresh, phrase",
     [
         ([A], "b mrr .*: missing"),
-        ([A, B, row(method="c", mean=0.5)], "c mrr .*: new"),
-        ([A, B | {"labels": {"x": 1}}], r"b mrr .*, x 1\): new"),
-        ([A, B | {"mean": 0.5002}], "b mrr .*: mean 0.5 -> 0.5002"),
-        ([A, B | {"std": 0.1}], "b mrr .*: mean 0.5 -> 0.5, std 0 -> 0.1"),
-        ([A, B | {"mean": None}], "b mrr .*: mean 0.5 -> nan"),
-        ([A | {"num_runs": 2}, B], "a mrr .*: new"),
+        ([A, B, row("c")], "c mrr .*: new"),
+        ([A, row("b", labels={"x": 1})], r"b mrr .*, x 1\): new"),
+        ([A, row("b", 0.5002)], "b mrr .*: mean 0.5 -> 0.5002"),
+        ([A, row("b", std=0.1)], "b mrr .*: mean 0.5 -> 0.5, std 0 -> 0.1"),
+        ([A, row("b", math.nan)], "b mrr .*: mean 0.5 -> nan"),
+        ([row("a", 0.25, num_runs=2), B], "a mrr .*: new"),
         ([B, A], None),
-        ([A | {"quick": True}, B], None),  # not what was measured
-        ([A | {"mean": 0.25009}, B], None),
+        ([row("a", 0.25, quick=True), B], None),  # not what was measured
+        ([row("a", 0.25009), B, row(metric="seconds")], None),  # durations are not compared
     ],
 )
 def test_missing_new_and_other_rows_are_differences(fresh, phrase):
@@ -243,36 +212,30 @@ def test_missing_new_and_other_rows_are_differences(fresh, phrase):
     assert any(re.match(phrase, text) for text in phrases) if phrase else not phrases
 
 
-def test_quick_runs_train_models_themselves_and_share_packages(monkeypatch, tmp_path):
-    monkeypatch.setenv("ISTHMUS_CACHE", str(tmp_path / "users"))
-    program = (
+def test_quick_runs_train_models_themselves_and_share_packages(checkout, tmp_path):
+    (checkout / "p").mkdir()
+    (checkout / "p/main.py").write_text(
         "import os, pathlib, sys\n"
         "for name in ('packages/fetched', 'embeddings/trained', 'encoders/trained'):\n"
-        "    path = pathlib.Path(os.environ['ISTHMUS_CACHE'], name)\n"
-        "    path.parent.mkdir(exist_ok=True)\n"
-        "    path.touch()\n"
+        "    pathlib.Path(os.environ['ISTHMUS_CACHE'], name).mkdir(parents=True)\n"
         "sys.exit('lost')\n"
     )
-    monkeypatch.setattr(check, "ROOT", tmp_path)
-    for path, text in (("p/main.py", program), ("configs/p/c.py", "def get_config(): ...")):
-        (tmp_path / path).parent.mkdir(parents=True)
-        (tmp_path / path).write_text(text)
-    with pytest.raises(UserError, match=r"A run has failed; .*c\.log ends with: lost"):
-        check.check(tmp_path / "quick", 2)
-    files = [path for path in (tmp_path / "users").rglob("*") if path.is_file()]
-    assert files == [tmp_path / "users/packages/fetched"]
-    with pytest.raises(UserError, match="maybe with runs of other code: choose another --run"):
-        check.check(tmp_path / "quick", 1)
-    with pytest.raises(UserError, match="There is no config p/other: give PAPER/CONFIG"):
-        check.check(tmp_path / "quick", 1, ["p/other"])
+    for chosen, sentence in (
+        ([], r"A run has failed; .*c\.log ends with: lost"),
+        ([], "maybe with runs of other code: choose another --run"),
+        (["p/other"], "There is no config 'p/other': choose one of p/c"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            check.check(tmp_path / "quick", 2, chosen)
+    assert [path.name for path in (tmp_path / "cache").glob("*/*")] == ["fetched"]
 
 
 def test_config_values_that_have_changed_since_a_run_are_named():
     record = records.read(render.RESULTS, "lpl/nli")
-    config = record.config | {"delta_gone": 3, "random_seeds": [7]}
+    config = {**record.config, "delta_gone": 3, "random_seeds": [7], "when_quick": {}}
     record = record._replace(config=config, stale="")
-    gone = "config.delta_gone has changed"
-    assert render.state(record) == f"{gone}, config.random_seeds has changed"
+    gone = "config.delta_gone was 3, is now None"
+    assert render.state(record) == f"{gone}; config.random_seeds was [7], is now [0, 1, 2, 3, 4]"
     other = record._replace(command=f"{record.command} --config.random_seeds=7")
     assert render.state(other) == gone and render.state(record._replace(stale="s")) == "s"
 

@@ -8,14 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 from matplotlib.figure import Figure
 
-from common.files import as_json, write_atomically, write_json
+from common.errors import UserError
+from common.files import write_atomically, write_json
 from common.run import results, settings
 from common.run.figures import png
 from common.run.results import Row
@@ -54,21 +55,21 @@ class Record(NamedTuple):
       stale: since which commit the code computes something else, and why; empty if it holds.
     """
 
-    rows: list[Row]
-    config: dict
+    rows: Sequence[Row]
     name: str = ""
     command: str = ""
     finished: str = ""
     commit: str = ""
-    cores: int = 1
+    changed: Sequence[str] = ()
+    cores: int = 0
+    device: str = ""
+    seconds: float | None = None
     failed: Sequence[str] = ()
     stated: Sequence[Stated] = ()
-    seconds: float | None = None
-    changed: Sequence[str] = ()
-    device: str = ""
     quoted: str = ""
     others: str = ""
     stale: str = ""
+    config: Mapping[str, Any] = MappingProxyType({})
 
     def machine(self) -> str:
         """The accelerator, or the number of cores."""
@@ -111,10 +112,8 @@ def finish(
     that it is one. `figures` (file name without `.png` -> figure) and `quoted` (title -> Markdown,
     which the record keeps) are what rows cannot say; an `appendix` is not printed.
     """
-    values = as_json([dataclasses.asdict(row) for row in rows])
-    write_json(work.path / "results.json", values)
-    head: dict[str, Any] = _head(work) | {"quoted": results.joined(quoted or {})}
-    record = Record(list(rows), **head)
+    write_json(work.path / "results.json", [dataclasses.asdict(row) for row in rows])
+    record = _record(work, rows)._replace(quoted=results.joined(quoted or {}))
     tables = report.tables(record) | dict(quoted or {})
     text = results.marked(work, results.joined(tables | dict(appendix or {})))
     write_atomically(work.path / "table.md", f"{text}\n".encode())
@@ -127,7 +126,7 @@ def finish(
         images[name] = png(figure)
         write_atomically(work.path / f"{name}.png", images[name])
     work.metrics.show(images, settings.flat(work.config))
-    write_atomically(work.path / FILE, packed(head, values).encode())
+    write(work.path / FILE, record)
     return printed
 
 
@@ -137,22 +136,25 @@ def drawn(report: Report, record: Record) -> dict[str, Figure]:
     return draw(record) if draw else {}
 
 
-def _head(work: Workdir) -> dict[str, Any]:
-    """What a record says of all rows of a run that ends now."""
+def _record(work: Workdir, rows: Sequence[Row]) -> Record:
+    """The record of a run that ends now."""
     command, device = work.path / COMMAND, jax.devices()[0]
     accelerator = "" if device.platform == "cpu" else f"{device.device_kind}, JAX {jax.__version__}"
     commit, changed = _code(work.started)
-    return {
-        "command": command.read_text().strip() if command.exists() else "",
-        "finished": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
-        "commit": commit,
-        "changed": changed,
-        "cores": len(os.sched_getaffinity(0)),
-        "device": accelerator,
-        "seconds": None if work.resumed else round(time.time() - work.started),
-        **_said(work),
-        "config": work.config,
-    }
+    failed, stated = _said(work)
+    return Record(
+        rows,
+        command=command.read_text().strip() if command.exists() else "",
+        finished=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        commit=commit,
+        changed=changed,
+        cores=len(os.sched_getaffinity(0)),
+        device=accelerator,
+        seconds=None if work.resumed else round(time.time() - work.started),
+        failed=failed,
+        stated=stated,
+        config=work.config,
+    )
 
 
 def _code(started: float) -> tuple[str, list[str]]:
@@ -175,57 +177,74 @@ def _code(started: float) -> tuple[str, list[str]]:
     return commit.strip(), sorted(changed)
 
 
-def _said(work: Workdir) -> dict[str, list]:
+def _said(work: Workdir) -> tuple[list[str], list[Stated]]:
     """What the parts of a run say of themselves: failures and probabilities of success."""
     failed, stated = [], []
     for path in sorted(work.path.glob("parts/*.json")):
-        part = json.loads(path.read_text())["result"]
-        if not (isinstance(part, dict) and "notes" in part):
-            continue
-        notes, rows = part["notes"], part.get("rows", ())
-        failed += [path.stem] if notes.get("failed") else []
-        wrong = [bool(r["mean"]) for r in rows if r["metric"].startswith("false_")]
-        if "probability" in notes and wrong:
-            succeeded = bool(notes["failed"]) == any(wrong)
-            probability = round(notes["probability"], DIGITS)
-            stated.append(Stated(path.stem, notes["initialization"], probability, succeeded))
-    return {"failed": failed, "stated": stated}
+        match json.loads(path.read_text())["result"]:
+            case {"rows": rows, "notes": notes}:
+                failed += [path.stem] if notes.get("failed") else []
+                wrong = [bool(row["mean"]) for row in rows if row["metric"].startswith("false_")]
+                if "probability" in notes and wrong:
+                    succeeded = bool(notes["failed"]) == any(wrong)
+                    probability = round(notes["probability"], DIGITS)
+                    stated += [Stated(path.stem, notes["initialization"], probability, succeeded)]
+    return failed, stated
+
+
+def of_run(folder: Path) -> Record:
+    """The record that a run has written of itself; UserError: it has not finished."""
+    if not (folder / FILE).exists():
+        raise UserError(f"There is no {folder / FILE}: give the folder of a finished run.")
+    return read(folder, Path(FILE).stem)
 
 
 def read_all(folder: Path) -> list[Record]:
     """All records of docs/results."""
-    files = (path.relative_to(folder) for path in sorted(folder.glob("*/*.json")))
-    return [read(folder, str(file.with_suffix(""))) for file in files]
+    return [read(folder, f"{x.parent.name}/{x.stem}") for x in sorted(folder.glob("*/*.json"))]
 
 
 def read(folder: Path, name: str) -> Record:
     """Reads the record PAPER/NAME of docs/results; FileNotFoundError: there is none."""
-    return _of_text((folder / f"{name}.json").read_text())._replace(name=name)
+    head = json.loads((folder / f"{name}.json").read_text())
+    shared, rows = head.pop("shared"), head.pop("rows")
+    for row in rows:
+        row["labels"] = shared["labels"] | row.get("labels", {})
+    head["stated"] = tuple(Stated(*values) for values in head.get("stated", ()))
+    return Record([results.from_fields(shared | row) for row in rows], name, **head)
 
 
-@lru_cache(maxsize=256)  # the pages quote a record several times
-def _of_text(text: str) -> Record:
-    head, rows = unpacked(text)
-    head["stated"] = [Stated(*values) for values in head.get("stated", ())]
-    return Record([results.from_fields(row) for row in rows], **head)
+def write(path: Path, record: Record) -> None:
+    """Writes a record, with rounded numbers; fields and labels that all rows share stand once."""
+    text = json.dumps([results.fields(row) for row in record.rows])
+    number = {"parse_float": lambda x: round(float(x), DIGITS), "parse_constant": lambda x: None}
+    rows = json.loads(text, **number)
+    shared_labels, labels = _split([row.pop("labels") for row in rows])
+    shared, rows = _split(rows)
+    lines = [
+        json.dumps(row | {"labels": rest} if rest else row)
+        for row, rest in zip(rows, labels, strict=True)
+    ]
+    known = [(k, v) for k, v in record._asdict().items() if k not in ("rows", "name")]
+    head = {k: v for k, v in known if v != Record._field_defaults[k]}
+    top = json.dumps(head | {"shared": shared | {"labels": shared_labels}}, indent=1)
+    text = top.removesuffix("\n}") + ',\n "rows": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
+    write_atomically(path, text.encode())
 
 
-def comparable(file: Path) -> list[dict]:
-    """The rows of a record but for durations, as fields; none if there is no such file."""
-    _, rows = unpacked(file.read_text()) if file.exists() else ({}, [])
-    return [row for row in rows if not row["metric"].endswith("seconds")]
+def _split(rows: Sequence[dict]) -> tuple[dict, list[dict]]:
+    """What all rows have in common, and the rest of each row."""
+    first = rows[0] if rows else {}
+    shared = {k: v for k, v in first.items() if all(k in row and row[k] == v for row in rows)}
+    return shared, [{k: v for k, v in row.items() if k not in shared} for row in rows]
 
 
-def mark_stale(folder: Path, name: str, why: str) -> None:
+def mark_stale(folder: Path, record: Record, why: str) -> None:
     """Writes into a record since when the code computes something else, and why; a reason once."""
-    path = folder / f"{name}.json"
-    head, rows = unpacked(path.read_text())
-    known = head.get("stale", "").removeprefix("stale since ")
-    reasons = known.split("; since ") if known else []
-    if why not in (reason.partition(": ")[2] for reason in reasons):
-        reasons.append(f"{_code(time.time())[0]}: {why}")
-    head["stale"] = f"stale since {'; since '.join(reasons)}"
-    write_atomically(path, packed(head, rows).encode())
+    if f": {why};" not in f"{record.stale};":
+        before = f"{record.stale};" if record.stale else "stale"
+        stale = f"{before} since {_code(time.time())[0]}: {why}"
+        write(folder / f"{record.name}.json", record._replace(stale=stale))
 
 
 def frame(folder: Path) -> "pd.DataFrame":
@@ -238,36 +257,6 @@ def frame(folder: Path) -> "pd.DataFrame":
     frames = {x.name: results.frame(x.rows).drop(columns="row") for x in read_all(folder)}
     table = pd.concat(frames, names=["record"]).reset_index("record").reset_index(drop=True)
     return table.dropna(axis=1, how="all").convert_dtypes()
-
-
-def packed(head: dict, rows: Sequence[dict]) -> str:
-    """JSON text of rows below a head, rounded; fields and labels that all rows share stand once."""
-    text = json.dumps([{k: v for k, v in row.items() if v is not None} for row in rows])
-    kept = json.loads(text, parse_float=lambda number: round(float(number), DIGITS))
-    shared_labels, labels = _split([row.pop("labels") for row in kept])
-    shared, kept = _split(kept)
-    lines = [
-        json.dumps(row | ({"labels": rest} if rest else {}))
-        for row, rest in zip(kept, labels, strict=True)
-    ]
-    top = json.dumps(head | {"shared": shared | {"labels": shared_labels}}, indent=1)
-    return top.removesuffix("\n}") + ',\n "rows": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
-
-
-def unpacked(text: str) -> tuple[dict, list[dict]]:
-    """The head and the rows of a `packed` text."""
-    head = json.loads(text)
-    shared, rows = head.pop("shared"), head.pop("rows")
-    return head, [
-        shared | row | {"labels": shared["labels"] | row.get("labels", {})} for row in rows
-    ]
-
-
-def _split(rows: Sequence[dict]) -> tuple[dict, list[dict]]:
-    """What all rows have in common, and the rest of each row."""
-    first = rows[0] if rows else {}
-    shared = {k: v for k, v in first.items() if all(k in row and row[k] == v for row in rows)}
-    return shared, [{k: v for k, v in row.items() if k not in shared} for row in rows]
 
 
 class Headline(NamedTuple):

@@ -51,7 +51,7 @@ class Workdir:
         self.resumed = config_path.exists()
         if self.resumed:
             try:
-                changes = _differences(json.loads(config_path.read_text()), config)
+                changes = differences(json.loads(config_path.read_text()), config)
             except (ValueError, AttributeError) as error:
                 message = f"The file {config_path} is damaged: delete it and run again."
                 raise UserError(message) from error
@@ -102,13 +102,13 @@ def _checksum(value: Any) -> int:
     return zlib.crc32(json.dumps(value).encode())
 
 
-def _differences(old: Mapping, new: Mapping, prefix: str = "") -> list[str]:
-    """A phrase for each value that differs."""
+def differences(old: Mapping, new: Mapping, prefix: str = "") -> list[str]:
+    """A phrase for each value of two configs that differs."""
     found = []
     for key in sorted(old.keys() | new.keys()):
         before, now = old.get(key), new.get(key)
         if isinstance(before, dict) and isinstance(now, dict):
-            found += _differences(before, now, f"{prefix}{key}.")
+            found += differences(before, now, f"{prefix}{key}.")
         elif before != now:
             found.append(f"{prefix}{key} was {before}, is now {now}")
     return found

@@ -11,7 +11,7 @@ def test_wrong_reports_of_all_records_have_the_intervals_of_scipy():
         about |= {"std": 0.0, "num_runs": runs}
         values = {"false_success": false_successes / runs, "false_failure": 0.0}
         rows = [Row(metric=metric, mean=mean, **about) for metric, mean in values.items()]
-        return Record(rows, {}, failed=failed)
+        return Record(rows, failed=failed)
 
     failed = ["a-b-bootstrap-seed0", "a-bc-bootstrap-seed1", "a-b-goat-seed0"]
     of_others = record("a -> b", 9, 1, failed), record("a -> bc", 11, 0, failed)
