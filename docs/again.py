@@ -6,7 +6,7 @@ r"""Makes records again by their own commands, compares their rows, and keeps th
 
 Each run has a folder PAPER/NAME below --run, a log beside it, and one core of its own. A killed run
 resumes by the same command. Records are drawn among those of which no longer time than an hour is
-known; a run that takes longer is ended.
+known; a run that takes longer is ended. Their table is the page spot_check.md of docs/results.
 """
 
 import random
@@ -18,6 +18,7 @@ from pathlib import Path
 from absl import flags
 
 from common.errors import check_choice
+from common.files import write_atomically
 from common.run import cli, records
 from common.run.records import Record
 from common.run.results import markdown
@@ -58,7 +59,12 @@ def main(argv: list[str]) -> None:
         short = [x for x in known.values() if (x.seconds or 0) <= SECONDS and not x.device]
         chosen = random.Random(RANDOM_SEED.value).sample(short, DRAW.value)
     again = partial(make, folder=folder, drawn=bool(DRAW.value))
-    print(markdown(HEADER, in_parallel(again, chosen, JOBS.value, "records")))
+    table = markdown(HEADER, in_parallel(again, chosen, JOBS.value, "records"))
+    print(table)
+    if DRAW.value:
+        about = f"Drawn by the random seed {RANDOM_SEED.value}, and made again in full."
+        page = f"# Spot check\n\n{about}\n\n{table}\n"
+        write_atomically(render.RESULTS / "spot_check.md", page.encode())
 
 
 if __name__ == "__main__":
