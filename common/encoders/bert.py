@@ -26,6 +26,7 @@ from jaxtyping import Array, Bool, Float, Int
 from tqdm import tqdm
 
 from common.encoders import packing
+from common.encoders.weights import with_weights
 from common.errors import UserError
 
 BERT_NAMES = {  # name here -> name in the checkpoint, where they differ
@@ -221,18 +222,7 @@ def network(config: dict, weights: Mapping[str, np.ndarray]) -> Bert:
         model(*jnp.zeros((3, 1, 1), int))  # e.g. heads must divide the width
         return model
 
-    graph, state = nnx.split(nnx.eval_shape(build))
-
-    def value(path, leaf):
-        keys = [str(k.key) for k in path if hasattr(k, "key")]  # without nnx's own `.value`
-        name = ".".join(PARAMETER_NAMES[kind].get(key, key) for key in keys)
-        array = weights.pop(name)  # which is freed once it is on the device
-        array = array.T if keys[-1] == "kernel" else array
-        if array.shape != leaf.shape or not np.isfinite(array).all():
-            raise ValueError(f"{name} is not a finite array of shape {leaf.shape}")
-        return jnp.asarray(array, jnp.float32)
-
-    return nnx.merge(graph, jax.tree_util.tree_map_with_path(value, state))
+    return with_weights(build, weights, PARAMETER_NAMES[kind])
 
 
 def encode(

@@ -25,6 +25,7 @@ from common.data.readers import torch_file
 from common.data.sets import images
 from common.data.space import Space
 from common.encoders import images as image_encoders
+from common.encoders.weights import with_weights
 from common.errors import UserError, check_choice
 
 RECIPE_VERSION = 1  # incremented when a change here or in image_encoders.py changes the vectors
@@ -92,7 +93,8 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
 def load_network(name: str, cache: Path) -> nnx.Module:
     """Returns an encoder of `ENCODERS` with its published weights."""
     encoder = ENCODERS[name]
-    return image_encoders.with_weights(encoder.build, read_weights(name, cache), encoder.prefix)
+    weights, names = read_weights(name, cache), image_encoders.LEAVES
+    return with_weights(lambda: encoder.build(rngs=nnx.Rngs(0)), weights, names, encoder.prefix)
 
 
 def read_weights(name: str, cache: Path) -> dict[str, np.ndarray]:
