@@ -128,44 +128,6 @@ def _families(missing: Set[int]) -> list[str]:
     return families
 
 
-def scatter_grid(
-    panels: dict[str, tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]],
-    row_names: tuple[str, str],
-    groups: dict[str, list[int]],
-    title: str,
-) -> Figure:
-    """Two spaces in 2-D, one above the other, with a column for each method of `panels`.
-
-    Both are projected to the principal axes of the coloured rows of the upper space, so that the
-    two plots of a column look alike if the spaces correspond. `groups` has label -> rows with a
-    common colour and marker.
-    """
-    figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
-    axes = figure.subplots(2, len(panels), squeeze=False)
-    coloured = sorted({row for members in groups.values() for row in members})
-    for column, (name, spaces) in zip(axes.T, panels.items(), strict=True):
-        column[0].set_title(name)
-        # Of NumPy, since the import of scikit-learn's PCA takes half a second.
-        centred = spaces[0][coloured] - spaces[0][coloured].mean(axis=0)
-        axes_of_plot = np.linalg.svd(centred, full_matrices=False)[2][:2].T
-        for axis, points in zip(column, (x @ axes_of_plot for x in spaces), strict=True):
-            axis.set(xticks=[], yticks=[])
-            axis.scatter(*points.T, s=1, color="0.88", linewidths=0, rasterized=True)
-            for (label, members), style in zip(
-                groups.items(), styles(groups).values(), strict=True
-            ):
-                # The number of a class is its own marker.
-                marker, size = (f"${label}$", 45) if label.isdigit() else (style.marker, 18)
-                marks = {"s": size, "color": style.colour, "marker": marker, "linewidths": 0}
-                axis.scatter(*points[members].T, label=label, **marks)
-    for axis, name in zip(axes[:, 0], row_names, strict=True):
-        axis.set_ylabel(name)
-    handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, ncols=3 if max(map(len, groups)) > 9 else 6, markerscale=2, **BELOW)
-    figure.suptitle(title)
-    return figure
-
-
 Points = Sequence[tuple[float | str, float, float]]  # (value or name, mean, std)
 
 
@@ -201,22 +163,21 @@ def small_multiples(
     ylabel: str,
     title: str,
     known: Iterable[str] = (),
-    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Figure:
     """Means with error bars, with a small panel for each value that is varied, four in a row.
 
-    `panels`: label of the x axis -> line -> points; `marked`: that label -> a vertical line. Bars
-    end at `bounds`, between which the metric is.
+    `panels`: label of the x axis -> line -> points; `marked`: that label -> a vertical line. The
+    metric, and so its error bars, are from 0 to 1.
     """
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(max(5, 3.2 * columns), 2.6 * rows + 1.2), layout="constrained")
     figure.suptitle(title)
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    axes[0, 0].set_ylim(bounds[0] - 0.04, bounds[1] + 0.04)
+    axes[0, 0].set_ylim(-0.04, 1.04)
     looks = styles((name for lines in panels.values() for name in lines), known)
     for axis, (name, lines) in zip(axes.flat, panels.items(), strict=False):
-        _error_bars(axis, lines, looks, bounds)
+        _error_bars(axis, lines, looks, (0.0, 1.0))
         axis.set_xlabel(name)
         axis.tick_params(labelsize="small")
         axis.spines[["top", "right"]].set_visible(False)
