@@ -202,7 +202,7 @@ def prepare(
                 shown = ", ".join(map(str, found[:5])) + (", ..." if len(found) > 5 else "")
                 raise UserError(f"The rows {shown} of '{name}' {reason}: correct or remove them.")
     if is_jax(means, matrix) and not by_jax:
-        mapped = rows.to_jax(mapped)
+        mapped = sys.modules["jax"].device_put(mapped)  # without a program of JAX
     return mapped, fitted if means is None else means
 
 

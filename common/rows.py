@@ -33,11 +33,6 @@ def library(x: Any) -> Any:
     return sys.modules["jax"].numpy if is_jax(x) else np
 
 
-def to_jax(x: Any) -> Any:
-    """The array on JAX's device, without a program of JAX."""
-    return sys.modules["jax"].device_put(x)
-
-
 @cache
 def by_jax(function: Callable, *static: int) -> Callable:
     """The function, of which the argument `xp` is NumPy or JAX's, compiled for the latter."""

@@ -44,7 +44,7 @@ class PackageBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
     """
 
     def __init__(self, *, cache: Path, **kwargs):
-        self._cache = cache
+        self._cache, self._config_name = cache, kwargs.get("config", "")
         options = {"data_dir": cache / "tfds", "file_format": "array_record", **kwargs}
         try:
             super().__init__(**options)
@@ -53,13 +53,6 @@ class PackageBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
                 raise
             _delete_damaged(self, error)
             super().__init__(**options)
-
-    @property
-    def _config_name(self) -> str:
-        """The name of the builder config, of a set with several ones."""
-        if self.builder_config is None:
-            raise ValueError("the set has no builder configs")
-        return self.builder_config.name
 
     @abstractmethod
     def _source(self) -> tuple[Package, dict]:

@@ -113,19 +113,13 @@ def _png(figure: Figure) -> tuple[bytes, set[int]]:
 
 
 def _families(missing: Set[int]) -> list[str]:
-    """Font families of the machine that have these characters, the one with most of them first."""
-    has: dict[str, set[int]] = {}
-    for font in fontManager.ttflist if missing else ():
-        if not font.name.startswith("Last Resort"):  # it has boxes for all characters
-            has.setdefault(font.name, set(missing & FT2Font(font.fname).get_charmap().keys()))
-    families = []
-    while missing:
-        best = max(has, key=lambda name: len(missing & has[name]))
-        if not missing & has[best]:
-            break
-        missing = missing - has[best]
-        families.append(best)
-    return families
+    """Font families of the machine that have some of these characters, those with most first."""
+    has = {
+        font.name: len(missing & FT2Font(font.fname).get_charmap().keys())
+        for font in (fontManager.ttflist if missing else ())
+        if not font.name.startswith("Last Resort")  # it has boxes for all characters
+    }
+    return sorted(filter(has.get, has), key=has.__getitem__, reverse=True)
 
 
 Points = Sequence[tuple[float | str, float, float]]  # (value or name, mean, std)

@@ -75,8 +75,8 @@ def launch(experiments: str) -> None:
             values["host"] = f"{jax.process_index()} of {jax.process_count()}"
         work = unless_refused(lambda: Workdir(folder, values))
         write_atomically(work.path / COMMAND, f"{_command(root, paper)}\n".encode())
-        with compilations.counted() as count:
-            run_experiment(config, work, cache_dir())
+        count = compilations.counted()
+        run_experiment(config, work, cache_dir())
         logging.info("%s", count)
 
     cli.run(main)

@@ -1,14 +1,13 @@
 """IDX, the file format in which MNIST and similar image sets are published."""
 
-import gzip
 import io
 import math
-import zlib
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
 
+from common.data.readers.line_files import opened
 from common.errors import UserError
 
 UINT8 = 0x08
@@ -17,13 +16,8 @@ UINT8 = 0x08
 def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
     """Reads an IDX file, or that with .gz appended; UserError: there is none, or as `parse`."""
     compressed = path.with_name(f"{path.name}.gz")
-    try:
-        with path.open("rb") if path.exists() else gzip.open(compressed) as file:
-            return parse(file, dimensions, str(path))
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"Cannot read {path} or {path.name}.gz ({error}): fetch the file again."
-        ) from error
+    with opened(path if path.exists() or not compressed.exists() else compressed) as file:
+        return parse(file, dimensions, str(path))
 
 
 def parse(file: io.BufferedIOBase, dimensions: int, name: str) -> UInt8[np.ndarray, "..."]:
