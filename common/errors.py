@@ -62,12 +62,11 @@ def check_count(
     if not isinstance(count, (int, np.integer)) or isinstance(count, bool):
         raise UserError(f"{name} is {count!r}: choose a whole number.")
     if count < least or (most is not None and count > most):
-        available = "" if most is None else f" of {most:,} {of}"
-        limit = "" if most is None else f", at most {most:,}"
-        advice = f"choose at least {least:,}{limit}"
-        if most is not None and most < least:
-            advice = f"give at least {least:,} {of}"
-        raise UserError(f"{name} is {count:,}{available}: {advice}.")
+        if most is None:
+            raise UserError(f"{name} is {count:,}: choose at least {least:,}.")
+        advice = f"choose at least {least:,}, at most {most:,}"
+        advice = f"give at least {least:,} {of}" if most < least else advice
+        raise UserError(f"{name} is {count:,} of {most:,} {of}: {advice}.")
 
 
 def check_fraction(name: str, value: float) -> None:

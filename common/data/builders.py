@@ -19,6 +19,7 @@ import tensorflow_datasets as tfds
 from absl import logging
 
 from common.data.packages import CACHE_VARIABLE, Package
+from common.data.space import Space
 from common.errors import UserError
 
 # Rows stored as one TFDS example. Decoding costs some 50 microseconds an example: 20,000 vectors of
@@ -107,6 +108,12 @@ def read_table(builder: PackageBuilder, cache: Path) -> Table:
         return table
 
     return read_or_build(builder, cache, read)
+
+
+def read_words(builder: type[PackageBuilder], config: str | None, cache: Path) -> Space:
+    """Returns the columns `word` and `vector` of a set, by a builder config, as `read_table`."""
+    table = read_table(builder(config=config, cache=cache), cache)
+    return Space(table["word"], table["vector"])
 
 
 def read_or_build(builder: tfds.core.DatasetBuilder, cache: Path, read: Callable[[], T]) -> T:

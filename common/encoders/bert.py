@@ -26,10 +26,10 @@ from jaxtyping import Array, Bool, Float, Int
 from tqdm import tqdm
 
 from common.encoders import packing
-from common.encoders.weights import with_weights
+from common.encoders.weights import LEAVES, with_weights
 from common.errors import UserError
 
-BERT_NAMES = {  # name here -> name in the checkpoint, where they differ
+BERT_NAMES = LEAVES | {  # name here -> name in the checkpoint, where they differ
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -43,9 +43,6 @@ BERT_NAMES = {  # name here -> name in the checkpoint, where they differ
     "positions": "embeddings.position_embeddings",
     "token_types": "embeddings.token_type_embeddings",
     "embedding_norm": "embeddings.LayerNorm",
-    "kernel": "weight",
-    "embedding": "weight",
-    "scale": "weight",
 }
 MPNET_NAMES = BERT_NAMES | {
     "query": "attention.attn.q",

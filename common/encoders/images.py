@@ -29,12 +29,6 @@ STAGES = (
     (4, 5, 2, 6, 192),
     (1, 3, 1, 6, 320),
 )
-LEAVES = {  # name of a parameter in Flax -> in PyTorch, where they differ
-    "kernel": "weight",
-    "scale": "weight",
-    "mean": "running_mean",
-    "var": "running_var",
-}
 
 
 def _convolution(inputs, outputs, size, stride, rngs, padding: str | int = "SAME") -> nnx.Conv:

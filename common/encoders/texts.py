@@ -153,9 +153,8 @@ def _words(load, texts, cache, max_pieces, smoothing):
     return _averages(rows, table, smoothing / (smoothing + frequency))
 
 
-def _wordllama(texts, cache, max_pieces, smoothing):
+def _wordllama(texts, cache, max_pieces, _):
     """The formula of wordllama 0.4.0, inference.py: no special tokens, no weights, no unit norm."""
-    del smoothing
     content = [
         read_member(PACKAGES["wordllama"], cache, member)
         for member in (WORDLLAMA_VECTORS, WORDLLAMA_TOKENIZER)

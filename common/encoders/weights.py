@@ -7,11 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+# Names of parameters in Flax -> in PyTorch, where they differ.
+LEAVES = dict.fromkeys(("kernel", "embedding", "scale"), "weight")
+LEAVES |= {"mean": "running_mean", "var": "running_var"}
+
 
 def with_weights(
     build: Callable[[], nnx.Module],
     weights: dict[str, np.ndarray],
-    names: Mapping[str, str],
+    names: Mapping[str, str] = LEAVES,
     prefix: str = "",
 ) -> nnx.Module:
     """Builds a network and sets its parameters, which are taken out of `weights`.

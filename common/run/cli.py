@@ -67,8 +67,7 @@ def form() -> "Form":
     """What these flags say about the files of vectors."""
     from common.data.readers.vector_files import Form
 
-    values: dict[str, Any] = {name: flags.FLAGS[name].value for name in Form._fields}
-    return Form(**values)
+    return Form(*(flags.FLAGS[name].value for name in Form._fields))
 
 
 def run(

@@ -1,12 +1,10 @@
 """Figures that several experiments draw."""
 
 import io
-import itertools
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +28,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#0
 COLOURS += ("#5531E7", "#8B1A1A")
 MARKERS = "osD^vPX*<hd>p"
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 1, 1, 1, 1, 1)), (0, (9, 2)), (0, (4, 1)))
-HATCHES = ("", "///", "...", "xxx", "\\\\\\")
 BELOW = {"loc": "outside lower center", "frameon": False}  # a legend off the data
 
 
@@ -139,7 +136,7 @@ def error_bars(
     `panels`: label of the y axis -> method -> points; `known` as in `styles`. Bars end at `bounds`,
     between which the metric is; a panel of gains, whose label begins so, has a line at zero.
     """
-    figure, axes = _panels(panels, 5, title, sharey=sharey)
+    figure, axes = row_of_panels(panels, 5, title, sharey=sharey)
     looks = styles((name for lines in panels.values() for name in lines), known)
     for axis, (label, lines) in zip(axes, panels.items(), strict=True):
         is_gain = label.startswith("gain")
@@ -210,7 +207,7 @@ def _error_bars(
             axis.errorbar(places, means, within(means, deviations, bounds), **style)
     if names:
         if max(map(len, names)) > 8:
-            _slant(axis)
+            slant(axis)
         axis.margins(x=0.25)
         return
     if numbers[-1] >= 20 * next((value for value in numbers if value > 0), np.inf):
@@ -227,52 +224,13 @@ def within(
     return np.clip(deviations, 0, np.maximum(lengths, 0))
 
 
-def bars(
-    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
-    groups: Sequence[str],
-    title: str,
-    bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
-    beside: Mapping[str, Sequence[float | None]] = MappingProxyType({}),
-) -> Figure:
-    """Groups of bars with error bars, with a panel for each metric.
-
-    `panels`: label of the y axis -> method -> (mean, std) of each group. Error bars end at the
-    `bounds` of the metric, by label, or at 0 and 1. `beside`: method -> numbers of a source, dots
-    beside its bars.
-    """
-    figure, axes = _panels(panels, max(6, 0.8 * len(groups)), title)
-    looks = styles(method for methods in panels.values() for method in methods)
-    hatches = dict(zip(looks, itertools.cycle(HATCHES), strict=False))
-    for axis, (label, methods) in zip(axes, panels.items(), strict=True):
-        width = 0.8 / len(methods)
-        for i, (method, values) in enumerate(methods.items()):
-            place = np.arange(len(groups)) + (i + 0.5) * width - 0.4
-            means, deviations = zip(*values, strict=True)
-            look: dict[str, Any] = {"color": looks[method].colour, "hatch": hatches[method]}
-            look |= {"label": method, "capsize": 2, "edgecolor": "white"}
-            thick = width * (0.7 if beside else 1.0)
-            errors = within(means, deviations, bounds.get(label, (0.0, 1.0)))
-            axis.bar(place, means, thick, yerr=errors, **look)
-            dots = [np.nan if x is None else x for x in beside.get(method, ())]
-            if np.isfinite(dots).any():
-                marks = {"s": 18, "color": looks[method].colour, "edgecolors": "black"}
-                axis.scatter(place[: len(dots)] + width / 2, dots, **marks, zorder=3)
-        axis.axhline(0, color="0.3", lw=0.8)
-        axis.set_xticks(range(len(groups)), groups, fontsize="small")
-        if max(map(len, groups)) > 8:
-            _slant(axis)
-        axis.margins(y=0.08)
-    legend_below(figure, 4)
-    return figure
-
-
-def _slant(axis: Axes) -> None:
+def slant(axis: Axes) -> None:
     """Rotates long names below an axis, anchored at their ends so that they end at their ticks."""
     for label in axis.get_xticklabels():
         label.set(rotation=30, ha="right", rotation_mode="anchor")
 
 
-def _panels(
+def row_of_panels(
     labels: Iterable[str], width: float, title: str, *, sharey: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """A row of axes with these labels of their y axes."""

@@ -51,8 +51,7 @@ def launch(experiments: str) -> None:
     )
     cli.show_in_help("config", "workdir", "distributed")
 
-    def main(argv: list[str]) -> None:
-        del argv
+    def main(_: list[str]) -> None:
         folder = cli.given("workdir", f"isthmus run {paper}")
         if distributed.value:
             jax.distributed.initialize()

@@ -87,8 +87,8 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
 def load_network(name: str, cache: Path) -> nnx.Module:
     """Returns an encoder of `ENCODERS` with its published weights."""
     encoder = ENCODERS[name]
-    weights, names = read_weights(name, cache), image_encoders.LEAVES
-    return with_weights(lambda: encoder.build(rngs=nnx.Rngs(0)), weights, names, encoder.prefix)
+    weights, prefix = read_weights(name, cache), encoder.prefix
+    return with_weights(lambda: encoder.build(rngs=nnx.Rngs(0)), weights, prefix=prefix)
 
 
 def read_weights(name: str, cache: Path) -> dict[str, np.ndarray]:

@@ -15,7 +15,6 @@ import pytest
 from flax import nnx
 
 from common.data.packages import cache_dir
-from common.encoders.images import LEAVES
 from common.encoders.weights import with_weights
 from common.spaces import image_features
 
@@ -47,12 +46,12 @@ def test_weights_that_are_absent_of_another_shape_or_not_finite_are_errors():
             self._fc = nnx.Linear(1280, 1000, rngs=nnx.Rngs(0))
 
     bias = {"_fc.bias": np.arange(1000.0)}
-    head = with_weights(Head, weights(**bias), LEAVES)
+    head = with_weights(Head, weights(**bias))
     np.testing.assert_array_equal(head._fc.bias[...], np.arange(1000))
     assert head._fc.kernel.dtype == jnp.float32
     wrong = (weights(), weights(999, **bias), weights(**{"_fc.bias": np.full(1000, np.nan)}))
     for given in wrong:
         with pytest.raises(ValueError, match=r"_fc\.(bias|weight) is not a finite array"):
-            with_weights(Head, given, LEAVES)
+            with_weights(Head, given)
     with pytest.raises(ValueError, match=r"module\._fc"):
-        with_weights(Head, weights(**bias), LEAVES, "module.")
+        with_weights(Head, weights(**bias), prefix="module.")

@@ -13,13 +13,14 @@ out, and do not count.
 import io
 import itertools
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
 import tensorflow_datasets as tfds
 
-from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
+from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_words
 from common.data.packages import PACKAGES, Package, read_member
 from common.data.readers.word2vec_files import binary_rows
 from common.data.sets.word_frequency import is_word
@@ -53,10 +54,7 @@ class WordVectors(PackageBuilder):
         return {"word": list(rows), "vector": np.stack(list(rows.values()))}
 
 
-def load(name: str, cache: Path) -> Space:
-    """Returns the words and vectors of one of `DIMENSIONS`; raises as `builders.read_table`."""
-    table = read_table(WordVectors(config=name, cache=cache), cache)
-    return Space(table["word"], table["vector"])
+load = partial(read_words, WordVectors)  # one of `DIMENSIONS`, cache -> Space
 
 
 def whole_glove(cache: Path) -> Space:
