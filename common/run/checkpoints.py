@@ -85,11 +85,9 @@ class Checkpoints:
                 aside.parent.mkdir(parents=True, exist_ok=True)
                 path.rename(aside)
                 self._manager.reload()
+                about = path, type(error).__name__, aside
                 logging.warning(
-                    "The checkpoint %s is damaged (%s) and now is %s: using the one before.",
-                    path,
-                    type(error).__name__,
-                    aside,
+                    "The checkpoint %s is damaged (%s) and now is %s: using the one before.", *about
                 )
         return 0, state
 
