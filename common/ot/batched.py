@@ -151,9 +151,11 @@ def _weights(weights, shape, dtype):
 
 
 # From here on costs, potentials and values are in units of epsilon.
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _solve(options: _Options, scaled, a, b, start) -> BatchSolution:
+def _solve_by_domain(options: _Options, scaled, a, b, start) -> BatchSolution:
     return _by_domain(partial(_solution, options), scaled, a, b, start)
+
+
+_solve = jax.custom_vjp(_solve_by_domain, nondiff_argnums=(0,))
 
 
 def _solve_forward(options, scaled, a, b, start):

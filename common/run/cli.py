@@ -67,7 +67,8 @@ def form() -> "Form":
     """What these flags say about the files of vectors."""
     from common.data.readers.vector_files import Form
 
-    return Form(*(flags.FLAGS[name].value for name in Form._fields))
+    values: dict[str, Any] = {name: flags.FLAGS[name].value for name in Form._fields}
+    return Form(**values)
 
 
 def run(
