@@ -75,7 +75,7 @@ def entries(text: bytes, index: str) -> Iterator[str]:
     for line in index.removesuffix("\n").split("\n"):
         headword, *numbers = line.split("\t")
         if headword.isalpha():
-            offset, length = (  # padded by zeros
+            offset, length = (  # A is the zero of base 64, of which four digits are decoded at once
                 int.from_bytes(base64.b64decode(number.rjust(8, "A"), validate=True))
                 for number in numbers
             )
