@@ -1,6 +1,7 @@
 """Networks in Flax whose parameters are those of a checkpoint of PyTorch."""
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +11,15 @@ from flax import nnx
 # Names of parameters in Flax -> in PyTorch, where they differ.
 LEAVES = dict.fromkeys(("kernel", "embedding", "scale"), "weight")
 LEAVES |= {"mean": "running_mean", "var": "running_var"}
+Network = TypeVar("Network", bound=nnx.Module)
 
 
 def with_weights(
-    build: Callable[[], nnx.Module],
+    build: Callable[[], Network],
     weights: dict[str, np.ndarray],
     names: Mapping[str, str] = LEAVES,
     prefix: str = "",
-) -> nnx.Module:
+) -> Network:
     """Builds a network and sets its parameters, which are taken out of `weights`.
 
     The name of one there is `prefix` and its path of attributes, whose parts `names` translates.

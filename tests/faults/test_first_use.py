@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import isthmus
-from common import alignment, linear, metrics, ot, progress
+from common import alignment, metrics, ot, progress
 from common.aligner import ARRAYS
 from common.data.readers import vector_files
 from common.encoders import bert
@@ -130,7 +130,7 @@ def test_scales_and_offsets_change_no_neighbour_and_no_similarity():
 
 
 @pytest.mark.parametrize(
-    "steps", [(), ("unit",), ("unit", "unit"), ("center",), linear.NORMALISATION]
+    "steps", [(), ("unit",), ("unit", "unit"), ("center",), alignment.NORMALISE]
 )
 def test_files_of_maps_have_one_form(steps, tmp_path):
     aligner = alignment.fit("ridge", X, Y, normalise=steps)
