@@ -85,11 +85,10 @@ class Aligner:
 
         It too is for raw vectors; results of `apply` are mapped back by `x @ inverse.matrix`.
         """
+        xp = sys.modules["jax"].numpy if is_jax(self.matrix) else np
         return dataclasses.replace(
             self,
-            matrix=rows.library(self.matrix).linalg.pinv(
-                self.matrix, rtol=EPSILON * max(self.matrix.shape)
-            ),
+            matrix=xp.linalg.pinv(self.matrix, rtol=EPSILON * max(self.matrix.shape)),
             source_means=self.target_means,
             target_means=self.source_means,
             source=self.target,

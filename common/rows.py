@@ -28,11 +28,6 @@ def is_traced(*arrays: Any) -> bool:
     return is_jax(*arrays) and any(isinstance(x, sys.modules["jax"].core.Tracer) for x in arrays)
 
 
-def library(x: Any) -> Any:
-    """NumPy, or JAX's for its arrays."""
-    return sys.modules["jax"].numpy if is_jax(x) else np
-
-
 @cache
 def by_jax(function: Callable, *static: int) -> Callable:
     """The function, of which the argument `xp` is NumPy or JAX's, compiled for the latter."""

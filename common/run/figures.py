@@ -110,13 +110,17 @@ def _png(figure: Figure) -> tuple[bytes, set[int]]:
 
 
 def _families(missing: Set[int]) -> list[str]:
-    """Font families of the machine that have some of these characters, those with most first."""
+    """Font families of the machine that have these characters, the one with most of them first."""
     has = {
-        font.name: len(missing & FT2Font(font.fname).get_charmap().keys())
+        font.name: missing & FT2Font(font.fname).get_charmap().keys()
         for font in (fontManager.ttflist if missing else ())
         if not font.name.startswith("Last Resort")  # it has boxes for all characters
     }
-    return sorted(filter(has.get, has), key=has.__getitem__, reverse=True)
+    families = []
+    while missing & set().union(*has.values()):
+        families.append(max(has, key=lambda name: len(missing & has[name])))
+        missing = missing - has[families[-1]]
+    return families
 
 
 Points = Sequence[tuple[float | str, float, float]]  # (value or name, mean, std)
