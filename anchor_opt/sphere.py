@@ -1,4 +1,4 @@
-"""Optax optimisers on products of unit spheres.
+"""Adam and SGD of optax on products of unit spheres.
 
 An update projects the gradient to the tangent space at the current point, passes it to the wrapped
 optimiser, projects the optimiser's step to the tangent space, normalises the resulting point, and
@@ -19,9 +19,7 @@ from jaxtyping import Float
 from common.arrays import AnyArray
 from common.linear import unit
 
-# State fields of optax that are weighted sums of past gradients: mu (most optimisers), trace
-# (momentum), m1, m2 and m (AdEMAMix, Adan), exp_avg (Prodigy, MoMo), ...
-FIRST_MOMENTS = frozenset({"mu", "trace", "m", "m1", "m2", "exp_avg", "ema", "previous_gradient"})
+FIRST_MOMENTS = ("mu", "trace")  # in the states of Adam and of SGD with momentum
 
 
 def tangent(
@@ -32,38 +30,26 @@ def tangent(
 
 
 def spheres(optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
-    """Turns an optax optimiser into one on a product of unit spheres.
+    """Turns Adam or SGD, with or without momentum, into one on a product of unit spheres.
 
     The last axis of each parameter array is a point on a sphere; an initial point off it is moved
     onto it by the first update. Learning rates, schedules, clipping and weight decay belong inside:
-    nothing may follow in an `optax.chain`. The optimiser's state must have no points, as that of
-    schedule-free, lookahead, mechanic and L-BFGS has. ValueError: `update` without the parameters.
+    nothing may follow in an `optax.chain`. ValueError: `update` without the parameters.
     """
-    optimiser = optax.with_extra_args_support(optimiser)
 
-    def update(updates, state, params=None, **extra_args):
+    def update(updates, state, params=None):
         if params is None:
             raise ValueError(
                 "A Riemannian update needs the parameters: update(grads, state, params)."
             )
         gradient = jax.tree.map(tangent, params, updates)
-        step, state = optimiser.update(gradient, state, params, **extra_args)
+        step, state = optimiser.update(gradient, state, params)
         moved = jax.tree.map(lambda x, v: unit(x + tangent(x, v)), params, step)
-        return jax.tree.map(jnp.subtract, moved, params), _transport(state, moved)
+        for name in FIRST_MOMENTS:
+            moments = optax.tree_utils.tree_get(state, name)
+            if moments is not None:
+                transported = jax.tree.map(tangent, moved, moments)
+                state = optax.tree_utils.tree_set(state, **{name: transported})
+        return jax.tree.map(jnp.subtract, moved, params), state
 
-    return optax.GradientTransformationExtraArgs(optimiser.init, update)
-
-
-def _transport(state: optax.OptState, params: optax.Params) -> optax.OptState:
-    points = dict(jax.tree_util.tree_flatten_with_path(params)[0])
-
-    def transport(path, leaf):
-        # The first moment of the array at params[path] is at state[..., "mu", path].
-        for depth, key in enumerate(path):
-            if getattr(key, "name", None) in FIRST_MOMENTS:
-                point = points.get(path[depth + 1 :])
-                if point is not None and point.shape == leaf.shape:
-                    return tangent(point, leaf).astype(leaf.dtype)
-        return leaf
-
-    return jax.tree_util.tree_map_with_path(transport, state)
+    return optax.GradientTransformation(optimiser.init, update)

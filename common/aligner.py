@@ -85,11 +85,10 @@ class Aligner:
 
         It too is for raw vectors; results of `apply` are mapped back by `x @ inverse.matrix`.
         """
+        xp = sys.modules["jax"].numpy if is_jax(self.matrix) else np
         return dataclasses.replace(
             self,
-            matrix=rows.library(self.matrix).linalg.pinv(
-                self.matrix, rtol=EPSILON * max(self.matrix.shape)
-            ),
+            matrix=xp.linalg.pinv(self.matrix, rtol=EPSILON * max(self.matrix.shape)),
             source_means=self.target_means,
             target_means=self.source_means,
             source=self.target,
@@ -202,7 +201,7 @@ def prepare(
                 shown = ", ".join(map(str, found[:5])) + (", ..." if len(found) > 5 else "")
                 raise UserError(f"The rows {shown} of '{name}' {reason}: correct or remove them.")
     if is_jax(means, matrix) and not by_jax:
-        mapped = rows.to_jax(mapped)
+        mapped = sys.modules["jax"].device_put(mapped)  # without a program of JAX
     return mapped, fitted if means is None else means
 
 

@@ -20,9 +20,9 @@ from common.arrays import Unchecked
 from common.errors import UserError, check_choice, check_count
 from common.likeness import Profile
 from common.linear import least_squares, procrustes, ridge, whitened_procrustes
-from common.rows import NORMALISATION, STEPS
+from common.rows import NORMALISATION as NORMALISE
+from common.rows import STEPS
 
-NORMALISE = NORMALISATION
 METHODS: dict[str, Callable[..., Float[Array, "d_source d_target"]]] = {
     "procrustes": procrustes,
     "least_squares": least_squares,

@@ -37,10 +37,10 @@ def check_choice(what: str, name: object, choices: Collection[str]) -> None:
         raise UserError(f"There is no {what} '{name}': choose one of {', '.join(choices)}.")
 
 
-def named(items: Sequence[object], most: int = 5) -> str:
-    """The first of several things, and how many there are if these are more."""
-    shown = ", ".join(map(str, items[:most]))
-    return f"{shown}, ... ({len(items):,} in all)" if len(items) > most else shown
+def named(items: Sequence[object]) -> str:
+    """The first five of several things, and how many there are if these are more."""
+    shown = ", ".join(map(str, items[:5]))
+    return f"{shown}, ... ({len(items):,} in all)" if len(items) > 5 else shown
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
@@ -62,12 +62,11 @@ def check_count(
     if not isinstance(count, (int, np.integer)) or isinstance(count, bool):
         raise UserError(f"{name} is {count!r}: choose a whole number.")
     if count < least or (most is not None and count > most):
-        available = "" if most is None else f" of {most:,} {of}"
-        limit = "" if most is None else f", at most {most:,}"
-        advice = f"choose at least {least:,}{limit}"
-        if most is not None and most < least:
-            advice = f"give at least {least:,} {of}"
-        raise UserError(f"{name} is {count:,}{available}: {advice}.")
+        if most is None:
+            raise UserError(f"{name} is {count:,}: choose at least {least:,}.")
+        advice = f"choose at least {least:,}, at most {most:,}"
+        advice = f"give at least {least:,} {of}" if most < least else advice
+        raise UserError(f"{name} is {count:,} of {most:,} {of}: {advice}.")
 
 
 def check_fraction(name: str, value: float) -> None:
@@ -91,14 +90,13 @@ def is_unreadable(error: Exception) -> bool:
 
 
 @contextlib.contextmanager
-def writing(path: Path, flag: str, preserved: str = "") -> Iterator[None]:
-    """A UserError, ending with `preserved`, for an OSError in writing the file of `flag`."""
+def writing(path: Path, flag: str) -> Iterator[None]:
+    """A UserError for an OSError in writing the file of `flag`."""
     try:
         yield
     except OSError as error:
         raise UserError(
-            f"Cannot write {path} ({error.strerror or error}): choose another {flag} or make "
-            f"room{preserved}."
+            f"Cannot write {path} ({error.strerror or error}): choose another {flag} or make room."
         ) from error
 
 

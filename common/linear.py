@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from common.arrays import AnyArray, RealNumber
 from common.errors import check_choice, check_penalty
 from common.parallel import on_tpu
-from common.rows import NORMALISATION, STEPS
+from common.rows import STEPS
 from common.rows import unit as unit
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -25,13 +25,6 @@ class Maps(NamedTuple):
 
     source: Float[Array, "d_source r"]
     target: Float[Array, "d_target r"]
-
-
-class Normalised(NamedTuple):
-    """Normalised rows, and the mean that each step 'center' has subtracted."""
-
-    rows: Float[Array, "n d"]
-    means: Float[Array, "steps d"]
 
 
 class Moment(NamedTuple):
@@ -69,27 +62,16 @@ def apply_maps(
     return apply_map(spaces[0], maps[0]), apply_map(spaces[1], maps[1])
 
 
-@partial(jax.jit, static_argnames=("steps", "centre_rows"))
-def normalise(
-    x: Float[Array, "n d"],
-    steps: tuple[str, ...] = NORMALISATION,
-    means: Float[Array, "steps d"] | None = None,
-    centre_rows: int | None = None,
-) -> Normalised:
+@partial(jax.jit, static_argnames="steps")
+def normalise(x: Float[Array, "n d"], steps: tuple[str, ...]) -> Float[Array, "n d"]:
     """Applies steps in their order: 'unit' (rows of unit norm) and 'center' (columns of zero mean).
 
-    Each 'center' subtracts its row of `means`; None: the mean of the rows at this step, or of the
-    first `centre_rows` of them. An unknown step raises a UserError.
+    An unknown step raises a UserError.
     """
-    fitted = []
     for step in steps:
         check_choice("normalisation", step, STEPS)
-        if step == "unit":
-            x = unit(x)
-        else:
-            fitted.append(x[:centre_rows].mean(axis=0) if means is None else means[len(fitted)])
-            x = x - fitted[-1]
-    return Normalised(x, jnp.stack(fitted) if fitted else jnp.zeros((0, x.shape[1])))
+        x = unit(x) if step == "unit" else x - x.mean(axis=0)
+    return x
 
 
 @jax.jit
@@ -100,8 +82,8 @@ def preprocess(
 
     The mean is that of `centre_of` after scaling, for instance of the training rows; None: of `x`.
     """
-    means = None if centre_of is None else unit(centre_of).mean(axis=0)[None]
-    return normalise(x, NORMALISATION, means).rows
+    x = unit(x)
+    return unit(x - (x if centre_of is None else unit(centre_of)).mean(axis=0))
 
 
 @jax.jit

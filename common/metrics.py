@@ -95,19 +95,6 @@ def _num_common(first: Int[Array, "n k"], second: Int[Array, "n l"]) -> Int[Arra
     return jnp.sum(first[:, :, None] == second[:, None, :], axis=(1, 2))
 
 
-def calibrated(
-    similarity: Float[Array, ""], by_chance: Float[Array, " r"], level: float = 0.05
-) -> Float[Array, ""]:
-    """max(0, (s - t) / (1 - t)), a similarity of which chance is taken off (Gröger et al. 2026).
-
-    t is the ceil((1 - level) (r + 1))-th smallest of s and r similarities `by_chance`,
-    with the rows of one space in random orders; `level` of unrelated spaces are above 0.
-    """
-    together = jnp.sort(jnp.append(by_chance, similarity))
-    threshold = together[math.ceil((1 - level) * len(together)) - 1]
-    return jnp.maximum(0, (similarity - threshold) / (1 - threshold))
-
-
 @jax.jit
 def mrr(index: Int[Array, "n k"], truth: Int[Array, " n"]) -> Float[Array, ""]:
     """Mean of 1 / rank of the true index in each row, best first; 0 if it is not in the row."""

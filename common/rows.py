@@ -28,16 +28,6 @@ def is_traced(*arrays: Any) -> bool:
     return is_jax(*arrays) and any(isinstance(x, sys.modules["jax"].core.Tracer) for x in arrays)
 
 
-def library(x: Any) -> Any:
-    """NumPy, or JAX's for its arrays."""
-    return sys.modules["jax"].numpy if is_jax(x) else np
-
-
-def to_jax(x: Any) -> Any:
-    """The array on JAX's device, without a program of JAX."""
-    return sys.modules["jax"].device_put(x)
-
-
 @cache
 def by_jax(function: Callable, *static: int) -> Callable:
     """The function, of which the argument `xp` is NumPy or JAX's, compiled for the latter."""

@@ -89,7 +89,7 @@ class MultiStep:
 
 @partial(jax.jit, static_argnames="settings")
 def _multi_step(source, target, pairs, settings: MultiStep) -> Common:
-    x, z = normalise(source, settings.normalise).rows, normalise(target, settings.normalise).rows
+    x, z = normalise(source, settings.normalise), normalise(target, settings.normalise)
     maps = multi_step.fit(
         x[pairs[:, 0]],
         z[pairs[:, 1]],
@@ -225,7 +225,7 @@ class GradientDescent(training.Training):
 
 def _normalised(problem: Problem, steps: tuple[str, ...]) -> tuple[Array, Array]:
     """Both spaces after S0."""
-    return normalise(problem.source, steps).rows, normalise(problem.target, steps).rows
+    return normalise(problem.source, steps), normalise(problem.target, steps)
 
 
 METHODS = {

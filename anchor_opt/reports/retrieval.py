@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from anchor_opt.reports.searches import METHOD_TITLES, PUBLISHED_METHOD, failures, rates, titled
 from common.arrays import AnyArray
 from common.linear import unit
-from common.run.figures import scatter_grid
+from common.run.figures import BELOW, styles
 from common.run.records import Record
 from common.run.results import Published, Row, frame, pivot, plus_minus, select
 
@@ -171,6 +171,44 @@ def relative_spaces(
     # The names of long items are cut between words.
     shown = {textwrap.shorten(name, 50, placeholder=" …"): rows for name, rows in groups.items()}
     return {"relative_spaces": scatter_grid(panels, names, shown, heading)}
+
+
+def scatter_grid(
+    panels: dict[str, tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]],
+    row_names: tuple[str, str],
+    groups: dict[str, list[int]],
+    title: str,
+) -> Figure:
+    """Two spaces in 2-D, one above the other, with a column for each method of `panels`.
+
+    Both are projected to the principal axes of the coloured rows of the upper space, so that the
+    two plots of a column look alike if the spaces correspond. `groups` has label -> rows with a
+    common colour and marker.
+    """
+    figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
+    axes = figure.subplots(2, len(panels), squeeze=False)
+    coloured = sorted({row for members in groups.values() for row in members})
+    for column, (name, spaces) in zip(axes.T, panels.items(), strict=True):
+        column[0].set_title(name)
+        # Of NumPy, since the import of scikit-learn's PCA takes half a second.
+        centred = spaces[0][coloured] - spaces[0][coloured].mean(axis=0)
+        axes_of_plot = np.linalg.svd(centred, full_matrices=False)[2][:2].T
+        for axis, points in zip(column, (x @ axes_of_plot for x in spaces), strict=True):
+            axis.set(xticks=[], yticks=[])
+            axis.scatter(*points.T, s=1, color="0.88", linewidths=0, rasterized=True)
+            for (label, members), style in zip(
+                groups.items(), styles(groups).values(), strict=True
+            ):
+                # The number of a class is its own marker.
+                marker, size = (f"${label}$", 45) if label.isdigit() else (style.marker, 18)
+                marks = {"s": size, "color": style.colour, "marker": marker, "linewidths": 0}
+                axis.scatter(*points[members].T, label=label, **marks)
+    for axis, name in zip(axes[:, 0], row_names, strict=True):
+        axis.set_ylabel(name)
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, ncols=3 if max(map(len, groups)) > 9 else 6, markerscale=2, **BELOW)
+    figure.suptitle(title)
+    return figure
 
 
 def word_groups(

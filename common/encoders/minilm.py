@@ -7,16 +7,16 @@ MiniLM has no order of frequency of its own. The vocabulary are the 20,000 most 
 wordfreq (`common/data/sets/word_frequency.py`) of three lower-case ASCII letters or more.
 """
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import tensorflow_datasets as tfds
 
-from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
+from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_words
 from common.data.packages import PACKAGES, Package, read_folder
 from common.data.sets import word_frequency
 from common.data.sets.word_frequency import is_word
-from common.data.space import Space
 from common.encoders import bert
 from common.progress import progress_bar
 
@@ -51,10 +51,7 @@ class MinilmWords(PackageBuilder):
         return {"word": words, "vector": vectors}
 
 
-def load(name: str, cache: Path) -> Space:
-    """Returns the words and vectors of one of `NAMES`; raises as `builders.read_table`."""
-    table = read_table(MinilmWords(config=name, cache=cache), cache)
-    return Space(table["word"], table["vector"])
+load = partial(read_words, MinilmWords)  # one of `NAMES`, cache -> Space
 
 
 def load_encoder(cache: Path) -> bert.SentenceEncoder:

@@ -140,31 +140,21 @@ def _minilm_input(texts, cache, max_pieces, smoothing):
     return _averages(pieces, table, smoothing / (smoothing + counts / max(1, counts.sum())))
 
 
-def _glove(texts, cache, max_pieces, smoothing):
-    words, table = word_vectors.glove_index(cache), word_vectors.glove_table(cache)
-    return _word_averages(words, table, _cut(texts, cache, max_pieces), smoothing)
-
-
-def _word2vec(texts, cache, max_pieces, smoothing):
-    space = word_vectors.load("word2vec", cache)
-    return _word_averages(space.words, space.vectors, _cut(texts, cache, max_pieces), smoothing)
-
-
-def _word_averages(words, table, texts, smoothing):
-    """p(word) follows Zipf's law: the words are in the order of their frequency."""
+def _words(load, texts, cache, max_pieces, smoothing):
+    """p(word) follows Zipf's law: the words of a space are in the order of their frequency."""
+    words, table = load(cache)
     row_of = {word: row for row, word in enumerate(words)}
     rank = np.arange(1, len(table) + 1)
     frequency = 1 / (rank * np.sum(1 / rank))
     rows = [
         [row_of[token] for token in TOKEN.findall(text.lower()) if token in row_of]
-        for text in texts
+        for text in _cut(texts, cache, max_pieces)
     ]
     return _averages(rows, table, smoothing / (smoothing + frequency))
 
 
-def _wordllama(texts, cache, max_pieces, smoothing):
+def _wordllama(texts, cache, max_pieces, _):
     """The formula of wordllama 0.4.0, inference.py: no special tokens, no weights, no unit norm."""
-    del smoothing
     content = [
         read_member(PACKAGES["wordllama"], cache, member)
         for member in (WORDLLAMA_VECTORS, WORDLLAMA_TOKENIZER)
@@ -198,7 +188,11 @@ def _averages(
 
 
 # By smooth inverse frequency:
-WEIGHTED = {"minilm_input": _minilm_input, "glove": _glove, "word2vec": _word2vec}
+WEIGHTED = {
+    "minilm_input": _minilm_input,
+    "glove": functools.partial(_words, word_vectors.whole_glove),
+    "word2vec": functools.partial(_words, functools.partial(word_vectors.load, "word2vec")),
+}
 AVERAGES = WEIGHTED | {"wordllama": _wordllama}
 # Name -> function of the cache.
 SENTENCE_ENCODERS = {"minilm": minilm.files, "mpnet": mpnet.files, "use": use.files, "e5": e5.files}

@@ -91,9 +91,8 @@ def files(cache: Path) -> dict[str, bytes]:
     return {name.removeprefix(FOLDER): data for name, data in content.items()}
 
 
-def load(files: Mapping[str, bytes], name: str) -> bert.SentenceEncoder:
-    """Returns the sentence encoder of these files."""
-    del name  # for errors of `bert.load`: these files are pinned
+def load(files: Mapping[str, bytes], _name: str) -> bert.SentenceEncoder:
+    """Returns the sentence encoder of these files, as `bert.load` does."""
     with np.load(io.BytesIO(files["weights.npz"]), allow_pickle=False) as arrays:
         weights = dict(arrays)
     lowest, step, *_ = (weights.pop(name) for name in ("lo", "scale", "bits", "eps"))

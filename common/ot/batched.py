@@ -170,8 +170,7 @@ def _solve_forward(options, scaled, a, b, start):
     return found, (gradients, start)
 
 
-def _solve_backward(options, residuals, cotangent):
-    del options
+def _solve_backward(_, residuals, cotangent):
     (by_cost, by_a, by_b), start = residuals
     by_value = cotangent.value[..., None]
     given = by_value[..., None] * by_cost, by_value * by_a, by_value * by_b
@@ -223,16 +222,10 @@ def _potentials(options, log_domain, scaled, a, b):
     """Those of ott for each problem."""
     from common.ot.dense import transport  # ott takes a second to import, and few runs need it
 
+    settings = {"iterations": options.iterations, "symmetric": options.symmetric}
+
     def solve(scaled, a, b):
-        solved = transport(
-            scaled,
-            a,
-            b,
-            epsilon=1.0,
-            iterations=options.iterations,
-            log_domain=log_domain,
-            symmetric=options.symmetric,
-        )
+        solved = transport(scaled, a, b, epsilon=1.0, log_domain=log_domain, **settings)
         return solved.f, solved.g
 
     for _ in range(scaled.ndim - 2):

@@ -21,7 +21,7 @@ UNREADABLE = re.compile("PERMISSION_DENIED|RESOURCE_EXHAUSTED|UNAVAILABLE|ABORTE
 
 
 class Checkpoints:
-    """The last two checkpoints of a training in a folder, a context; damaged ones are moved.
+    """The last two checkpoints of a training in a folder; damaged ones are moved.
 
     Of several hosts, the first one alone has them.
     """
@@ -40,10 +40,8 @@ class Checkpoints:
         self._folder, self._damaged = folder, damaged
         self._manager = ocp.CheckpointManager(folder, options=options, item_handlers=handler)
 
-    def __enter__(self) -> "Checkpoints":
-        return self
-
-    def __exit__(self, *error) -> None:
+    def close(self) -> None:
+        """Closes the files and ends the threads of orbax."""
         self._manager.close()
 
     def save(self, step: int, state: Any) -> None:
@@ -85,11 +83,9 @@ class Checkpoints:
                 aside.parent.mkdir(parents=True, exist_ok=True)
                 path.rename(aside)
                 self._manager.reload()
+                about = path, type(error).__name__, aside
                 logging.warning(
-                    "The checkpoint %s is damaged (%s) and now is %s: using the one before.",
-                    path,
-                    type(error).__name__,
-                    aside,
+                    "The checkpoint %s is damaged (%s) and now is %s: using the one before.", *about
                 )
         return 0, state
 

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -36,9 +35,8 @@ class Compilations:
         )
 
 
-@contextlib.contextmanager
-def counted() -> Iterator[Compilations]:
-    """Counts the programs of this process while the context lasts."""
+def counted() -> Compilations:
+    """The programs of this process, which are counted from now on."""
     count = Compilations()
 
     def compiled(event: str, duration_secs: float, **_: Any) -> None:
@@ -51,11 +49,7 @@ def counted() -> Iterator[Compilations]:
 
     monitoring.register_event_duration_secs_listener(compiled)
     monitoring.register_event_listener(found)
-    try:
-        yield count
-    finally:
-        monitoring.unregister_event_duration_listener(compiled)
-        monitoring.unregister_event_listener(found)
+    return count
 
 
 def keep_programs() -> None:

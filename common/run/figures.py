@@ -1,12 +1,10 @@
 """Figures that several experiments draw."""
 
 import io
-import itertools
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +28,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#0
 COLOURS += ("#5531E7", "#8B1A1A")
 MARKERS = "osD^vPX*<hd>p"
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (7, 1, 1, 1, 1, 1)), (0, (9, 2)), (0, (4, 1)))
-HATCHES = ("", "///", "...", "xxx", "\\\\\\")
 BELOW = {"loc": "outside lower center", "frameon": False}  # a legend off the data
 
 
@@ -114,56 +111,16 @@ def _png(figure: Figure) -> tuple[bytes, set[int]]:
 
 def _families(missing: Set[int]) -> list[str]:
     """Font families of the machine that have these characters, the one with most of them first."""
-    has: dict[str, set[int]] = {}
-    for font in fontManager.ttflist if missing else ():
-        if not font.name.startswith("Last Resort"):  # it has boxes for all characters
-            has.setdefault(font.name, set(missing & FT2Font(font.fname).get_charmap().keys()))
+    has = {
+        font.name: missing & FT2Font(font.fname).get_charmap().keys()
+        for font in (fontManager.ttflist if missing else ())
+        if not font.name.startswith("Last Resort")  # it has boxes for all characters
+    }
     families = []
-    while missing:
-        best = max(has, key=lambda name: len(missing & has[name]))
-        if not missing & has[best]:
-            break
-        missing = missing - has[best]
-        families.append(best)
+    while missing & set().union(*has.values()):
+        families.append(max(has, key=lambda name: len(missing & has[name])))
+        missing = missing - has[families[-1]]
     return families
-
-
-def scatter_grid(
-    panels: dict[str, tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d"]]],
-    row_names: tuple[str, str],
-    groups: dict[str, list[int]],
-    title: str,
-) -> Figure:
-    """Two spaces in 2-D, one above the other, with a column for each method of `panels`.
-
-    Both are projected to the principal axes of the coloured rows of the upper space, so that the
-    two plots of a column look alike if the spaces correspond. `groups` has label -> rows with a
-    common colour and marker.
-    """
-    figure = Figure(figsize=(3.2 * len(panels), 6.2), layout="constrained")
-    axes = figure.subplots(2, len(panels), squeeze=False)
-    coloured = sorted({row for members in groups.values() for row in members})
-    for column, (name, spaces) in zip(axes.T, panels.items(), strict=True):
-        column[0].set_title(name)
-        # Of NumPy, since the import of scikit-learn's PCA takes half a second.
-        centred = spaces[0][coloured] - spaces[0][coloured].mean(axis=0)
-        axes_of_plot = np.linalg.svd(centred, full_matrices=False)[2][:2].T
-        for axis, points in zip(column, (x @ axes_of_plot for x in spaces), strict=True):
-            axis.set(xticks=[], yticks=[])
-            axis.scatter(*points.T, s=1, color="0.88", linewidths=0, rasterized=True)
-            for (label, members), style in zip(
-                groups.items(), styles(groups).values(), strict=True
-            ):
-                # The number of a class is its own marker.
-                marker, size = (f"${label}$", 45) if label.isdigit() else (style.marker, 18)
-                marks = {"s": size, "color": style.colour, "marker": marker, "linewidths": 0}
-                axis.scatter(*points[members].T, label=label, **marks)
-    for axis, name in zip(axes[:, 0], row_names, strict=True):
-        axis.set_ylabel(name)
-    handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, ncols=3 if max(map(len, groups)) > 9 else 6, markerscale=2, **BELOW)
-    figure.suptitle(title)
-    return figure
 
 
 Points = Sequence[tuple[float | str, float, float]]  # (value or name, mean, std)
@@ -183,7 +140,7 @@ def error_bars(
     `panels`: label of the y axis -> method -> points; `known` as in `styles`. Bars end at `bounds`,
     between which the metric is; a panel of gains, whose label begins so, has a line at zero.
     """
-    figure, axes = _panels(panels, 5, title, sharey=sharey)
+    figure, axes = row_of_panels(panels, 5, title, sharey=sharey)
     looks = styles((name for lines in panels.values() for name in lines), known)
     for axis, (label, lines) in zip(axes, panels.items(), strict=True):
         is_gain = label.startswith("gain")
@@ -201,22 +158,21 @@ def small_multiples(
     ylabel: str,
     title: str,
     known: Iterable[str] = (),
-    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Figure:
     """Means with error bars, with a small panel for each value that is varied, four in a row.
 
-    `panels`: label of the x axis -> line -> points; `marked`: that label -> a vertical line. Bars
-    end at `bounds`, between which the metric is.
+    `panels`: label of the x axis -> line -> points; `marked`: that label -> a vertical line. The
+    metric, and so its error bars, are from 0 to 1.
     """
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(max(5, 3.2 * columns), 2.6 * rows + 1.2), layout="constrained")
     figure.suptitle(title)
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    axes[0, 0].set_ylim(bounds[0] - 0.04, bounds[1] + 0.04)
+    axes[0, 0].set_ylim(-0.04, 1.04)
     looks = styles((name for lines in panels.values() for name in lines), known)
     for axis, (name, lines) in zip(axes.flat, panels.items(), strict=False):
-        _error_bars(axis, lines, looks, bounds)
+        _error_bars(axis, lines, looks, (0.0, 1.0))
         axis.set_xlabel(name)
         axis.tick_params(labelsize="small")
         axis.spines[["top", "right"]].set_visible(False)
@@ -255,7 +211,7 @@ def _error_bars(
             axis.errorbar(places, means, within(means, deviations, bounds), **style)
     if names:
         if max(map(len, names)) > 8:
-            _slant(axis)
+            slant(axis)
         axis.margins(x=0.25)
         return
     if numbers[-1] >= 20 * next((value for value in numbers if value > 0), np.inf):
@@ -272,52 +228,13 @@ def within(
     return np.clip(deviations, 0, np.maximum(lengths, 0))
 
 
-def bars(
-    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
-    groups: Sequence[str],
-    title: str,
-    bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
-    beside: Mapping[str, Sequence[float | None]] = MappingProxyType({}),
-) -> Figure:
-    """Groups of bars with error bars, with a panel for each metric.
-
-    `panels`: label of the y axis -> method -> (mean, std) of each group. Error bars end at the
-    `bounds` of the metric, by label, or at 0 and 1. `beside`: method -> numbers of a source, dots
-    beside its bars.
-    """
-    figure, axes = _panels(panels, max(6, 0.8 * len(groups)), title)
-    looks = styles(method for methods in panels.values() for method in methods)
-    hatches = dict(zip(looks, itertools.cycle(HATCHES), strict=False))
-    for axis, (label, methods) in zip(axes, panels.items(), strict=True):
-        width = 0.8 / len(methods)
-        for i, (method, values) in enumerate(methods.items()):
-            place = np.arange(len(groups)) + (i + 0.5) * width - 0.4
-            means, deviations = zip(*values, strict=True)
-            look: dict[str, Any] = {"color": looks[method].colour, "hatch": hatches[method]}
-            look |= {"label": method, "capsize": 2, "edgecolor": "white"}
-            thick = width * (0.7 if beside else 1.0)
-            errors = within(means, deviations, bounds.get(label, (0.0, 1.0)))
-            axis.bar(place, means, thick, yerr=errors, **look)
-            dots = [np.nan if x is None else x for x in beside.get(method, ())]
-            if np.isfinite(dots).any():
-                marks = {"s": 18, "color": looks[method].colour, "edgecolors": "black"}
-                axis.scatter(place[: len(dots)] + width / 2, dots, **marks, zorder=3)
-        axis.axhline(0, color="0.3", lw=0.8)
-        axis.set_xticks(range(len(groups)), groups, fontsize="small")
-        if max(map(len, groups)) > 8:
-            _slant(axis)
-        axis.margins(y=0.08)
-    legend_below(figure, 4)
-    return figure
-
-
-def _slant(axis: Axes) -> None:
+def slant(axis: Axes) -> None:
     """Rotates long names below an axis, anchored at their ends so that they end at their ticks."""
     for label in axis.get_xticklabels():
         label.set(rotation=30, ha="right", rotation_mode="anchor")
 
 
-def _panels(
+def row_of_panels(
     labels: Iterable[str], width: float, title: str, *, sharey: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """A row of axes with these labels of their y axes."""

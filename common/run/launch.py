@@ -51,8 +51,7 @@ def launch(experiments: str) -> None:
     )
     cli.show_in_help("config", "workdir", "distributed")
 
-    def main(argv: list[str]) -> None:
-        del argv
+    def main(_: list[str]) -> None:
         folder = cli.given("workdir", f"isthmus run {paper}")
         if distributed.value:
             jax.distributed.initialize()
@@ -75,8 +74,8 @@ def launch(experiments: str) -> None:
             values["host"] = f"{jax.process_index()} of {jax.process_count()}"
         work = unless_refused(lambda: Workdir(folder, values))
         write_atomically(work.path / COMMAND, f"{_command(root, paper)}\n".encode())
-        with compilations.counted() as count:
-            run_experiment(config, work, cache_dir())
+        count = compilations.counted()
+        run_experiment(config, work, cache_dir())
         logging.info("%s", count)
 
     cli.run(main)

@@ -135,13 +135,7 @@ def from_fields(values: Mapping[str, Any]) -> Row:
 
 def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
     """The rows whose fields or labels have the given values."""
-    of_fields = [(name, wanted.pop(name)) for name in FIELDS if name in wanted]
-    return [
-        row
-        for row in rows
-        if all(getattr(row, name) == value for name, value in of_fields)
-        and all(row.labels.get(name) == value for name, value in wanted.items())
-    ]
+    return [row for row in rows if all(row.get(name) == x for name, x in wanted.items())]
 
 
 def frame(rows: Iterable[Row]) -> "pd.DataFrame":

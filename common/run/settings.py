@@ -30,10 +30,6 @@ class TupleParser(flags.ArgumentParser):
             value = [part.strip() for part in argument.split(",") if part.strip()]
         return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
-    def flag_type(self) -> str:
-        """As absl names it in its messages."""
-        return "tuple"
-
 
 def settings(kind: type[T], config: ConfigDict, **given: Any) -> T:
     """Builds a dataclass from the config's values of the same names, and those that are given here.

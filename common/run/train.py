@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Hashable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,7 +96,7 @@ def run(
     folder = _checkpoints(work, part)
     with ExitStack() as opened:
         # Opened when needed.
-        checkpoints = cache(lambda: opened.enter_context(_open_checkpoints(folder)))
+        checkpoints = cache(lambda: opened.enter_context(closing(_open_checkpoints(folder))))
         first = jax.process_index() == 0
         restored = checkpoints().restore(state) if first and folder.exists() else (0, state)
         start, state = of_first_host(restored)

@@ -55,7 +55,9 @@ class Workdir:
             except (ValueError, AttributeError) as error:
                 message = f"The file {config_path} is damaged: delete it and run again."
                 raise UserError(message) from error
-            self.resumed = self._holds_results()
+            # Only if anything has been computed; a first try may have ended by a misspelt name.
+            names = {path.name for path in self.path.rglob("*") if path.is_file()}
+            self.resumed = bool(names - {".lock", "config.json", COMMAND})
             if changes and self.resumed:
                 what = f"a run with another config ({'; '.join(changes[:3])})"
                 raise UserError(
@@ -63,11 +65,6 @@ class Workdir:
                 )
             logging.info("Resuming the run in %s", self.path)
         write_json(config_path, config)
-
-    def _holds_results(self) -> bool:
-        """Whether anything has been computed; a first try may have ended by a misspelt name."""
-        names = {path.name for path in self.path.rglob("*") if path.is_file()}
-        return bool(names - {".lock", "config.json", COMMAND})
 
     def part(self, name: str, compute: Callable[[], Any], arrays: str | None = None) -> Any:
         """Returns the stored result of a part, or computes and stores it, JSON-serialisable.

@@ -13,7 +13,6 @@ import numpy as np
 from common.data.sets import imagenet_classes
 from common.data.space import Space
 from common.encoders import texts as text_encoders
-from common.errors import check_choice
 from common.spaces import image_features
 
 PREFIX = "classes_"
@@ -24,8 +23,7 @@ MAX_PIECES = 128  # word pieces of a text; no text has more
 
 
 def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
-    """Returns the first classes, or all, with their vectors in one of `SPACES`; or a UserError."""
-    check_choice("space of classes", name, SPACES)
+    """Returns the first classes, or all, with their vectors in one of `SPACES`."""
     classes, encoder = imagenet_classes.load(cache), name.removeprefix(PREFIX)
     if encoder in OF_IMAGES:
         vectors = image_features.read_weights(encoder, cache)["_fc.weight"].astype(np.float32)

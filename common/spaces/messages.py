@@ -15,7 +15,7 @@ from common.data.sets import messages
 from common.data.sets.messages import COMPLETE, LANGUAGES
 from common.data.space import Space
 from common.encoders import texts as text_encoders
-from common.errors import UserError, check_choice
+from common.errors import check_count
 
 LANGUAGES_OF = {"minilm": ("en",), "mpnet": ("en",), "use": LANGUAGES, "e5": LANGUAGES}
 SPACES = {
@@ -29,7 +29,6 @@ MAX_PIECES = 128  # of a message that are encoded, special ones included
 
 def load(name: str, cache: Path, max_rows: int | None = None) -> Space:
     """Returns the first messages, or all, in one space; raises as `sentences.load`."""
-    check_choice("space of messages", name, SPACES)
     encoder, language = SPACES[name]
     english, texts, _ = messages.load(language, cache)
     num_rows = len(texts[:max_rows])
@@ -46,10 +45,8 @@ def load_classified(
     found = [messages.load(SPACES[name][1], cache) for name in names]
     rows = [{text: row for row, text in enumerate(x.english)} for x in found]
     shared = [text for text in found[0].english if all(text in row_of for row_of in rows)]
-    if num_rows > len(shared):
-        raise UserError(
-            f"{num_rows:,} messages are too many: {' and '.join(names)} share {len(shared):,}."
-        )
+    of = f"messages that {' and '.join(names)} share"
+    check_count("The number of all texts", num_rows, len(shared), of)
     places = [[row_of[text] for text in shared[:num_rows]] for row_of in rows]
     vectors = [
         load(name, cache, max(place) + 1).vectors[place]

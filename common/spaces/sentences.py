@@ -1,11 +1,8 @@
 """131,072 English sentences of reviews and news, in five spaces of sentence vectors.
 
-`minilm_sentences` is the unit sentence vector of all-MiniLM-L6-v2 (384 numbers), a transformer;
-`mpnet_sentences` that of all-mpnet-base-v2 (768 numbers), another one, which has the same word
-pieces; `wordllama_sentences` the mean of a sentence's WordLlama token vectors (256 numbers),
-without regard to their order; `use_sentences` the vector of USE multilingual (512 numbers), and
-`e5_sentences` that of multilingual-e5-small as a passage (384 numbers). All cut a sentence after 64
-word pieces, which happens to 1 in 1,500.
+`minilm_sentences` (384 numbers) is of the encoder `minilm` of common/encoders/texts.py, and so on:
+`mpnet_sentences` (768), `wordllama_sentences` (256), `use_sentences` (512) and `e5_sentences`
+(384). All cut a sentence after 64 word pieces, which happens to 1 in 1,500.
 
 The sentences are those of IMDB, Rotten Tomatoes and BBC news that have 4 to 40 words. Of sentences
 that differ in case only, which MiniLM cannot tell apart, the first is kept. They are in the order

@@ -2,10 +2,9 @@
 
 from matplotlib.figure import Figure
 
-from common.run.figures import bars
 from common.run.records import Record
 from common.run.results import frame, markdown, pivot, plus_minus
-from embed_match.reports.shared import PAIR, classification, trained_on
+from embed_match.reports.shared import PAIR, bars, classification, trained_on
 
 
 def tables(record: Record) -> dict[str, str]:

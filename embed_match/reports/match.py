@@ -11,10 +11,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from common.run import results
-from common.run.figures import bars, legend_below, styles
+from common.run.figures import legend_below, styles
 from common.run.records import Record
 from common.run.results import Published, Row, frame, pivot
-from embed_match.reports.shared import METRICS, PAIR, TITLES, trained_on
+from embed_match.reports.shared import METRICS, PAIR, TITLES, bars, trained_on
 
 POSTER = "5,000 words"
 NAMES = results.TITLES | TITLES

@@ -1,11 +1,15 @@
-"""What the tables of several experiments share."""
+"""What the tables and figures of several experiments share."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
+from common.run.figures import legend_below, row_of_panels, slant, styles, within
 from common.run.results import markdown
 from embed_match.embeddings import RandomRuns
 
@@ -21,6 +25,7 @@ TITLES = {
     "ot_entropic_seconds": "Seconds, entropic",
 }
 PAIR = {"source": "Source", "target": "Target"}
+HATCHES = ("", "///", "...", "xxx", "\\\\\\")  # of bars
 
 
 def trained_on(config: Mapping[str, Any]) -> str:
@@ -53,3 +58,42 @@ def training_table(trained: RandomRuns) -> dict[str, str]:
             lines.append([name, trained.models[name].kind, str(space.vectors.shape[1]), speed])
     header = ("Embedding", "Model", "Dimensions", "Words/s in training")
     return {"Training": markdown(header, lines)}
+
+
+def bars(
+    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
+    groups: Sequence[str],
+    title: str,
+    bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    beside: Mapping[str, Sequence[float | None]] = MappingProxyType({}),
+) -> Figure:
+    """Groups of bars with error bars, with a panel for each metric.
+
+    `panels`: label of the y axis -> method -> (mean, std) of each group. Error bars end at the
+    `bounds` of the metric, by label, or at 0 and 1. `beside`: method -> numbers of a source, dots
+    beside its bars.
+    """
+    figure, axes = row_of_panels(panels, max(6, 0.8 * len(groups)), title)
+    looks = styles(method for methods in panels.values() for method in methods)
+    hatches = dict(zip(looks, itertools.cycle(HATCHES), strict=False))
+    for axis, (label, methods) in zip(axes, panels.items(), strict=True):
+        width = 0.8 / len(methods)
+        for i, (method, values) in enumerate(methods.items()):
+            place = np.arange(len(groups)) + (i + 0.5) * width - 0.4
+            means, deviations = zip(*values, strict=True)
+            look: dict[str, Any] = {"color": looks[method].colour, "hatch": hatches[method]}
+            look |= {"label": method, "capsize": 2, "edgecolor": "white"}
+            thick = width * (0.7 if beside else 1.0)
+            errors = within(means, deviations, bounds.get(label, (0.0, 1.0)))
+            axis.bar(place, means, thick, yerr=errors, **look)
+            dots = [np.nan if x is None else x for x in beside.get(method, ())]
+            if np.isfinite(dots).any():
+                marks = {"s": 18, "color": looks[method].colour, "edgecolors": "black"}
+                axis.scatter(place[: len(dots)] + width / 2, dots, **marks, zorder=3)
+        axis.axhline(0, color="0.3", lw=0.8)
+        axis.set_xticks(range(len(groups)), groups, fontsize="small")
+        if max(map(len, groups)) > 8:
+            slant(axis)
+        axis.margins(y=0.08)
+    legend_below(figure, 4)
+    return figure

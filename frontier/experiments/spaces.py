@@ -1,5 +1,6 @@
 """What two spaces with known items have in common, before any method has run."""
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -13,14 +14,7 @@ from ml_collections import ConfigDict
 
 from common.errors import check_count
 from common.linear import least_squares, preprocess, procrustes, unit
-from common.metrics import (
-    calibrated,
-    correspondence,
-    linear_cka,
-    mrr,
-    mutual_neighbours,
-    precision_at_k,
-)
+from common.metrics import correspondence, linear_cka, mrr, mutual_neighbours, precision_at_k
 from common.retrieval import top_k
 from common.run import records, results, tasks
 from common.run.results import Row
@@ -122,6 +116,19 @@ def _similarities(
     for name, similarity, by_chance in zip(names, true, chance, strict=True):
         values |= {name: similarity, f"calibrated_{name}": calibrated(similarity, by_chance)}
     return values
+
+
+def calibrated(
+    similarity: Float[Array, ""], by_chance: Float[Array, " r"], level: float = 0.05
+) -> Float[Array, ""]:
+    """max(0, (s - t) / (1 - t)), a similarity of which chance is taken off (Gröger et al. 2026).
+
+    t is the ceil((1 - level) (r + 1))-th smallest of s and r similarities `by_chance`,
+    with the rows of one space in random orders; `level` of unrelated spaces are above 0.
+    """
+    together = jnp.sort(jnp.append(by_chance, similarity))
+    threshold = together[math.ceil((1 - level) * len(together)) - 1]
+    return jnp.maximum(0, (similarity - threshold) / (1 - threshold))
 
 
 def _held_out(

@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.optimize import linear_sum_assignment
 
-from common import ot
 from common.arrays import AnyArray
 from common.linear import procrustes
 
@@ -66,6 +65,8 @@ def solve(
 @partial(jax.jit, static_argnames=("count", "settings"))
 def _step(plan, x, y, count, settings):
     """The next plan, and |P - P_before| / sqrt(n)."""
+    from common.ot.dense import transport  # ott takes a second to import
+
     free = x[count:], y[count:]
 
     def product(p):
@@ -77,7 +78,7 @@ def _step(plan, x, y, count, settings):
     gradient = 2 * (linear + quadratic)
     cost = -gradient / jnp.abs(gradient).max()
     epsilon = 1 / settings.inverse_epsilon
-    target = ot.transport(cost, epsilon=epsilon, iterations=settings.iterations).matrix
+    target = transport(cost, epsilon=epsilon, iterations=settings.iterations).matrix
     target *= len(plan)
     # f(P + t D) = f(P) + t (<gradient, D>) + t^2 <A D B, D>, of which the best t is taken.
     change = target - plan

@@ -83,15 +83,6 @@ def test_mrr_and_jaccard_of_small_examples():
     np.testing.assert_allclose(metrics.mutual_neighbours(index, other), (1 + 1 / 3 + 0) / 3)
 
 
-def test_a_calibrated_similarity_is_zero_by_chance_and_one_at_its_maximum():
-    by_chance = jnp.linspace(0.2, 0.4, 20)
-    # The ceil(.95 * 21) = 20th smallest of 21: the largest by chance, if s is larger.
-    expected = {1.0: 1.0, 0.7: (0.7 - 0.4) / 0.6, 0.4: 0.0, 0.3: 0.0, 0.1: 0.0}
-    for similarity, value in expected.items():
-        found = metrics.calibrated(jnp.float32(similarity), by_chance)
-        np.testing.assert_allclose(found, value, atol=1e-6)
-
-
 @pytest.mark.parametrize("k, expected", [(1, 1 / 4), (2, 2 / 4), (3, 3 / 4)])
 def test_precision_with_one_target_and_with_gold_sets(k, expected):
     index = jnp.array([[4, 1, 2], [3, 0, 5], [5, 4, 3], [-1, -1, -1]])

@@ -9,9 +9,11 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 from scipy.spatial.distance import pdist
 
+from anchor_opt.reports.retrieval import scatter_grid
 from common.run import figures, records, results
 from common.run.results import Published, Row
 from common.run.workdir import Workdir
+from embed_match.reports.shared import bars
 
 
 def row(**values):
@@ -95,7 +97,7 @@ class report:
 
     @staticmethod
     def figures(record):
-        return {"bars": figures.bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")}
+        return {"bars": bars({"MRR": {"a": [(0.5, 0.1)]}}, ["digits"], "title")}
 
 
 def test_finish_writes_rows_table_and_figures(tmp_path):
@@ -165,10 +167,10 @@ def test_every_kind_of_figure_is_drawn(tmp_path, caplog):
     space = np.random.default_rng(0).normal(size=(40, 5))
     panels = {"a": {"語 \U0010fffd": [(1, 0.9, 0.4)]}, "b": {"m": [("x", 0.1, 0.3)]}}
     drawn = {
-        "scatter": figures.scatter_grid({"GT": (space,) * 2}, ("a", "b"), {"x": [0, 2]}, "title"),
+        "scatter": scatter_grid({"GT": (space,) * 2}, ("a", "b"), {"x": [0, 2]}, "title"),
         "compared": figures.error_bars(panels, "pairs", "title", sharey=True),
         "multiples": figures.small_multiples(panels, {"a": 1}, "MRR", "title"),
-        "bars": figures.bars({"MRR": {"a": [(0.5, 0.6)]}}, ["x"], "t", beside={"a": (0.3,)}),
+        "bars": bars({"MRR": {"a": [(0.5, 0.6)]}}, ["x"], "t", beside={"a": (0.3,)}),
     }
     logging._log_counter_per_token.clear()
     for name, figure in drawn.items():

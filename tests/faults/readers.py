@@ -27,7 +27,7 @@ from numpy.lib import format as npy_format
 
 from common import alignment, likeness
 from common.data import array_cache, builders, packages
-from common.data.readers import numpy_files, pair_files, torch_file, vector_files
+from common.data.readers import numpy_files, pair_files, vector_files
 from common.data.sets import freedict, images, word_frequency
 from common.files import read_arrays, write_arrays
 from common.run import train
@@ -245,7 +245,7 @@ def archive(kind: str, files: dict[str, bytes]) -> bytes:
 def _dictionary() -> Reader:
     """Small packages in the place of pinned ones; what is read of them has to be exact."""
     text = "house //haʊs// <n>\ntalo\n".encode()
-    index = f"house\tA\t{freedict.DIGITS[len(text)]}\n"
+    index = f"house\tA\t{chr(ord('A') + len(text))}\n"  # Z is 25 in base 64
     words = msgpack.packb([word_frequency.HEADER, ["talo"]])
     contents = {
         "freedict_finnish": {
@@ -329,16 +329,6 @@ def _bfloat16() -> bytes:
     return safetensors.numpy.save(arrays)
 
 
-def _checkpoint(layout: str) -> Reader:
-    content = (Path(__file__).parents[1] / "fixtures" / f"torch_{layout}.pt").read_bytes()
-
-    def read(folder):
-        path = folder / "a.pt"  # in use the content comes from a package, where it is never missing
-        return torch_file.read(path.read_bytes() if path.exists() else b"", "a.pt")
-
-    return Reader({"a.pt": content}, read)
-
-
 def readers() -> dict[str, Reader]:
     """All readers by name."""
     aligner = dict(alignment.fit("procrustes", TABLE, TABLE[:, :3]).__dict__)
@@ -369,6 +359,4 @@ def readers() -> dict[str, Reader]:
         "cached arrays": _written(cached),
         "run": _written(_run),
         "data set": _written(data_set),
-        "PyTorch, zip": _checkpoint("zip"),
-        "PyTorch, legacy": _checkpoint("legacy"),
     }

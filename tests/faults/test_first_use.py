@@ -19,11 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import isthmus
-from common import alignment, linear, metrics, ot, progress
+from common import alignment, metrics, ot, progress
 from common.aligner import ARRAYS
 from common.data.readers import vector_files
 from common.encoders import bert
 from common.errors import UserError, check_count
+from common.ot import dense
 from common.run import launch, results, tasks
 from common.run.figures import Figure, png
 from common.run.results import Row
@@ -73,7 +74,7 @@ def test_points_without_weight_leave_gradients_finite(log_domain):
     a, b = jnp.array([0.5, 0.5, 0]), jnp.array([0.6, 0.4, 0, 0])
 
     def cost(c):
-        return ot.transport(c, a, b, epsilon=0.5, log_domain=log_domain).primal_cost
+        return dense.transport(c, a, b, epsilon=0.5, log_domain=log_domain).primal_cost
 
     assert np.isfinite(jax.grad(cost)(jnp.abs(X[:3, :4]))).all()
 
@@ -129,7 +130,7 @@ def test_scales_and_offsets_change_no_neighbour_and_no_similarity():
 
 
 @pytest.mark.parametrize(
-    "steps", [(), ("unit",), ("unit", "unit"), ("center",), linear.NORMALISATION]
+    "steps", [(), ("unit",), ("unit", "unit"), ("center",), alignment.NORMALISE]
 )
 def test_files_of_maps_have_one_form(steps, tmp_path):
     aligner = alignment.fit("ridge", X, Y, normalise=steps)

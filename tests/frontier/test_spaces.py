@@ -39,3 +39,12 @@ def test_a_map_is_measured_on_items_it_was_not_fitted_on():
     x, y = (preprocess(jnp.asarray(rng.normal(size=(90, 40)), jnp.float32)) for _ in range(2))
     (row,) = select(measured(x, y, 0), method="least_squares", metric="mrr")
     assert row.mean < 0.15  # 45 pairs in 40 dimensions: on its own pairs the map would be near 1
+
+
+def test_a_calibrated_similarity_is_zero_by_chance_and_one_at_its_maximum():
+    by_chance = jnp.linspace(0.2, 0.4, 20)
+    # The ceil(.95 * 21) = 20th smallest of 21: the largest by chance, if s is larger.
+    expected = {1.0: 1.0, 0.7: (0.7 - 0.4) / 0.6, 0.4: 0.0, 0.3: 0.0, 0.1: 0.0}
+    for similarity, value in expected.items():
+        found = spaces.calibrated(jnp.float32(similarity), by_chance)
+        np.testing.assert_allclose(found, value, atol=1e-6)

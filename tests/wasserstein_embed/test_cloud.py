@@ -10,6 +10,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from common import ot
+from common.ot import dense
 from wasserstein_embed import cloud
 
 SOLVER = {"epsilon": 0.5, "iterations": 300, "implicit_diff": False}
@@ -70,7 +71,7 @@ def test_three_iterations_and_their_gradients_equal_those_of_ott():
         cost = ot.ground_cost(points[FIRST], points[SECOND], "euclidean", 2)
 
         def solve(cost):
-            solved = ot.transport(cost, epsilon=0.5, iterations=3)
+            solved = dense.transport(cost, epsilon=0.5, iterations=3)
             return solved.primal_cost + 2 * solved.reg_ot_cost
 
         return jax.vmap(solve)(cost).sum()

@@ -212,20 +212,20 @@ def _columns(schema: pa.Schema, path: Path, wanted: Wanted) -> list[str]:
     for name, flag in ((wanted.ids, "--id_column"), (wanted.vectors, "--vector_column")):
         if name is not None:
             _check_column(schema, path, name, flag)
-    vectors = [wanted.vectors] if wanted.vectors else []
-    for kind in (types.is_floating, types.is_integer):
-        vectors = vectors or _fitting(schema, _lists_of(kind), "vectors", VECTOR_FLAGS, path)
-    if not vectors or not _lists_of(_is_number)(schema.field(vectors[0]).type):
+    lists = [(field.name, kind) for field in schema if (kind := _items(field.type))]
+    floats = [name for name, kind in lists if types.is_floating(kind)]
+    integers = [name for name, kind in lists if types.is_integer(kind)]
+    vectors = wanted.vectors or _only(floats or integers, "vectors", VECTOR_FLAGS, path)
+    if vectors is None or vectors not in floats + integers:
         raise UserError(
             f"{path} has no column of lists of numbers ({', '.join(schema.names[:20])}), or "
             "--vector_column is another one: store the vectors in one."
         )
     if wanted.rows:
-        return vectors
-    words = (
-        [wanted.ids] if wanted.ids else _fitting(schema, _holds_words, "words", "--id_column", path)
-    )
-    return vectors + words
+        return [vectors]
+    texts = [field.name for field in schema if _holds_words(field.type)]
+    words = wanted.ids or _only(texts, "words", "--id_column", path)
+    return [vectors, words] if words else [vectors]
 
 
 def _check_column(schema: pa.Schema, path: Path, name: str, flag: str) -> None:
@@ -236,32 +236,23 @@ def _check_column(schema: pa.Schema, path: Path, name: str, flag: str) -> None:
         )
 
 
-def _fitting(
-    schema: pa.Schema, fits: Callable[[pa.DataType], bool], name: str, flag: str, path: Path
-) -> list[str]:
-    """The name of the only column that fits or of that with the given name; empty: none fits."""
-    found = [field.name for field in schema if fits(field.type)]
+def _only(found: list[str], name: str, flag: str, path: Path) -> str | None:
+    """The only column that is found, or of several the one of this name; None: there is none."""
     if len(found) > 1 and found.count(name) != 1:
         listed = ", ".join(f"'{column}'" for column in found[:20])
         raise UserError(
             f"{path} has several columns of {name} ({listed}): name one of them '{name}', choose "
             f"one by {flag}, or store it alone."
         )
-    return [name] if len(found) > 1 else found
+    return name if len(found) > 1 else next(iter(found), None)
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return types.is_floating(kind) or types.is_integer(kind)
-
-
-def _lists_of(fits: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
-    def holds(kind: pa.DataType) -> bool:
-        if isinstance(kind, pa.FixedShapeTensorType) and len(kind.shape) == 1:
-            kind = kind.storage_type
-        lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-        return lists and fits(kind.value_type)
-
-    return holds
+def _items(kind: pa.DataType) -> pa.DataType | None:
+    """The type of the items of lists, or of a tensor of one axis; None of other columns."""
+    if isinstance(kind, pa.FixedShapeTensorType) and len(kind.shape) == 1:
+        kind = kind.storage_type
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return kind.value_type if lists else None
 
 
 def _holds_words(kind: pa.DataType) -> bool:

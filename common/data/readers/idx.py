@@ -1,33 +1,25 @@
 """IDX, the file format in which MNIST and similar image sets are published."""
 
-import gzip
 import io
 import math
-import zlib
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
 
+from common.data.readers.line_files import opened
 from common.errors import UserError
-
-UINT8 = 0x08
 
 
 def read(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
     """Reads an IDX file, or that with .gz appended; UserError: there is none, or as `parse`."""
     compressed = path.with_name(f"{path.name}.gz")
-    try:
-        with path.open("rb") if path.exists() else gzip.open(compressed) as file:
-            return parse(file, dimensions, str(path))
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"Cannot read {path} or {path.name}.gz ({error}): fetch the file again."
-        ) from error
+    with opened(path if path.exists() or not compressed.exists() else compressed) as file:
+        return parse(file, dimensions, str(path))
 
 
 def parse(file: io.BufferedIOBase, dimensions: int, name: str) -> UInt8[np.ndarray, "..."]:
-    """Reads an array of bytes: 0, 0, type, number of dimensions; 4 bytes a size; the data.
+    """Reads an array of bytes: 0, 0, 8 (their type), dimensions; 4 bytes for each size; the data.
 
     UserError, with the name: another format, or more or fewer bytes than the header states.
     """
@@ -37,7 +29,7 @@ def parse(file: io.BufferedIOBase, dimensions: int, name: str) -> UInt8[np.ndarr
     data = bytearray()  # grows with the file, whatever the header states
     while len(data) <= count and (part := file.read(1 << 20)):
         data += part
-    if header[:4] != bytes((0, 0, UINT8, dimensions)) or not 0 < len(data) == count:
+    if header[:4] != bytes((0, 0, 8, dimensions)) or not 0 < len(data) == count:
         raise UserError(
             f"{name} is no complete IDX file of {dimensions} dimensions of bytes: fetch the "
             "files again as they are published."

@@ -2,6 +2,7 @@
 
 A checkpoint is a pickle, which can call any function that it names. Here it can name only those
 that describe tensors, each of which stands for a harmless one of ours; any other name is an error.
+Files come from packages, whose hashes are checked, so that nothing else is suspected of them.
 There are two layouts (torch/serialization.py), both with items of little-endian byte order:
 
 * zip, since PyTorch 1.6: `<folder>/data.pkl` is the pickle, and `<folder>/data/<key>` has the items
@@ -13,19 +14,15 @@ A tensor is a strided view of a storage: its item (i, j) is item offset + i s_0 
 """
 
 import io
-import math
 import pickle
-import pickletools
 import zipfile
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from common.errors import UserError
 
-MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
-PROTOCOL_VERSION = 1001
 ITEM_TYPES = {
     "BoolStorage": "?",
     "ByteStorage": "<u1",
@@ -39,91 +36,53 @@ ITEM_TYPES = {
 }
 
 
-class _Storage(NamedTuple):
-    key: str
-    dtype: str  # a value of ITEM_TYPES
-    size: int  # number of items
-
-    @property
-    def num_bytes(self) -> int:
-        return self.size * np.dtype(self.dtype).itemsize
-
-
-class _Tensor(NamedTuple):
-    """Arguments of torch._utils._rebuild_tensor_v2, as the file has them; `_array` checks them."""
-
-    storage: _Storage
-    offset: int  # in items, as are the strides
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-
 def read(content: bytes, name: str) -> dict[str, np.ndarray]:
     """Reads a dictionary of tensors, a `state_dict`: name -> array; UserError for anything else."""
     try:
-        is_zip = content.startswith(b"PK")
-        checkpoint, storages = _read_zip(content) if is_zip else _read_legacy(content)
-        if not isinstance(checkpoint, dict):
-            raise ValueError(f"it holds one object of type {type(checkpoint).__name__}")
-        return {key: _array(key, tensor, storages) for key, tensor in checkpoint.items()}
-    except Exception as error:  # pickle and zipfile raise many types on damaged files
+        tensors = _read_zip(content) if content.startswith(b"PK") else _read_legacy(content)
+        if not all(isinstance(tensor, np.ndarray) for tensor in tensors.values()):
+            raise ValueError("it holds other things than tensors")
+        return {key: np.array(tensor, order="C") for key, tensor in tensors.items()}
+    except Exception as error:  # pickle and zipfile raise many types for other files
         raise UserError(
             f"{name} is no complete PyTorch checkpoint of named tensors alone "
             f"({type(error).__name__}: {str(error)!r:.200}): fetch it again, or save a state_dict."
         ) from error
 
 
-def _read_zip(content: bytes) -> tuple[Any, dict[str, bytes]]:
-    """The checkpoint, tensors being `_Tensor`s, and the content of each storage."""
+def _read_zip(content: bytes) -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {member.filename: member for member in archive.infolist()}
-        compressed = any(member.compress_type for member in members.values())
-        if compressed or sum(member.file_size for member in members.values()) > len(content):
-            raise ValueError("members are compressed or overlap")
-        (path,) = [path for path in members if path.endswith("/data.pkl")]
-        folder = path.removesuffix("data.pkl")
-        order = f"{folder}byteorder"  # stated since PyTorch 2.1
-        if order in members and archive.read(order) != b"little":
-            raise ValueError("its byte order is not little-endian")
+        (path,) = [path for path in archive.namelist() if path.endswith("/data.pkl")]
         unpickler = _Unpickler(io.BytesIO(archive.read(path)))
-        checkpoint = unpickler.load()
-        return checkpoint, {key: archive.read(f"{folder}data/{key}") for key in unpickler.storages}
+        tensors = unpickler.load()
+        for key, storage in unpickler.storages.items():
+            _fill(storage, archive.read(f"{path.removesuffix('.pkl')}/{key}"))
+    return tensors
 
 
-def _read_legacy(content: bytes) -> tuple[Any, dict[str, bytes]]:
-    """As `_read_zip`."""
+def _read_legacy(content: bytes) -> dict[str, Any]:
     file = io.BytesIO(content)
-    header = [_Unpickler(file).load() for _ in range(3)]
-    if header[:2] != [MAGIC_NUMBER, PROTOCOL_VERSION] or header[2]["little_endian"] is not True:
-        raise ValueError("its first bytes are not those of a little-endian checkpoint")
+    for _ in range(3):  # the magic number, the version, and the sizes of types
+        _Unpickler(file).load()
     unpickler = _Unpickler(file)
-    checkpoint = unpickler.load()
-    keys = _Unpickler(file).load()
-    if sorted(keys) != sorted(unpickler.storages):
-        raise ValueError("its list of storages is not that of its tensors")
-    storages = {}
+    tensors, keys = unpickler.load(), _Unpickler(file).load()
     for key in keys:
         storage = unpickler.storages[key]
-        if int.from_bytes(file.read(8), "little") != storage.size:
-            raise ValueError(f"the storage {key} has not {storage.size} items")
-        storages[key] = file.read(storage.num_bytes)
-    if file.read(1):
-        raise ValueError("it goes on after its last storage")
-    return checkpoint, storages
+        file.seek(8, io.SEEK_CUR)  # the number of items
+        _fill(storage, file.read(storage.nbytes))
+    return tensors
+
+
+def _fill(storage: np.ndarray, content: bytes) -> None:
+    storage.view(np.uint8)[:] = np.frombuffer(content, np.uint8)
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads the pickle at the position of a file; only tensors and containers can result."""
+    """Reads the pickle at the position of a file; tensors are views of `storages`, still empty."""
 
     def __init__(self, file: io.BytesIO):
-        start = file.tell()
-        for opcode, argument, _ in pickletools.genops(file):
-            # The memo is an array, which grows to the largest index that the pickle names.
-            if opcode.name in ("PUT", "LONG_BINPUT") and (argument or 0) > file.tell():
-                raise pickle.UnpicklingError("the index of a memo is too large")
-        file.seek(start)
         super().__init__(file)
-        self.storages: dict[str, _Storage] = {}
+        self.storages: dict[str, np.ndarray] = {}
 
     def find_class(self, module: str, name: str) -> Any:
         """Returns what a name of the pickle stands for; of a storage's type, the type of items."""
@@ -131,44 +90,18 @@ class _Unpickler(pickle.Unpickler):
             return OrderedDict
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
             # A function of its own for each pickle, which can set a function's attributes.
-            return lambda storage, offset, shape, strides, *_: _Tensor(
-                storage, offset, shape, strides
-            )
+            return lambda *arguments: _tensor(*arguments[:4])
         if module == "torch" and name in ITEM_TYPES:
             return ITEM_TYPES[name]  # a string can be neither called nor changed by the pickle
         raise pickle.UnpicklingError(f"it names {module}.{name}")
 
-    def persistent_load(self, pid: Any) -> _Storage:
-        """Returns the description of a storage, which the pickle refers to by its key."""
-        kind, dtype, key, _, size, *view = pid
-        if kind != "storage" or dtype not in ITEM_TYPES.values() or view not in ([], [None]):
-            raise pickle.UnpicklingError("a reference is not one to a storage")
-        if not isinstance(key, str) or type(size) is not int or size < 0:
-            raise pickle.UnpicklingError("a storage has no size")
-        storage = _Storage(key, dtype, size)
-        if self.storages.setdefault(key, storage) != storage:
-            raise pickle.UnpicklingError(f"the storage {key} has two descriptions")
-        return storage
+    def persistent_load(self, pid: tuple) -> np.ndarray:
+        """Returns a storage, which the pickle refers to by its key, the same one for each key."""
+        _, dtype, key, _, size, *_ = pid
+        return self.storages.setdefault(key, np.zeros(size, dtype))
 
 
-def _array(name: Any, tensor: Any, storages: dict[str, bytes]) -> np.ndarray:
-    """A copy of the tensor's items, after checking that they are inside its storage."""
-    if not isinstance(name, str) or not isinstance(tensor, _Tensor):
-        raise ValueError(f"{name!r:.50} is a {type(tensor).__name__}")
-    storage, offset, shape, strides = tensor
-    if not isinstance(storage, _Storage) or len(storages[storage.key]) != storage.num_bytes:
-        raise ValueError(f"{name} has no storage of the size that it states")
-    numbers = (offset, *shape, *strides)
-    if any(type(number) is not int or number < 0 for number in numbers):
-        raise ValueError(f"{name} has a shape, stride or offset that is no natural number")
-    if math.prod(shape) > storage.size:  # strides of zero would repeat items without limit
-        raise ValueError(f"{name} has more items than its storage")
-    itemsize = np.dtype(storage.dtype).itemsize
-    array = np.ndarray(  # raises a ValueError if an item is outside the buffer
-        shape,
-        storage.dtype,
-        storages[storage.key],
-        offset * itemsize,
-        [stride * itemsize for stride in strides],
-    )
-    return np.array(array, order="C")
+def _tensor(storage: np.ndarray, offset: int, shape: tuple, strides: tuple) -> np.ndarray:
+    """A view of a storage; offset and strides are in items; ValueError: it would leave it."""
+    size = storage.itemsize
+    return np.ndarray(shape, storage.dtype, storage, offset * size, [size * s for s in strides])

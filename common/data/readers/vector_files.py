@@ -16,7 +16,6 @@ from jaxtyping import Bool, Float
 
 from common.data.readers import column_files, json_files, numpy_files
 from common.data.readers.column_files import Block
-from common.data.readers.json_files import Row
 from common.data.readers.line_files import explained, opened, read_lines
 from common.data.readers.word2vec_files import binary_rows, text_rows
 from common.data.space import Space
@@ -241,14 +240,9 @@ def _blocks(
         else:
             lines = text_rows(file, path, form.errors, num_words)
         lines = itertools.islice(lines, num_words)
-        while block := _next_rows(lines):
+        while block := list(itertools.islice(lines, BLOCK_ROWS)):
             words, vectors = zip(*block, strict=True)
             yield Block([] if words[0] is None else list(words), np.stack(vectors))
-
-
-def _next_rows(rows: Iterator[Row]) -> list[Row]:
-    with np.errstate(over="ignore"):  # `stream` refuses infinity
-        return list(itertools.islice(rows, BLOCK_ROWS))
 
 
 def _array_blocks(path: Path, words_path: Path | None, num_words: int | None) -> Iterator[Block]:

@@ -42,7 +42,8 @@ class _Layout(NamedTuple):
         if self.after_word in ",;" and (quoted := QUOTED.fullmatch(word)):
             word = quoted[1].replace('""', '"')
         try:
-            vector = np.array([*value, *values], np.float32)
+            with np.errstate(over="ignore"):  # `vector_files.stream` refuses infinity
+                vector = np.array([*value, *values], np.float32)
         except ValueError:
             return None
         return (word, vector) if word and len(vector) == self.dimension else None

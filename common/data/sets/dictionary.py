@@ -17,6 +17,7 @@ from jaxtyping import Int
 from common.data.packages import PACKAGES, read_member
 from common.data.readers import pair_files
 from common.data.sets import freedict
+from common.data.sets.freedict import WordPairs
 from common.errors import UserError
 
 WORDNET = "wordnet"
@@ -25,8 +26,6 @@ SAME = "same"
 # .12, region / partie .09, number / acte .04).
 MIN_OVERLAP = 0.1
 LEMMA = re.compile(r'VALUES \("([^"]+)","\w","([^"]*)","N"\);')  # "N": not a phrase
-
-WordPairs = list[tuple[str, str]]
 
 
 class Lookup(NamedTuple):

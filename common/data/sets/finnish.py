@@ -15,6 +15,7 @@ the English spaces by name. E has m = 50,000 rows of dimension 300 and was train
 import io
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import mmh3
@@ -23,12 +24,11 @@ import scipy.sparse
 import tensorflow_datasets as tfds
 from jaxtyping import Float
 
-from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
+from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_words
 from common.data.packages import PACKAGES, Package, read_member
 from common.data.sets import freedict, word_frequency
 from common.data.sets.freedict import WordPairs
 from common.data.sets.word_frequency import is_word
-from common.data.space import Space
 from common.progress import progress_bar
 
 NAME = "finnish"
@@ -38,7 +38,6 @@ NUM_FREQUENT = 50_000
 WORD = re.compile("[a-zåäöšž]{3,}")  # of the Finnish alphabet
 # The settings with which the vectors were trained, from vectors.cfg in the package.
 LENGTHS = (4, 5)
-NUM_HASHES = 2
 SEED = 2166136261
 MASK = (1 << 32) - 1
 
@@ -64,10 +63,7 @@ class FinnishWords(PackageBuilder):
         return {"word": names, "vector": floret(words, load_table(self._cache))}
 
 
-def load(name: str, cache: Path) -> Space:
-    """Returns `finnish` or `finnish_by_english`, built on first use; raises as `read_table`."""
-    table = read_table(FinnishWords(config=name, cache=cache), cache)
-    return Space(table["word"], table["vector"])
+load = partial(read_words, FinnishWords)  # NAME or BY_ENGLISH, cache -> Space
 
 
 def load_table(cache: Path) -> Float[np.ndarray, "rows dimensions"]:
@@ -122,6 +118,6 @@ def features(word: str) -> list[str]:
 
 
 def hashes(feature: str) -> list[int]:
-    """Returns the hashes of a feature, 32 bits each: MurmurHash3_x64_128 in parts, lowest first."""
-    low, high = mmh3.hash64(feature.encode(), SEED, signed=False)
-    return [low & MASK, low >> 32, high & MASK, high >> 32][:NUM_HASHES]
+    """Returns the hashes of a feature: the lowest 32 bits of MurmurHash3_x64_128, and the next."""
+    low, _ = mmh3.hash64(feature.encode(), SEED, signed=False)
+    return [low & MASK, low >> 32]

@@ -16,6 +16,7 @@ German translations have marks (`Hund <masc> [zool.]`), and nouns a capital, unl
 frequent words.
 """
 
+import base64
 import gzip
 import re
 from collections import Counter
@@ -33,7 +34,6 @@ LANGUAGES = {  # name -> the language in the package, in its files, and in lists
     "freedict_spanish": ("spanish", "spa", "es"),
 }
 MEMBER = "usr/share/dictd/freedict-eng-{}"
-DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 HEADWORD = re.compile(r"(.+?)(?: /.*/)?(?: <(\w+)>)?")  # pronunciations and the part of speech
 NUMBERED = re.compile(r"\d+\. (.+)")  # translations of a word with several senses
 FURTHER_SENSE = re.compile(r" \d+\.")
@@ -75,7 +75,10 @@ def entries(text: bytes, index: str) -> Iterator[str]:
     for line in index.removesuffix("\n").split("\n"):
         headword, *numbers = line.split("\t")
         if headword.isalpha():
-            offset, length = map(_base64, numbers)
+            offset, length = (  # A is the zero of base 64, of which four digits are decoded at once
+                int.from_bytes(base64.b64decode(number.rjust(8, "A"), validate=True))
+                for number in numbers
+            )
             if offset + length > len(text):
                 raise ValueError(f"the entry '{headword}' is beyond the end")
             yield text[offset : offset + length].decode()
@@ -100,10 +103,3 @@ def read_entry(entry: str) -> Counter[tuple[str, str]]:
         elif FURTHER_SENSE.fullmatch(line):
             senses.update(current)
     return senses
-
-
-def _base64(number: str) -> int:
-    value = 0
-    for digit in number:
-        value = 64 * value + DIGITS.index(digit)
-    return value

@@ -8,15 +8,14 @@ first of its words; for six rows the name of that word is not in the package.
 import io
 import json
 import struct
-from pathlib import Path
+from functools import partial
 
 import msgpack
 import numpy as np
 import tensorflow_datasets as tfds
 
-from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
+from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_words
 from common.data.packages import PACKAGES, Package, read_member
-from common.data.space import Space
 from common.progress import progress_bar
 
 NAME = "french"
@@ -49,15 +48,12 @@ class FrenchWords(PackageBuilder):
         return {"word": [word_of[first[row]] for row in rows], "vector": vectors[rows]}
 
 
-def load(cache: Path) -> Space:
-    """Returns the words and their vectors, built on first use; raises as `builders.read_table`."""
-    table = read_table(FrenchWords(cache=cache), cache)
-    return Space(table["word"], table["vector"])
+load = partial(read_words, FrenchWords, None)  # cache -> Space
 
 
-def murmur64(data: bytes, seed: int = 1) -> int:
-    """MurmurHash64A (Appleby 2008), the key of a string in spaCy (seed 1)."""
-    h = (seed ^ (len(data) * FACTOR)) & MASK
+def murmur64(data: bytes) -> int:
+    """MurmurHash64A (Appleby 2008) with the seed 1, the key of a string in spaCy."""
+    h = (1 ^ (len(data) * FACTOR)) & MASK
     whole = len(data) // 8
     for k in struct.unpack_from(f"<{whole}Q", data):
         k = k * FACTOR & MASK

@@ -15,7 +15,7 @@ from tensorflow_datasets.core import DatasetNotFoundError
 from common.data.builders import BLOCK_ROWS, PackageBuilder, explain_damage, prepare, read_or_build
 from common.data.packages import PACKAGES, Package, read_folder, read_member
 from common.data.readers import idx
-from common.errors import UserError
+from common.errors import UserError, check_choice
 from common.progress import progress_bar
 
 MNIST_5K = "mnist_5k"
@@ -108,8 +108,7 @@ BUILDERS = {builder.name: builder for builder in (Mnist5k, Mnist, FashionMnist)}
 
 def read_idx(folder: Path, split: str) -> Images:
     """Reads `train` or `test` from a folder with four IDX files; UserError if it is damaged."""
-    if split not in IDX_PREFIX:
-        raise UserError(f"IDX files have no split '{split}': choose train or test.")
+    check_choice("split", split, IDX_PREFIX)
     images = idx.read(folder / f"{IDX_PREFIX[split]}-images-idx3-ubyte", dimensions=3)
     labels = idx.read(folder / f"{IDX_PREFIX[split]}-labels-idx1-ubyte", dimensions=1)
     if len(images) != len(labels):

@@ -22,7 +22,6 @@ from jaxtyping import Int
 
 from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
 from common.data.packages import PACKAGES, Package, read_members
-from common.errors import check_choice
 from common.progress import progress_bar
 
 PROGRAMS = ("gramps", "pretix", "weblate", "plone", "spyder", "oscar")  # keys of PACKAGES
@@ -101,7 +100,6 @@ def _plain(text: str) -> str:
 
 def load(language: str, cache: Path) -> Messages:
     """Returns the messages that one of `LANGUAGES` has; raises as `builders.read_table`."""
-    check_choice("language", language, LANGUAGES)
     table = read_table(ProgramMessages(cache=cache), cache)
     rows = [row for row, text in enumerate(table[language]) if text]
     english, texts = ([table[name][row] for row in rows] for name in ("en", language))

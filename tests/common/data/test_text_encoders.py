@@ -22,8 +22,7 @@ SETTINGS = {"max_pieces": 16, "smoothing": 1e-3}
 def test_averages_are_weighted_means_of_words(bare, name):
     vocabulary, table = word_vectors.load("word2vec", cache_dir())
     if name == "glove":
-        vocabulary = word_vectors.glove_index(cache_dir())
-        table = word_vectors.glove_table(cache_dir())
+        vocabulary, table = word_vectors.whole_glove(cache_dir())
     harmonic = np.log(len(table)) + 0.5772157  # the sum of 1 / rank over all words
 
     def weighted(word):

