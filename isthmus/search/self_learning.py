@@ -76,8 +76,9 @@ class Data(NamedTuple):
 
 
 def initial_state(maps: Maps) -> State:
-    """The state before the first step, of the given maps."""
-    return State(maps, best=np.float32(MIN_OBJECTIVE), stalled=np.int32(0), steps=np.int32(0))
+    """The state before the first step, of copies of the maps: the loop overwrites its own."""
+    copies, none = Maps(*map(jnp.array, maps)), np.int32(0)
+    return State(copies, best=np.float32(MIN_OBJECTIVE), stalled=none, steps=none)
 
 
 @jax.jit
