@@ -60,7 +60,8 @@ def _search(problem):
     def call():
         with tempfile.TemporaryDirectory() as folder:
             train = Stages(Workdir(folder, {}), "bench", progress=False)
-            return search(*spaces, problem.pairs, None, Settings(), train, RANDOM_SEED).maps
+            fit, _ = search(*spaces, problem.pairs, None, Settings(), train, RANDOM_SEED)
+            return fit.maps
 
     return call
 

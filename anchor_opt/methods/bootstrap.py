@@ -3,10 +3,11 @@
 from anchor_opt.methods.anchors import fit_anchors
 from anchor_opt.problem import Problem, Result, Run
 from common import csls
-from isthmus.search import Found, Settings, search, self_learning
+from isthmus.search import Report, Settings, search, self_learning
+from isthmus.search.refinement import Fit
 
 
-def find(problem: Problem, run: Run) -> Found:
+def find(problem: Problem, run: Run) -> tuple[Fit, Report]:
     """The search between the spaces of a problem, which does not read its truth."""
     values = run.settings
     settings = Settings(steps=values.bootstrap, start=values.start, goat=values.goat)
@@ -20,10 +21,10 @@ def run(problem: Problem, run: Run) -> Result:
     The notes are those of `search.Report`, and `rejected_pairs`, see
     `self_learning.rejected_pairs`.
     """
-    found, spaces = find(problem, run), (problem.source, problem.target)
-    anchors = fit_anchors(*spaces, problem.source_anchors, found.to_target, found.is_pair)
-    result = Result(anchors, found.maps)
+    (fit, report), spaces = find(problem, run), (problem.source, problem.target)
+    anchors = fit_anchors(*spaces, problem.source_anchors, fit.to_target, fit.is_pair)
+    result = Result(anchors, fit.maps)
     neighbours = run.settings.bootstrap.neighbours
     matches = csls.matches(*result.coordinates(*spaces), neighbours=neighbours)
     rejected = self_learning.rejected_pairs(matches, *problem.pairs)
-    return result._replace(notes=found.report._asdict() | {"rejected_pairs": rejected})
+    return result._replace(notes=report._asdict() | {"rejected_pairs": rejected})

@@ -8,7 +8,7 @@ from isthmus.search import disjoint
 def run(problem: Problem, run: Run) -> Result:
     """Anchors are mapped by the map of `isthmus.search.disjoint`; known pairs take part.
 
-    The notes are `agreement` and `failed`, see `disjoint.Mapped`.
+    The notes are `agreement` and `failed`, see `disjoint.search`.
     """
     spaces, values = (problem.source, problem.target), run.settings.disjoint
     maps, agreement, failed = disjoint.search(

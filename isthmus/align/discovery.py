@@ -271,5 +271,5 @@ def _learn_maps(
             )
             return maps, Report(agreement, 0.0, agreement, math.nan, failed, "disjoint")
         ranks = (frequent[0], frequent[1]) if ordered else None
-        found = search(*spaces, ranks, values, train, random_seed)
-        return found.maps, found.report
+        fit, report = search(*spaces, ranks, values, train, random_seed)
+        return fit.maps, report

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import logging
-from jaxtyping import ArrayLike, Bool, Float, Int
+from jaxtyping import ArrayLike, Float, Int
 from scipy.special import expit
 
 from common.arrays import AnyArray
@@ -75,15 +75,6 @@ class Report(NamedTuple):
     initialization: str  # name of the best one
 
 
-class Found(NamedTuple):
-    """The result of the search."""
-
-    maps: Maps  # of the rows of both spaces into common coordinates, up to the length of rows
-    to_target: Int[ArrayLike, " n"]  # the row that is matched with each source row
-    is_pair: Bool[ArrayLike, " n"]  # whether they are a pair to which the maps are fitted
-    report: Report  # whether the maps are right
-
-
 class Learned(NamedTuple):
     """Where self-learning from one initialization ended, and the agreement there."""
 
@@ -100,7 +91,7 @@ def search(
     settings: Settings,
     train: Stages,
     random_seed: int,
-) -> Found:
+) -> tuple[refinement.Fit, Report]:
     """Finds maps that match the rows of two spaces, and whether they are right.
 
     Self-learning whose gain reaches `sure_gain` has succeeded. Any other is judged once more after
@@ -162,7 +153,7 @@ def search(
         )
     probability = float(success_probability(corrected, steps.min_gain))
     report = Report(agreement, chance, corrected, probability, failed, best.name)
-    return Found(fit.maps, fit.to_target, fit.is_pair, report)
+    return fit, report
 
 
 def gain(agreement: float, chance_agreement: float) -> float:

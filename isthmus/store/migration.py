@@ -20,7 +20,7 @@ from common.arrays import AnyArray, Unchecked
 from common.data.sets.dictionary import one_to_one
 from common.errors import UserError
 from common.linear import unit
-from isthmus import align
+from isthmus.align import LEARNING_ROWS, discovery
 from isthmus.store import remapping, strategies
 from isthmus.store.estimate import Estimates, either, estimates_of
 from isthmus.store.pairs import MANY_WRONG, Sample, metric_doubt, sampled, searched, wrong_partners
@@ -161,7 +161,7 @@ def migrate(
             )
         options = {"rows": MATCHED_ROWS, "ordered": False, "keep_failed": True}
         options |= {"names": ("old", "new"), "random_seed": random_seed, "progress": progress}
-        matched = align.discover(old, new, known, **options)
+        matched = discovery.discover(old, new, known, **options)
         known = matched.anchors
     else:
         alignment.normalised(old, new, known, ("old", "new"))
@@ -197,7 +197,7 @@ def migrate(
     estimates = estimated(metric)
     if other:
         estimates = estimates._replace(by_old=either(estimates.by_old, estimated(other).by_old))
-    rows = choice.aligner.normalise_source(old[: align.LEARNING_ROWS])
+    rows = choice.aligner.normalise_source(old[:LEARNING_ROWS])
     advice = advise(estimates, old_model_runs, settings)
     judged = None if queries is None else _judged(queries, known, paired(), choice, metric, lengths)
     again = [one.gain_high for one in judged or () if one.ranking.strategy == "re-embedded"]
