@@ -18,7 +18,7 @@ from common.csls import Dictionary
 from common.data.readers import pair_files
 from common.data.readers.vector_files import Form
 from common.errors import UserError, writing
-from common.files import write_arrays, write_atomically
+from common.files import write_arrays
 from common.linear import unit
 from common.progress import progress_bar
 from common.run import cli
@@ -37,9 +37,7 @@ FORMS = (lambda name: name.split(".")[0], lambda name: Path(name.removesuffix(".
 
 def run() -> None:
     """Aligns all sources, prints the report, and writes it and the figures."""
-    if not FLAGS.out:
-        raise UserError("There is no --out: say where the results are to be written.")
-    out = Path(FLAGS.out)
+    out = Path(cli.given("out", "isthmus align"))
     found = [path.name for path in out.iterdir()] if out.is_dir() else []
     others = [name for name in found if not name.startswith((".lock", "config.json"))]
     if out.is_file() or (others and "config.json" not in found):
@@ -64,10 +62,7 @@ def run() -> None:
             picture.View(found.aligner, source, target, found.anchors, found.confidence)
             for source, found in zip(sources, alignments, strict=True)
         ]
-        title = f"Alignment onto {target.name}"
-        page = report.page(text, title, work.path, picture.part(views))
-        write_atomically(work.path / "report.html", page.encode())
-        write_atomically(work.path / "report.md", text.encode())
+        report.write(work.path, text, f"Alignment onto {target.name}", views)
     for folder in ("learning", "parts"):  # only needed to resume
         shutil.rmtree(out / folder, ignore_errors=True)
 

@@ -204,6 +204,13 @@ def page(text: str, title: str, folder: Path, end: str = "") -> str:
     return PAGE.substitute(title=html.escape(title), body=body + end)
 
 
+def write(folder: Path, text: str, title: str, views: Sequence[picture.View]) -> None:
+    """Writes report.html, with figures and a picture to explore, and then report.md."""
+    content = page(text, title, folder, picture.part(views))
+    write_atomically(folder / "report.html", content.encode())
+    write_atomically(folder / "report.md", text.encode())
+
+
 def _escaped(word: str) -> str:
     """A word as it is, in a table in Markdown, where a line end would end the row."""
     return re.sub(r"([\\`*_\[\]<>|&])", r"\\\1", re.sub(r"[\t\r\n]", " ", word))

@@ -12,13 +12,13 @@ from jaxtyping import Int
 from common.data.readers import pair_files
 from common.data.readers.vector_files import Form
 from common.errors import UserError
-from common.files import write_atomically, write_json
+from common.files import write_json
 from common.run import cli
 from common.run.figures import save_figure
-from isthmus import picture
 from isthmus.align import files
 from isthmus.align.files import Space
-from isthmus.align.report import page
+from isthmus.align.report import write
+from isthmus.picture import View
 from isthmus.store import migration, report
 from isthmus.store.migration import Migration
 from isthmus.store.remapping import SETTINGS, Settings
@@ -54,11 +54,10 @@ def run() -> None:
     given = seconds, Path(FLAGS.old), out, _form("old"), FLAGS.seconds_per_text
     text = report.text(result, *given) + report.suspicious(result, old.words, new.words)
     write_json(out / "results.json", _results(result))
-    write_atomically(out / "report.md", text.encode())
     print(text.removeprefix("# "), flush=True)  # before anything is drawn
     save_figure(report.figure(result), out / "kept.png")
-    drawn = picture.part([picture.View(result.aligner, old, new, result.pairs)])
-    write_atomically(out / "report.html", page(text, report.verdict(result), out, drawn).encode())
+    view = View(result.aligner, old, new, result.pairs)
+    write(out, text, report.verdict(result), [view])
 
 
 def _asked() -> Settings:

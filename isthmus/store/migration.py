@@ -23,7 +23,7 @@ from common.linear import unit
 from isthmus.align import LEARNING_ROWS, discovery
 from isthmus.store import remapping, strategies
 from isthmus.store.estimate import Estimates, either, estimates_of
-from isthmus.store.pairs import MANY_WRONG, Sample, metric_doubt, sampled, searched, wrong_partners
+from isthmus.store.pairs import MANY_WRONG, metric_doubt, sampled, searched, wrong_partners
 from isthmus.store.remapping import SETTINGS, Choice, Settings
 from isthmus.store.strategies import Judgement, Searched
 
@@ -148,7 +148,7 @@ def migrate(
     """
     lengths = remapping.lists_of(candidates)
     known = np.zeros((0, 2), int) if pairs is None else np.asarray(pairs)
-    matched, sample = None, Sample(np.arange(len(known)), 0, None)
+    matched, crowded, duplicates = None, None, 0
     if metric == "hamming":
         old = np.asarray(searched(old, metric))
     if len(known) < remapping.MANY_PAIRS:
@@ -166,8 +166,8 @@ def migrate(
     else:
         alignment.normalised(old, new, known, ("old", "new"))
         known = known[one_to_one(known)]
-        sample = sampled(searched(old, None), known[:, 0])
-        known = known[sample.chosen]
+        chosen, crowded = sampled(searched(old, None), known[:, 0])
+        known, duplicates = known[chosen], len(known) - len(chosen)
 
     def paired():
         return np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
@@ -177,7 +177,7 @@ def migrate(
         rows = jnp.take(stores[0], known[:, 0], axis=0), paired()[1]
         return estimates_of(choice, *rows, known[:, 0], *stores, settings, lengths)
 
-    exchanged, others = None, len(new) - len(known) - sample.duplicates
+    exchanged, others = None, len(new) - len(known) - duplicates
     if len(new) > len(old) and len(new) - others > 0.9 * len(old):
         exchanged = f"--new has {others:,} rows that are not in --old: are they exchanged?"
     of_metric, other = METRIC_NOTES.get(metric), None
@@ -213,9 +213,9 @@ def migrate(
         judged=judged,
         sizes=(len(old), len(new)),
         settings=settings,
-        doubts=tuple(filter(None, (sample.doubt, unlike, other and of_metric, exchanged))),
+        doubts=tuple(filter(None, (crowded, unlike, other and of_metric, exchanged))),
         note=None if other else of_metric,
-        duplicates=sample.duplicates,
+        duplicates=duplicates,
         suspicious=suspicious,
         with_suspicious=with_suspicious,
     )

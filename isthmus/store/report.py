@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from common.data.readers.vector_files import STRICT, Form
-from common.run.figures import BELOW, COLOURS, MARKERS
+from common.run.figures import error_bars, styles
 from common.run.results import markdown, plus_minus
 from isthmus.align.files import apply_commands
 from isthmus.store.estimate import Estimate
@@ -86,10 +85,10 @@ def reasons(migration: Migration) -> str:
     if strategy == "re-embedded":
         longest = max(by_map)
         sentences.append(f"Even the first {longest} of the mapped store hold {by_map[longest]}.")
-    elif strategy == "old candidates" and count and count > 10:
-        sentences.append(f"The first {count} of the old model hold {by_old[count]}.")
     elif count and count > 10:
-        sentences.append(f"The first {count} of the mapped store hold {by_map[count]}.")
+        of_old = strategy == "old candidates"
+        name, shares = ("old model", by_old) if of_old else ("mapped store", by_map)
+        sentences.append(f"The first {count} of the {name} hold {shares[count]}.")
     if migration.duplicates:
         sentences.append(
             f"{migration.duplicates:,} pairs are near-duplicates of others and are left out."
@@ -181,24 +180,15 @@ def suspicious(migration: Migration, old_ids: Sequence[str], new_ids: Sequence[s
 
 def figure(migration: Migration) -> Figure:
     """What is kept over the number of candidates, and what is asked."""
-    drawn = Figure(figsize=(6, 4), layout="constrained")
-    axis = drawn.subplots()
-    settings = migration.settings
-    lists = (
-        ("mapped store", migration.estimates.by_map, settings.wanted_of_map),
-        ("old model", migration.estimates.by_old, settings.wanted_of_old),
-    )
-    for (name, kept, asked), colour, marker in zip(lists, COLOURS, MARKERS, strict=False):
-        lengths = [*map(length_of, kept)]
-        values, widths = np.array(list(kept.values())).T
-        errors = np.stack([np.minimum(widths, values), np.minimum(widths, 1 - values)])
-        axis.errorbar(lengths, values, errors, color=colour, marker=marker, capsize=3, label=name)
-        axis.axhline(asked, color=colour, ls="--", lw=1, label=f"asked of the {name}'s candidates")
-    axis.set(xscale="log", xticks=lengths, xticklabels=lengths, ylim=(0, 1.02))
-    axis.minorticks_off()
-    axis.set(xlabel="candidates", ylabel="share of the new model's ten that they hold")
-    axis.spines[["top", "right"]].set_visible(False)
-    drawn.legend(**BELOW, ncols=2)
+    kept = {"mapped store": migration.estimates.by_map, "old model": migration.estimates.by_old}
+    lines = {name: [(length_of(x), *share) for x, share in of.items()] for name, of in kept.items()}
+    title = "What is kept, and what is asked of candidates (dotted)"
+    drawn = error_bars({"share of the new model's ten that they hold": lines}, "candidates", title)
+    (axis,) = drawn.axes
+    axis.set_ylim(0, 1.02)
+    asked = migration.settings.wanted_of_map, migration.settings.wanted_of_old
+    for share, style in zip(asked, styles(kept).values(), strict=True):
+        axis.axhline(share, color=style.colour, ls=":", lw=1)
     return drawn
 
 
