@@ -15,6 +15,7 @@ searches from wrong pairs.
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -107,24 +108,23 @@ def search(
     everything = Data(source, target, *pairs, key)
     count = UNRANKED_ROWS if ranks is None else steps.search_rows
     rows = most_frequent(everything, ranks, count)
-    found, wrong = [], []  # from the initializations, and from as many sets of wrong pairs
+    found = []  # from the initializations
 
     def learn(name: str, state: State, data: Data, num_steps: int, stage: str) -> Learned:
         options = {"stage": stage, "num_steps": num_steps, "chunk": 4}
         state = self_learning.learn(train, state, data, steps, **options)
         return Learned(name, state, float(self_learning.agreement(state, data, steps)))
 
+    @cache
     def from_wrong_pairs(number: int) -> Learned:
-        """Made once; as many steps as the initialization of the same number took."""
-        if number == len(wrong):
-            # Target rows are in random order, so that pairing each with one of the next is wrong.
-            some = np.arange(max(len(rows.source_pairs), MIN_WRONG_PAIRS))
-            partners = (some + 1 + number) % len(rows.target)
-            data = rows._replace(source_pairs=some, target_pairs=partners)
-            name = f"chance-baseline-{number}"
-            start, taken = self_learning.state_of_pairs(data), int(found[number].state.steps)
-            wrong.append(learn(name, start, data, taken, name))
-        return wrong[number]
+        """As many steps as the initialization of the same number took."""
+        # Target rows are in random order, so that pairing each with one of the next is wrong.
+        some = np.arange(max(len(rows.source_pairs), MIN_WRONG_PAIRS))
+        partners = (some + 1 + number) % len(rows.target)
+        data = rows._replace(source_pairs=some, target_pairs=partners)
+        name = f"chance-baseline-{number}"
+        start, taken = self_learning.state_of_pairs(data), int(found[number].state.steps)
+        return learn(name, start, data, taken, name)
 
     def last_fit(learned: Learned, stage: str) -> refinement.Fit:
         return refinement.fit(everything, _refined(everything, learned, steps, train, stage), steps)
@@ -133,15 +133,14 @@ def search(
         found.append(learn(name, start, rows, steps.search_steps, f"self-learning-{name}"))
         best = max(found, key=lambda learned: learned.agreement)
         agreement = best.agreement
-        wrong_agreements = (from_wrong_pairs(i).agreement for i in range(len(found)))
-        chance = chance_agreement(agreement, wrong_agreements, steps.sure_gain)
+        searches = (from_wrong_pairs(i).agreement for i in range(len(found)))
+        chance = chance_agreement(agreement, searches, steps.sure_gain)
         if gain(agreement, chance) >= steps.sure_gain:
             break
     fit = last_fit(best, "refine")
     if gain(agreement, chance) < steps.sure_gain:
-        agreement = fit.agreement
-        searches = (from_wrong_pairs(i) for i in range(len(found)))
-        fits = (last_fit(learned, f"refine-{learned.name}").agreement for learned in searches)
+        agreement, wrong = fit.agreement, map(from_wrong_pairs, range(len(found)))
+        fits = (last_fit(learned, f"refine-{learned.name}").agreement for learned in wrong)
         chance = chance_agreement(agreement, fits, steps.min_gain)
     corrected = gain(agreement, chance)
     failed = corrected < steps.min_gain
@@ -164,8 +163,7 @@ def gain(agreement: float, chance_agreement: float) -> float:
 def chance_agreement(agreement: float, searches: Iterator[float], threshold: float) -> float:
     """The highest agreement of searches from wrong pairs.
 
-    They are made one by one, and only while the gain of the agreement is at the threshold or above:
-    a higher baseline could not turn a failure into a success.
+    They are made while the gain is at the threshold or above; a higher baseline changes no failure.
     """
     highest = 0.0
     for chance in searches:
@@ -178,10 +176,7 @@ def chance_agreement(agreement: float, searches: Iterator[float], threshold: flo
 def success_probability(
     gain: Float[ArrayLike, "..."], threshold: float
 ) -> Float[np.ndarray, "..."] | np.floating:
-    """Probability that a search of this gain has succeeded; one half at the threshold.
-
-    Success: its map finds at least half of the items that the map fitted to all true pairs finds.
-    """
+    """Probability that a search of this gain finds half of what the map of all true pairs does."""
     return expit(STEEPNESS * (np.asarray(gain) - threshold))
 
 

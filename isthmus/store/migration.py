@@ -14,13 +14,14 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float, Int
 
+import isthmus
 from common import alignment, likeness
 from common.alignment import Aligner
 from common.arrays import AnyArray, Unchecked
 from common.data.sets.dictionary import one_to_one
 from common.errors import UserError
 from common.linear import unit
-from isthmus.align import LEARNING_ROWS, discovery
+from isthmus.align import LEARNING_ROWS
 from isthmus.store import remapping, strategies
 from isthmus.store.estimate import Estimates, either, estimates_of
 from isthmus.store.pairs import MANY_WRONG, metric_doubt, sampled, searched, wrong_partners
@@ -161,7 +162,7 @@ def migrate(
             )
         options = {"rows": MATCHED_ROWS, "ordered": False, "keep_failed": True}
         options |= {"names": ("old", "new"), "random_seed": random_seed, "progress": progress}
-        matched = discovery.discover(old, new, known, **options)
+        matched = isthmus.discover(old, new, known, **options)
         known = matched.anchors
     else:
         alignment.normalised(old, new, known, ("old", "new"))
