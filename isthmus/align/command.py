@@ -24,7 +24,7 @@ from common.progress import progress_bar
 from common.run import cli
 from common.run import figures as figure_files
 from common.run.workdir import Workdir
-from isthmus import picture
+from isthmus import pages, picture
 from isthmus.align import discovery, files, joined, report
 from isthmus.align.files import Space
 
@@ -62,7 +62,7 @@ def run() -> None:
             picture.View(found.aligner, source, target, found.anchors, found.confidence)
             for source, found in zip(sources, alignments, strict=True)
         ]
-        report.write(work.path, text, f"Alignment onto {target.name}", views)
+        pages.write(work.path, text, f"Alignment onto {target.name}", views)
     for folder in ("learning", "parts"):  # only needed to resume
         shutil.rmtree(out / folder, ignore_errors=True)
 

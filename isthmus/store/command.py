@@ -17,7 +17,7 @@ from common.run import cli
 from common.run.figures import save_figure
 from isthmus.align import files
 from isthmus.align.files import Space
-from isthmus.align.report import write
+from isthmus.pages import write
 from isthmus.picture import View
 from isthmus.store import migration, report
 from isthmus.store.migration import Migration
