@@ -32,10 +32,6 @@ MIN_ROWS = 20  # fewer rows say too little about a geometry, and give no wrong p
 MAX_RANK = 10
 HELD_OUT_ROWS = 4_000  # the rows that the first stage of the search takes in any case
 SETTINGS = Settings()
-OF_DISJOINT = (
-    "If few items are in both spaces, such as texts of two languages that are no translations of "
-    "each other, use {flag}: it needs no common item."
-)
 
 
 class Alignment(NamedTuple):
@@ -83,6 +79,22 @@ class Alignment(NamedTuple):
     def disjoint(self) -> bool:
         """Whether the spaces were taken as samples without common items."""
         return self.initialization == "disjoint"
+
+    @property
+    def failure(self) -> str:
+        """How a failed search is known as one, and what to do."""
+        if self.disjoint:
+            return (
+                f"two runs of self-learning map {self.agreement:.0%} of the rows alike; do not use "
+                "these results, give more vectors, known pairs or closer spaces."
+            )
+        return (
+            f"maps fitted to some of its matches find {self.agreement:.0%} of the others, where "
+            f"self-learning from wrong pairs has {self.chance_agreement:.0%}; do not use these "
+            "results, give more known pairs or closer spaces. If few items are in both spaces, "
+            "such as texts of two languages that are no translations of each other, use --disjoint "
+            "(disjoint=True): it needs no common item."
+        )
 
     def relative(
         self, source: Float[AnyArray, "n d"], target: Float[AnyArray, "m e"], count: int = 300
@@ -150,15 +162,11 @@ def discover(
     matched = dictionary.mutual_pairs()
     sure = np.asarray(dictionary.confidence)[matched[:, 0]]
     order = np.argsort(-sure, kind="stable")
-    if found.failed and not keep_failed:
-        order = order[:0]
-        if not disjoint:
-            logging.warning("%s", OF_DISJOINT.format(flag="disjoint=True"))
     used = one_to_one(known)
     rejected = self_learning.rejected_pairs(dictionary, *known[used].T)
     learned_on = spaces.source[:rows]
     matrix = scaled(maps.source @ maps.target.T, learned_on)
-    return Alignment(
+    result = Alignment(
         aligner=spaces.aligner(matrix, "bootstrap", likeness.profile(learned_on)),
         anchors=matched[order],
         confidence=sure[order],
@@ -167,6 +175,10 @@ def discover(
         rejected_pairs=used[rejected].tolist(),
         **found._asdict(),
     )
+    if result.failed and not keep_failed:
+        logging.warning("The search has failed: %s", result.failure)
+        result = result._replace(anchors=matched[:0], confidence=sure[:0])
+    return result
 
 
 @jax.jit

@@ -16,7 +16,7 @@ from common.files import write_atomically
 from common.linear import unit
 from common.run import results
 from isthmus import picture
-from isthmus.align.discovery import OF_DISJOINT, Alignment, HeldOut
+from isthmus.align.discovery import Alignment, HeldOut
 from isthmus.align.files import Space
 from isthmus.pages import filled, page
 
@@ -28,20 +28,8 @@ MAX_LABELS = 8  # of a legend
 def warnings(source: Space, result: Alignment, held_out: HeldOut | None) -> list[str]:
     """Sentences on a failure, on held-out pairs and on pairs that were left out."""
     sentences = []
-    if result.failed and result.disjoint:
-        sentences.append(
-            f"The alignment of '{source.name}' has failed: two runs of self-learning map "
-            f"{result.agreement:.0%} of the rows alike; do not use these results, give more "
-            "vectors, known pairs or closer spaces."
-        )
-    elif result.failed:
-        sentences.append(
-            f"The alignment of '{source.name}' has failed: maps fitted to some of its matches "
-            f"find {result.agreement:.0%} of the others, where self-learning from wrong pairs has "
-            f"{result.chance_agreement:.0%}; do not use these results, give "
-            f"{'more' if source.pairs is not None else 'some'} known pairs or closer spaces. "
-            + OF_DISJOINT.format(flag="--disjoint")
-        )
+    if result.failed:
+        sentences.append(f"The alignment of '{source.name}' has failed: {result.failure}")
     if held_out is not None and len(held_out.ranks) > 3 and not (held_out.ranks == 0).any():
         sentences.append(f"No held-out pair of '{source.name}' was found.")
     if source.num_unknown:

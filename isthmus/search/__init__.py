@@ -21,7 +21,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
 from jaxtyping import ArrayLike, Float, Int
 from scipy.special import expit
 
@@ -144,12 +143,6 @@ def search(
         chance = chance_agreement(agreement, fits, steps.min_gain)
     corrected = gain(agreement, chance)
     failed = corrected < steps.min_gain
-    if failed:
-        advice = "more known pairs or more similar spaces" if len(pairs[0]) else "known pairs"
-        logging.warning(
-            f"{train.part} has failed: maps fitted to some of its matches find {agreement:.0%} of "
-            f"the others, where self-learning from wrong pairs has {chance:.0%}; use {advice}."
-        )
     probability = float(success_probability(corrected, steps.min_gain))
     report = Report(agreement, chance, corrected, probability, failed, best.name)
     return fit, report

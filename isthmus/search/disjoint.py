@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from absl import logging
 from jaxtyping import Array, Float
 
 from common import multi_step
@@ -97,13 +96,7 @@ def search(
         ]
         best, *others = sorted(states, key=lambda state: -float(state.best))
         agreed = max(float(agreement([best, other], rows)) for other in others)
-    failed = agreed < settings.min_agreement
-    if failed:
-        logging.warning(
-            f"{train.part} has failed: two runs of self-learning map {agreed:.0%} of the rows "
-            "alike; use more vectors or more similar spaces."
-        )
-    return learning.mean_map(best.maps), agreed, failed
+    return learning.mean_map(best.maps), agreed, agreed < settings.min_agreement
 
 
 @jax.jit
