@@ -1,18 +1,22 @@
 """Self-learning (ours): the search of the tool, and anchors fitted to the pairs that it finds."""
 
+import jax
+
 from anchor_opt.methods.anchors import fit_anchors
 from anchor_opt.problem import Problem, Result, Run
 from common import csls
 from isthmus.search import Report, Settings, search, self_learning
 from isthmus.search.refinement import Fit
+from isthmus.search.self_learning import Data
 
 
 def find(problem: Problem, run: Run) -> tuple[Fit, Report]:
     """The search between the spaces of a problem, which does not read its truth."""
     values = run.settings
     settings = Settings(steps=values.bootstrap, start=values.start, goat=values.goat)
-    spaces = problem.source, problem.target
-    return search(*spaces, problem.pairs, problem.ranks, settings, run.train, run.random_seed)
+    key = jax.random.key(run.random_seed)
+    data = Data(problem.source, problem.target, *problem.pairs, key)
+    return search(data, problem.ranks, settings, run.train)
 
 
 def run(problem: Problem, run: Run) -> Result:

@@ -27,6 +27,7 @@ from common.run.workdir import Workdir
 from isthmus.align import LEARNING_ROWS
 from isthmus.search import Report, Settings, search, self_learning
 from isthmus.search import disjoint as disjoint_search
+from isthmus.search.self_learning import Data
 
 MIN_ROWS = 20  # fewer rows say too little about a geometry, and give no wrong pairs to compare with
 MAX_RANK = 10
@@ -276,12 +277,10 @@ def _learn_maps(
     values = settings or SETTINGS
     with tempfile.TemporaryDirectory() as folder, one_blas_thread():
         train = Stages(workdir or Workdir(folder, {}), "align", progress)
-        spaces = source, target, (known[0], known[1])
+        data = Data(source, target, *known, jax.random.key(random_seed))
         if disjoint:
-            maps, agreement, failed = disjoint_search.search(
-                *spaces, values.disjoint, train, random_seed
-            )
+            maps, agreement, failed = disjoint_search.search(data, values.disjoint, train)
             return maps, Report(agreement, 0.0, agreement, math.nan, failed, "disjoint")
         ranks = (frequent[0], frequent[1]) if ordered else None
-        fit, report = search(*spaces, ranks, values, train, random_seed)
+        fit, report = search(data, ranks, values, train)
         return fit.maps, report

@@ -18,19 +18,17 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float, Int
 from scipy.special import expit
 
-from common.arrays import AnyArray
 from common.linear import Maps
 from common.run.train import Stages
 from isthmus.search import initialization, refinement, self_learning
 from isthmus.search.disjoint import Settings as Disjoint
 from isthmus.search.goat import Settings as Goat
-from isthmus.search.self_learning import Data, Pairs, State
+from isthmus.search.self_learning import Data, State
 
 # Of rows without ranks the partner of each may be anywhere, and so many are taken at first.
 UNRANKED_ROWS = 20_000
@@ -84,13 +82,7 @@ class Learned(NamedTuple):
 
 
 def search(
-    source: Float[AnyArray, "n d_source"],
-    target: Float[AnyArray, "m d_target"],
-    pairs: Pairs,
-    ranks: Ranks | None,
-    settings: Settings,
-    train: Stages,
-    random_seed: int,
+    data: Data, ranks: Ranks | None, settings: Settings, train: Stages
 ) -> tuple[refinement.Fit, Report]:
     """Finds maps that match the rows of two spaces, and whether they are right.
 
@@ -101,18 +93,17 @@ def search(
 
     The spaces are centred unit rows, in an order that tells nothing of their partners; `ranks` are
     of the rows of each by its own frequencies, the smallest for the most frequent row. No row is in
-    two of the `pairs`.
+    two known pairs.
     """
-    steps, key = settings.steps, jax.random.key(random_seed)
-    everything = Data(source, target, *pairs, key)
+    steps = settings.steps
     count = UNRANKED_ROWS if ranks is None else steps.search_rows
-    rows = most_frequent(everything, ranks, count)
+    rows = most_frequent(data, ranks, count)
     found = []  # from the initializations
 
-    def learn(name: str, state: State, data: Data, num_steps: int, stage: str) -> Learned:
+    def learn(name: str, state: State, rows: Data, num_steps: int, stage: str) -> Learned:
         options = {"stage": stage, "num_steps": num_steps, "chunk": 4}
-        state = self_learning.learn(train, state, data, steps, **options)
-        return Learned(name, state, float(self_learning.agreement(state, data, steps)))
+        state = self_learning.learn(train, state, rows, steps, **options)
+        return Learned(name, state, float(self_learning.agreement(state, rows, steps)))
 
     @cache
     def from_wrong_pairs(number: int) -> Learned:
@@ -120,15 +111,15 @@ def search(
         # Target rows are in random order, so that pairing each with one of the next is wrong.
         some = np.arange(max(len(rows.source_pairs), MIN_WRONG_PAIRS))
         partners = (some + 1 + number) % len(rows.target)
-        data = rows._replace(source_pairs=some, target_pairs=partners)
+        paired = rows._replace(source_pairs=some, target_pairs=partners)
         name = f"chance-baseline-{number}"
-        start, taken = self_learning.state_of_pairs(data), int(found[number].state.steps)
-        return learn(name, start, data, taken, name)
+        start, taken = self_learning.state_of_pairs(paired), int(found[number].state.steps)
+        return learn(name, start, paired, taken, name)
 
     def last_fit(learned: Learned, stage: str) -> refinement.Fit:
-        return refinement.fit(everything, _refined(everything, learned, steps, train, stage), steps)
+        return refinement.fit(data, _refined(data, learned, steps, train, stage), steps)
 
-    for name, start in _initializations(everything, rows, ranks, settings, train):
+    for name, start in _initializations(data, rows, ranks, settings, train):
         found.append(learn(name, start, rows, steps.search_steps, f"self-learning-{name}"))
         best = max(found, key=lambda learned: learned.agreement)
         agreement = best.agreement

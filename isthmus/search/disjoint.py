@@ -26,13 +26,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from common import multi_step
-from common.arrays import AnyArray
 from common.errors import check_count
 from common.linear import Maps, unit
 from common.retrieval import top_k
 from common.run.train import Stages
 from isthmus.search import initialization, self_learning
-from isthmus.search.self_learning import Data, Pairs, State
+from isthmus.search.self_learning import Data, State
 
 SETTLED_AGREEMENT = 0.9  # of two runs in small groups, from which one alone goes on
 
@@ -59,14 +58,7 @@ class Settings:
     min_agreement: float = 0.5  # of a success; on development pairs it is .001 or 1
 
 
-def search(
-    source: Float[AnyArray, "n d_source"],
-    target: Float[AnyArray, "m d_target"],
-    pairs: Pairs,
-    settings: Settings,
-    train: Stages,
-    random_seed: int,
-) -> tuple[Maps, float, bool]:
+def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, bool]:
     """Finds the map between two samples, and whether it is right.
 
     Two runs that agree in small groups are right already: no other is begun, and only the better
@@ -76,8 +68,6 @@ def search(
     and the one most like it, and whether the search has failed: that is below `min_agreement`.
     """
     check_count("finalists", settings.finalists, settings.restarts, "restarts", least=2)
-    key = jax.random.key(random_seed)
-    data = Data(source, target, *pairs, key)
     rows = data.source[: settings.agreement_rows]
     learning = Learning(data, settings, train)
     first, *larger = _group_sizes(data, settings)

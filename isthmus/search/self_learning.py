@@ -24,7 +24,6 @@ from common.linear import Maps, apply_maps
 from common.parallel import on_cpu
 from common.retrieval import first_largest
 
-Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source and of target
 MIN_OBJECTIVE = -1e30  # before the first step; finite, as `train.run` requires of a state
 
 
