@@ -44,13 +44,13 @@ class Alignment(NamedTuple):
       confidence: of each of these pairs, from 0 to 1, see `csls.dictionary`.
       dictionary: the best target row of every source row, and the reverse.
       maps: normalised source and target into common coordinates, up to length.
-      agreement: see `search.Report`; of disjoint samples, that of rows that two runs map alike.
+      agreement: this and the next ones are those of `search.Report`; of disjoint samples, the share
+        of rows that two runs map alike.
       chance_agreement: that of self-learning from wrong pairs; 0 of disjoint samples, of which
         wrong maps agree on less than a hundredth.
       corrected_agreement: (agreement - chance_agreement) / (1 - chance_agreement).
-      probability: that the map finds at least half of the items that a map fitted to all true pairs
-        would find; NaN of disjoint samples, for which it was not fitted.
-      failed: whether that is less than one half, or of disjoint samples the agreement; then the
+      probability: of success; NaN of disjoint samples, for which it was not fitted.
+      failed: whether that, or of disjoint samples the agreement, is less than one half; then the
         result is not to be used.
       initialization: name of the one that was best.
       rejected_pairs: indices of the known pairs that were used, of which neither row is the other's
@@ -105,12 +105,9 @@ class Alignment(NamedTuple):
         Unit rows of cosines with the `count` anchors of highest confidence: both spaces are in the
         same k coordinates, without a map.
         """
-        anchors = self.anchors[:count].T
-        spaces = self.aligner.normalise_source(source), self.aligner.normalise_target(target)
-        relative = [
-            unit(x @ jnp.take(x, rows, axis=0).T) for x, rows in zip(spaces, anchors, strict=True)
-        ]
-        return relative[0], relative[1]
+        rows, partners = self.anchors[:count].T
+        x, y = self.aligner.normalise_source(source), self.aligner.normalise_target(target)
+        return unit(x @ jnp.take(x, rows, axis=0).T), unit(y @ jnp.take(y, partners, axis=0).T)
 
 
 def discover(

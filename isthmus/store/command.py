@@ -21,7 +21,7 @@ from isthmus.pages import write
 from isthmus.picture import View
 from isthmus.store import migration, report
 from isthmus.store.migration import Migration
-from isthmus.store.remapping import SETTINGS, Settings
+from isthmus.store.remapping import SETTINGS
 from isthmus.store.strategies import Judgement
 
 FLAGS = flags.FLAGS
@@ -36,16 +36,16 @@ def run() -> None:
         raise UserError(f"{place} exists and is not an empty folder: choose another --out.")
     began = time.perf_counter()
     old, new = _space("old"), _space("new")
-    queries = _queries(old)
+    asked = dict.fromkeys(("wanted_of_map", "wanted_of_old"), FLAGS.keep)
     result = migration.migrate(
         old.vectors,
         new.vectors,
         _pairs(old, new),
         old_model_runs=FLAGS.old_model_runs,
-        queries=queries,
+        queries=_queries(old),
         metric=FLAGS.metric,
         candidates=[int(count) for count in FLAGS.candidates or ()],
-        settings=_asked(),
+        settings=SETTINGS if FLAGS.keep is None else dataclasses.replace(SETTINGS, **asked),
         random_seed=FLAGS.random_seed,
         progress=True,
     )
@@ -58,13 +58,6 @@ def run() -> None:
     save_figure(report.figure(result), out / "kept.png")
     view = View(result.aligner, old, new, result.pairs)
     write(out, text, report.verdict(result), [view])
-
-
-def _asked() -> Settings:
-    """The settings, with the share that is to be kept."""
-    if FLAGS.keep is None:
-        return SETTINGS
-    return dataclasses.replace(SETTINGS, wanted_of_map=FLAGS.keep, wanted_of_old=FLAGS.keep)
 
 
 def _one_table() -> bool:
