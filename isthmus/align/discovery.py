@@ -274,7 +274,7 @@ def _learn_maps(
     values = settings or SETTINGS
     with tempfile.TemporaryDirectory() as folder, one_blas_thread():
         train = Stages(workdir or Workdir(folder, {}), "align", progress)
-        data = Data(source, target, *known, jax.random.key(random_seed))
+        data = Data(source, target, known[0], known[1], jax.random.key(random_seed))
         if disjoint:
             maps, agreement, failed = disjoint_search.search(data, values.disjoint, train)
             return maps, Report(agreement, 0.0, agreement, math.nan, failed, "disjoint")

@@ -157,7 +157,10 @@ def suspicious(migration: Migration, old_ids: Sequence[str], new_ids: Sequence[s
 def figure(migration: Migration) -> Figure:
     """What is kept over the number of candidates, and what is asked."""
     kept = {"mapped store": migration.estimates.by_map, "old model": migration.estimates.by_old}
-    lines = {name: [(length_of(x), *share) for x, share in of.items()] for name, of in kept.items()}
+    lines = {
+        name: [(length_of(x), share.value, share.uncertainty) for x, share in of.items()]
+        for name, of in kept.items()
+    }
     title = "What is kept, and what is asked of candidates (dotted)"
     drawn = error_bars({"share of the new model's ten that they hold": lines}, "candidates", title)
     (axis,) = drawn.axes

@@ -12,6 +12,7 @@ command resumes a run that was stopped.
 """
 
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> None:
     del argv
     from isthmus.texts import files  # and JAX: --help does without
 
-    options = {name: FLAGS[name].value for name in OPTIONS}
+    options: dict[str, Any] = {name: FLAGS[name].value for name in OPTIONS}
     paths = Path(FLAGS.input), Path(FLAGS.output), cache_dir()
     n, d = files.encode_file(FLAGS.model, *paths, **options)
     print(f"{FLAGS.output}: vectors [{n}, {d}]")
