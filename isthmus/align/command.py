@@ -62,7 +62,8 @@ def run() -> None:
             picture.View(found.aligner, source, target, found.anchors, found.confidence)
             for source, found in zip(sources, alignments, strict=True)
         ]
-        pages.write(work.path, text, f"Alignment onto {target.name}", views)
+        title = f"Alignment onto {target.name}"
+        pages.write(work.path, text, title, picture.part(views))
     for folder in ("learning", "parts"):  # only needed to resume
         shutil.rmtree(out / folder, ignore_errors=True)
 
@@ -156,7 +157,7 @@ def _align_source(
 def _write_alignment(
     folder: Path, alignment: discovery.Alignment, source: Space, target: Space
 ) -> None:
-    """Writes the files of a source into its folder, and `target` beside it, see `report.FILES`."""
+    """Writes the files of a source, see pages/alignment.md, and of the target beside its folder."""
     alignment.aligner.save(folder / "map.npz")
     words, target_words = (np.array(space.words, object) for space in (source, target))
     rows, partners = alignment.anchors.T

@@ -2,7 +2,6 @@
 
 import base64
 import html
-from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 from urllib.parse import unquote
@@ -10,7 +9,6 @@ from urllib.parse import unquote
 from markdown_it import MarkdownIt
 
 from common.files import write_atomically
-from isthmus import picture
 
 
 def filled(name: str, **values: object) -> str:
@@ -31,8 +29,7 @@ def page(text: str, title: str, folder: Path, end: str = "") -> str:
     return filled("page.html", title=html.escape(title), body=body + end)
 
 
-def write(folder: Path, text: str, title: str, views: Sequence[picture.View]) -> None:
-    """Writes report.html, with figures and a picture to explore, and then report.md."""
-    content = page(text, title, folder, picture.part(views))
-    write_atomically(folder / "report.html", content.encode())
+def write(folder: Path, text: str, title: str, end: str) -> None:
+    """Writes report.html, see `page`, and then report.md."""
+    write_atomically(folder / "report.html", page(text, title, folder, end).encode())
     write_atomically(folder / "report.md", text.encode())

@@ -15,10 +15,9 @@ from common.errors import UserError
 from common.files import write_json
 from common.run import cli
 from common.run.figures import save_figure
+from isthmus import pages, picture
 from isthmus.align import files
 from isthmus.align.files import Space
-from isthmus.pages import write
-from isthmus.picture import View
 from isthmus.store import migration, report
 from isthmus.store.migration import Migration
 from isthmus.store.remapping import SETTINGS
@@ -56,8 +55,8 @@ def run() -> None:
     write_json(out / "results.json", _results(result))
     print(text.removeprefix("# "), flush=True)  # before anything is drawn
     save_figure(report.figure(result), out / "kept.png")
-    view = View(result.aligner, old, new, result.pairs)
-    write(out, text, report.verdict(result), [view])
+    drawn = picture.part([picture.View(result.aligner, old, new, result.pairs)])
+    pages.write(out, text, report.verdict(result), drawn)
 
 
 def _one_table() -> bool:
