@@ -151,7 +151,7 @@ def suspicious(migration: Migration, old_ids: Sequence[str], new_ids: Sequence[s
     before, after = (plus_minus(*share) for share in shares)
     shown = {"before": before, "after": after, "count": len(migration.suspicious)}
     table = markdown(("Old row", "Id", "New row", "Id"), rows)
-    return filled("suspicious.md", table=table, **shown)
+    return "\n" + filled("suspicious.md", table=table, **shown)
 
 
 def figure(migration: Migration) -> Figure:
@@ -193,7 +193,7 @@ def text(
     judged = ""
     if migration.judged:
         documents, table = f"{len(migration.choice.rows):,}", _judged(migration.judged)
-        judged = filled("judged.md", count=documents, table=table)
+        judged = filled("judged.md", count=documents, table=table) + "\n"
     commands = "\n".join(f"    {line}" for line in apply_commands(old, folder / "map.npz", form))
     tried = (
         f"{METHODS[one.method]} {plus_minus(one.kept, None)}" for one in migration.choice.candidates
