@@ -92,9 +92,9 @@ class Alignment(NamedTuple):
         return (
             f"maps fitted to some of its matches find {self.agreement:.0%} of the others, where "
             f"self-learning from wrong pairs has {self.chance_agreement:.0%}; do not use these "
-            "results, give more known pairs or closer spaces. If few items are in both spaces, "
-            "such as texts of two languages that are no translations of each other, use --disjoint "
-            "(disjoint=True): it needs no common item."
+            "results, give known pairs, more of them, or closer spaces. If few items are in both "
+            "spaces, such as texts of two languages that are no translations of each other, use "
+            "--disjoint (disjoint=True): it needs no common item."
         )
 
     def relative(
