@@ -14,7 +14,8 @@ from absl import app, flags
 from benchmarks import harness
 from common import csls
 from common.linear import unit
-from isthmus import align
+from isthmus.align import LEARNING_ROWS
+from isthmus.align.discovery import discover
 
 NUM_WORDS = flags.DEFINE_integer("num_words", 200_000, "Words of both spaces.")
 NUM_PAIRS = flags.DEFINE_integer("num_pairs", 50, "Known pairs.")
@@ -38,7 +39,7 @@ def main(argv: list[str]) -> None:
     """Aligns the spaces and prints the measurements; P@1 and P@10 are by CSLS."""
     del argv
     source, target, pairs, rows = spaces()
-    seconds, result = harness.seconds(lambda: align.discover(source, target, pairs))
+    seconds, result = harness.seconds(lambda: discover(source, target, pairs))
     print(
         f"\n{len(source)} x {len(target)} rows, {len(pairs)} known pairs: {seconds:.0f} s\n"
         f"initialization {result.initialization}, agreement {result.agreement:.3f}, from wrong "
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> None:
         f"failed {result.failed}, {len(result.anchors)} mutual pairs, "
         f"rejected pairs {result.rejected_pairs}"
     )
-    frequent = slice(align.LEARNING_ROWS)
+    frequent = slice(LEARNING_ROWS)
     queries, others = (unit(result.aligner.apply(source[part])) for part in (rows, frequent))
     keys = result.aligner.normalise_target(target)
     nearest = csls.top_k(queries, keys, 10, key_hubness=csls.hubness(keys, others)).index

@@ -23,9 +23,9 @@ from common.linear import unit
 from common.retrieval import top_k
 from common.run.results import markdown, plus_minus
 from common.spaces import paired_spaces
-from isthmus.store import migrate, remapping
+from isthmus.store import remapping
 from isthmus.store.estimate import Estimate, Estimates, estimates_of
-from isthmus.store.migration import Advice, advise
+from isthmus.store.migration import Advice, advise, migrate
 
 ROWS, QUERIES = 6_000, 1_000
 SIZES, PAIRS = (1_000, 4_000), (100, 300, 800)

@@ -16,6 +16,7 @@ from common.run.train import Stages
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces
 from isthmus.search import Settings, search
+from isthmus.search.self_learning import Data
 
 FAR, NEAR = ("glove100", "word2vec"), ("glove", "glove100")
 RANDOM_SEED = 0
@@ -55,12 +56,12 @@ def score(problem: Problem, maps: tuple[Array, Array]) -> dict[str, float]:
 
 
 def _search(problem):
-    spaces = problem.source, problem.target
+    data = Data(problem.source, problem.target, *problem.pairs, jax.random.key(RANDOM_SEED))
 
     def call():
         with tempfile.TemporaryDirectory() as folder:
             train = Stages(Workdir(folder, {}), "bench", progress=False)
-            return search(*spaces, problem.pairs, None, Settings(), train, RANDOM_SEED).maps
+            return search(data, None, Settings(), train)[0].maps
 
     return call
 

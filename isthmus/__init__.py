@@ -16,13 +16,12 @@ Each is imported when it is first used, so that `import isthmus` and `isthmus --
 
 import importlib
 import importlib.metadata
-import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 FRONT_DOOR = {
-    "discover": "isthmus.align",
-    "migrate": "isthmus.store",
+    "discover": "isthmus.align.discovery",
+    "migrate": "isthmus.store.migration",
     "check": "isthmus.store.check",
     "fit": "common.alignment",
     "load": "common.aligner",
@@ -42,21 +41,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *FRONT_DOOR, "__version__"])
-
-
-def names_of(module: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names are those of a module, imported at the first use.
-
-    A command whose help is asked for, and a map that is applied, do without JAX.
-    """
-    package = module.rpartition(".")[0]
-
-    def get(name: str) -> Any:
-        if name.startswith("__") or importlib.util.find_spec(f"{package}.{name}"):
-            raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        return getattr(importlib.import_module(module), name)
-
-    return get
 
 
 def encode(texts: Sequence[str], model: str = "minilm", *, max_pieces: int | None = None) -> Any:

@@ -12,19 +12,13 @@ from common import csls
 from common.alignment import Aligner
 from common.linear import unit
 from isthmus.align.files import Space
+from isthmus.pages import filled
 
 MAX_ROWS = 2_000  # of each space
 MAX_PAIRED = 1_500  # of these, rows of pairs
 NEAREST = 5
 MAX_LETTERS = 300  # of a text
 MISSING = "install bokeh, pip install 'isthmus[explore]'"
-CAPTION = f"""<h2>A picture to explore</h2>
-<p>At most {MAX_ROWS:,} rows of each space, {MAX_PAIRED:,} of them of pairs and all drawn at random,
-in the coordinates of the target, placed by their two leading principal components. Point at a row
-to be led to its partner; click it, or search for a part of its text, to see the rows of the other
-space that are nearest to it by all coordinates, among those that are shown, with their cosines.
-Colour is the confidence of a pair; rows without a partner are grey.</p>
-"""
 # Programs in the page: `points`, `lines` and `list` are what is drawn, see `_drawn`.
 JOIN = """const d = points.data, join = (i, others) => {
   lines.data = {xs: others.map(j => [d.x[i], d.x[j]]), ys: others.map(j => [d.y[i], d.y[j]])}; };
@@ -102,7 +96,8 @@ def part(views: Sequence[View]) -> str:
 
     script, drawn = components([_drawn(points(view)) for view in views])
     library = Resources(mode="inline", components=["bokeh", "bokeh-widgets"]).render()
-    return "\n".join([CAPTION, *drawn, library, script])
+    caption = filled("picture.html", rows=f"{MAX_ROWS:,}", paired=f"{MAX_PAIRED:,}")
+    return "\n".join([caption, *drawn, library, script])
 
 
 def _drawn(table: pd.DataFrame):

@@ -15,8 +15,8 @@ import isthmus
 from common import alignment, retrieval
 from common.data import packages
 from common.encoders import texts
-from isthmus import align
 from isthmus import commands as entry
+from isthmus.align import discovery
 from tests.samples import normal
 
 ROOT = Path(__file__).parents[1]
@@ -92,7 +92,7 @@ def test_a_module_of_the_working_folder_does_not_stand_in_the_way(tmp_path):
 
 def test_the_front_door_leads_to_the_functions(monkeypatch, tmp_path):
     assert isthmus.fit is alignment.fit and isthmus.load is alignment.load
-    assert isthmus.discover is align.discover and isthmus.top_k is retrieval.top_k
+    assert isthmus.discover is discovery.discover and isthmus.top_k is retrieval.top_k
     assert isthmus.__version__ == importlib.metadata.version("isthmus")
     assert {*isthmus.FRONT_DOOR, "encode", "__version__"} <= set(dir(isthmus))
     with pytest.raises(AttributeError, match="no attribute 'magic'"):

@@ -184,15 +184,15 @@ def measure_search(
     seed = task.seed
     if draw:
         seed = int(np.random.SeedSequence([task.seed, draw]).generate_state(1)[0])
-    result = bootstrap.find(problem.seen(False), Run(values, work, task.name, seed))
-    report = result.report._asdict()
-    mapped = Result(problem.source_anchors, result.maps)
+    fit, said = bootstrap.find(problem.seen(False), Run(values, work, task.name, seed))
+    report = said._asdict()
+    mapped = Result(problem.source_anchors, fit.maps)
     reached = evaluation.precision_of_maps(problem, mapped, values.k).to_target
     rows = [task.row("p_at_1", reached, labels=MAPPED)]
     scores = evaluation.search_scores(problem, report, reached, values.k)
     rows += [task.row(metric, value, labels=SEARCH) for metric, value in scores.items()]
-    chosen = np.flatnonzero(result.is_pair)
-    pairs = np.stack([chosen, np.asarray(result.to_target)[chosen]], axis=1)
+    chosen = np.flatnonzero(fit.is_pair)
+    pairs = np.stack([chosen, np.asarray(fit.to_target)[chosen]], axis=1)
     return rows, {**report, "pairs": pairs.tolist()}
 
 

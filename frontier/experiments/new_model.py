@@ -2,7 +2,7 @@
 
 The store has the vectors of an old model, and queries come from a new one. The store is mapped into
 the new model's space, from some items that both have embedded, or from a few and a sample of both
-models in unknown order, which `align.discover` matches. What is kept of the retrieval from the
+models in unknown order, which `isthmus.discover` matches. What is kept of the retrieval from the
 re-embedded store is measured, beside the estimate that needs no re-embedded store.
 
 Metrics: those of `isthmus.store.remapping.kept`, of which recall_10 is the recall of the ten
@@ -33,7 +33,7 @@ from common.run.tasks import Case, Task
 from common.run.workdir import Workdir
 from common.spaces import paired_spaces, space_pairs
 from frontier.reports import new_model as report
-from isthmus import align
+from isthmus.align.discovery import discover
 from isthmus.store import remapping
 from isthmus.store.estimate import estimates_of
 
@@ -119,7 +119,7 @@ def known_pairs(store: Store, search_rows: int) -> Known:
     )
     old, new = store.old[:search_rows], store.new[shuffled]
     options = {"rows": search_rows, "ordered": False, "random_seed": store.random_seed}
-    discovered = align.discover(old, new, known, keep_failed=True, **options)
+    discovered = discover(old, new, known, keep_failed=True, **options)
     old_rows, new_rows = discovered.anchors.T
     return Known(old_rows, old[old_rows], new[new_rows], discovered.failed)
 

@@ -24,7 +24,7 @@ from common.arrays import AnyArray
 from common.linear import procrustes, unit
 from common.ot import assign
 from common.retrieval import largest, products
-from isthmus.search import goat
+from isthmus.search import clusters, goat
 from isthmus.search.clusters import k_means, matched_centres
 
 Pairs = tuple[Int[AnyArray, " p"], Int[AnyArray, " p"]]  # rows of source and target
@@ -55,6 +55,12 @@ class Rosetta:
     steps: int = 100  # at most; fewer if a batch is all rows and the assignment repeats
 
 
+def _sampling(settings: MiniVec2Vec | Rosetta, draw_rows: int) -> clusters.Settings:
+    names = "num_draws", "num_clusters", "num_restarts"
+    options = {name: getattr(settings, name) for name in names}
+    return clusters.Settings(draw_rows=draw_rows, **options)
+
+
 def mini_vec2vec(
     source: Float[AnyArray, "n d"],
     target: Float[AnyArray, "m e"],
@@ -72,14 +78,7 @@ def mini_vec2vec(
     """
     keys = jax.random.split(jax.random.key(random_seed), 5)
     spaces = source, target
-    centres = matched_centres(
-        keys[:3],
-        spaces,
-        num_clusters=settings.num_clusters,
-        num_samples=settings.num_draws,
-        rows=[min(settings.draw_rows, len(x)) for x in spaces],
-        restarts=settings.num_restarts,
-    )
+    centres = matched_centres(keys[:3], spaces, _sampling(settings, settings.draw_rows))
     descriptions = [
         _descriptions(x, c, rows) for x, c, rows in zip(spaces, centres, pairs, strict=True)
     ]
@@ -93,8 +92,8 @@ def mini_vec2vec(
         return (matrix + new) / 2, None
 
     matrix, _ = lax.scan(refine, matrix, jax.random.split(keys[3], settings.steps))
-    clusters = min(settings.last_clusters, min(map(len, spaces)) // 2)
-    chosen = jax.random.permutation(keys[4], len(source))[:clusters]
+    most = min(settings.last_clusters, min(map(len, spaces)) // 2)
+    chosen = jax.random.permutation(keys[4], len(source))[:most]
     centres = k_means(source, jnp.take(source, chosen, axis=0))
     return procrustes(centres, k_means(target, unit(centres @ matrix)))
 
@@ -137,11 +136,8 @@ def rosetta(
     centres = matched_centres(
         jax.random.split(jax.random.key(random_seed), 3),
         spaces,
+        _sampling(settings, size),
         known,
-        num_clusters=settings.num_clusters,
-        num_samples=settings.num_draws,
-        rows=[size, size],
-        restarts=settings.num_restarts,
     )
     matrix = jnp.einsum("scd,sce->de", *centres)
     whole, batch, before = size == len(source) == len(target), spaces, None

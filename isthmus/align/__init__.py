@@ -1,6 +1,3 @@
-"""Finds which rows of two arrays correspond; the names of `discovery` are found here as well."""
-
-from isthmus import names_of
+"""Finds which rows of two spaces correspond: `isthmus align`, and `isthmus.discover` of arrays."""
 
 LEARNING_ROWS = 20_000  # most frequent ones, on which maps are learned
-__getattr__ = names_of("isthmus.align.discovery")

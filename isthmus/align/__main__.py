@@ -18,6 +18,8 @@ written last; until then the same command resumes a run that was killed.
 `isthmus apply` maps new vectors by the map.npz of a source.
 """
 
+from importlib import import_module
+
 from absl import flags
 
 from common.run import cli
@@ -44,13 +46,5 @@ flags.DEFINE_integer("random_seed", 0, "Random seed of the folds and of random i
 cli.define_form_flags()
 
 
-def main(argv: list[str]) -> None:
-    """Aligns files and prints the report."""
-    del argv
-    from isthmus.align import command  # and JAX: --help does without
-
-    command.run()
-
-
-if __name__ == "__main__":
-    cli.run(main)
+if __name__ == "__main__":  # --help does without JAX, which the command imports
+    cli.run(lambda argv: import_module("isthmus.align.command").run())

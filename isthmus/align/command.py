@@ -18,13 +18,13 @@ from common.csls import Dictionary
 from common.data.readers import pair_files
 from common.data.readers.vector_files import Form
 from common.errors import UserError, writing
-from common.files import write_arrays, write_atomically
+from common.files import write_arrays
 from common.linear import unit
 from common.progress import progress_bar
 from common.run import cli
 from common.run import figures as figure_files
 from common.run.workdir import Workdir
-from isthmus import picture
+from isthmus import pages, picture
 from isthmus.align import discovery, files, joined, report
 from isthmus.align.files import Space
 
@@ -37,9 +37,7 @@ FORMS = (lambda name: name.split(".")[0], lambda name: Path(name.removesuffix(".
 
 def run() -> None:
     """Aligns all sources, prints the report, and writes it and the figures."""
-    if not FLAGS.out:
-        raise UserError("There is no --out: say where the results are to be written.")
-    out = Path(FLAGS.out)
+    out = Path(cli.given("out", "isthmus align"))
     found = [path.name for path in out.iterdir()] if out.is_dir() else []
     others = [name for name in found if not name.startswith((".lock", "config.json"))]
     if out.is_file() or (others and "config.json" not in found):
@@ -65,9 +63,7 @@ def run() -> None:
             for source, found in zip(sources, alignments, strict=True)
         ]
         title = f"Alignment onto {target.name}"
-        page = report.page(text, title, work.path, picture.part(views))
-        write_atomically(work.path / "report.html", page.encode())
-        write_atomically(work.path / "report.md", text.encode())
+        pages.write(work.path, text, title, picture.part(views))
     for folder in ("learning", "parts"):  # only needed to resume
         shutil.rmtree(out / folder, ignore_errors=True)
 
@@ -161,7 +157,7 @@ def _align_source(
 def _write_alignment(
     folder: Path, alignment: discovery.Alignment, source: Space, target: Space
 ) -> None:
-    """Writes the files of a source into its folder, and `target` beside it, see `report.FILES`."""
+    """Writes the files of a source, see pages/alignment.md, and of the target beside its folder."""
     alignment.aligner.save(folder / "map.npz")
     words, target_words = (np.array(space.words, object) for space in (source, target))
     rows, partners = alignment.anchors.T

@@ -27,15 +27,12 @@ from common.run.workdir import Workdir
 from isthmus.align import LEARNING_ROWS
 from isthmus.search import Report, Settings, search, self_learning
 from isthmus.search import disjoint as disjoint_search
+from isthmus.search.self_learning import Data
 
 MIN_ROWS = 20  # fewer rows say too little about a geometry, and give no wrong pairs to compare with
 MAX_RANK = 10
 HELD_OUT_ROWS = 4_000  # the rows that the first stage of the search takes in any case
 SETTINGS = Settings()
-OF_DISJOINT = (
-    "If few items are in both spaces, such as texts of two languages that are no translations of "
-    "each other, use {flag}: it needs no common item."
-)
 
 
 class Alignment(NamedTuple):
@@ -47,13 +44,13 @@ class Alignment(NamedTuple):
       confidence: of each of these pairs, from 0 to 1, see `csls.dictionary`.
       dictionary: the best target row of every source row, and the reverse.
       maps: normalised source and target into common coordinates, up to length.
-      agreement: see `search.Report`; of disjoint samples, that of rows that two runs map alike.
+      agreement: this and the next ones are those of `search.Report`; of disjoint samples, the share
+        of rows that two runs map alike.
       chance_agreement: that of self-learning from wrong pairs; 0 of disjoint samples, of which
         wrong maps agree on less than a hundredth.
       corrected_agreement: (agreement - chance_agreement) / (1 - chance_agreement).
-      probability: that the map finds at least half of the items that a map fitted to all true pairs
-        would find; NaN of disjoint samples, for which it was not fitted.
-      failed: whether that is less than one half, or of disjoint samples the agreement; then the
+      probability: of success; NaN of disjoint samples, for which it was not fitted.
+      failed: whether that, or of disjoint samples the agreement, is less than one half; then the
         result is not to be used.
       initialization: name of the one that was best.
       rejected_pairs: indices of the known pairs that were used, of which neither row is the other's
@@ -84,6 +81,22 @@ class Alignment(NamedTuple):
         """Whether the spaces were taken as samples without common items."""
         return self.initialization == "disjoint"
 
+    @property
+    def failure(self) -> str:
+        """How a failed search is known as one, and what to do."""
+        if self.disjoint:
+            return (
+                f"two runs of self-learning map {self.agreement:.0%} of the rows alike; do not use "
+                "these results, give more vectors, known pairs or closer spaces."
+            )
+        return (
+            f"maps fitted to some of its matches find {self.agreement:.0%} of the others, where "
+            f"self-learning from wrong pairs has {self.chance_agreement:.0%}; do not use these "
+            "results, give known pairs, more of them, or closer spaces. If few items are in both "
+            "spaces, such as texts of two languages that are no translations of each other, use "
+            "--disjoint (disjoint=True): it needs no common item."
+        )
+
     def relative(
         self, source: Float[AnyArray, "n d"], target: Float[AnyArray, "m e"], count: int = 300
     ) -> tuple[Float[Array, "n k"], Float[Array, "m k"]]:
@@ -92,12 +105,9 @@ class Alignment(NamedTuple):
         Unit rows of cosines with the `count` anchors of highest confidence: both spaces are in the
         same k coordinates, without a map.
         """
-        anchors = self.anchors[:count].T
-        spaces = self.aligner.normalise_source(source), self.aligner.normalise_target(target)
-        relative = [
-            unit(x @ jnp.take(x, rows, axis=0).T) for x, rows in zip(spaces, anchors, strict=True)
-        ]
-        return relative[0], relative[1]
+        rows, partners = self.anchors[:count].T
+        x, y = self.aligner.normalise_source(source), self.aligner.normalise_target(target)
+        return unit(x @ jnp.take(x, rows, axis=0).T), unit(y @ jnp.take(y, partners, axis=0).T)
 
 
 def discover(
@@ -150,15 +160,11 @@ def discover(
     matched = dictionary.mutual_pairs()
     sure = np.asarray(dictionary.confidence)[matched[:, 0]]
     order = np.argsort(-sure, kind="stable")
-    if found.failed and not keep_failed:
-        order = order[:0]
-        if not disjoint:
-            logging.warning("%s", OF_DISJOINT.format(flag="disjoint=True"))
     used = one_to_one(known)
     rejected = self_learning.rejected_pairs(dictionary, *known[used].T)
     learned_on = spaces.source[:rows]
     matrix = scaled(maps.source @ maps.target.T, learned_on)
-    return Alignment(
+    result = Alignment(
         aligner=spaces.aligner(matrix, "bootstrap", likeness.profile(learned_on)),
         anchors=matched[order],
         confidence=sure[order],
@@ -167,6 +173,10 @@ def discover(
         rejected_pairs=used[rejected].tolist(),
         **found._asdict(),
     )
+    if result.failed and not keep_failed:
+        logging.warning("The search has failed: %s", result.failure)
+        result = result._replace(anchors=matched[:0], confidence=sure[:0])
+    return result
 
 
 @jax.jit
@@ -264,12 +274,10 @@ def _learn_maps(
     values = settings or SETTINGS
     with tempfile.TemporaryDirectory() as folder, one_blas_thread():
         train = Stages(workdir or Workdir(folder, {}), "align", progress)
-        spaces = source, target, (known[0], known[1])
+        data = Data(source, target, known[0], known[1], jax.random.key(random_seed))
         if disjoint:
-            maps, agreement, failed = disjoint_search.search(
-                *spaces, values.disjoint, train, random_seed
-            )
+            maps, agreement, failed = disjoint_search.search(data, values.disjoint, train)
             return maps, Report(agreement, 0.0, agreement, math.nan, failed, "disjoint")
         ranks = (frequent[0], frequent[1]) if ordered else None
-        found = search(*spaces, ranks, values, train, random_seed)
-        return found.maps, found.report
+        fit, report = search(data, ranks, values, train)
+        return fit.maps, report

@@ -55,7 +55,7 @@ MAX_WORD = MAX_LINE // 2  # bytes of a word in text, so that a line holds its nu
 MIN_LIKENESS = 0.4
 MIN_COMPARED = 50  # rows
 # Suffixes of mapped files; "": shards
-SUFFIXES = {suffix: suffix for suffix in (".npy", ".npz", ".txt")} | {".safetensors": ".npy"}
+SUFFIXES = {".npy": ".npy", ".npz": ".npz", ".txt": ".txt", ".safetensors": ".npy"}
 SUFFIXES |= dict.fromkeys((".parquet", ".arrow", ".feather", ".jsonl", ""), ".parquet")
 SIDES: dict[str, Callable[[Aligner, np.ndarray], Float[AnyArray, "n d"]]] = {
     "source": Aligner.apply,
@@ -65,17 +65,11 @@ SIDES: dict[str, Callable[[Aligner, np.ndarray], Float[AnyArray, "n d"]]] = {
 
 
 def read_space(
-    path: Path,
-    name: str,
-    num_rows: int | None = None,
-    form: Form = STRICT,
-    *,
-    rows: bool = False,
+    path: Path, name: str, num_words: int | None = None, form: Form = STRICT, rows: bool = False
 ) -> Space:
     """Reads a file by `vector_files.read`, and raises its errors; `rows`: words are row numbers."""
-    words, vectors = vector_files.read(
-        path, num_words=num_rows, form=form, distinct=False, rows=rows, progress=True
-    )
+    options = {"num_words": num_words, "form": form, "rows": rows}
+    words, vectors = vector_files.read(path, **options, distinct=False, progress=True)
     if (whole := _whole_numbers(words)) is not None:
         logging.info(
             "The ids of %s are numbers such as %s: they are read as %s.", path, words[0], whole[0]
@@ -192,8 +186,8 @@ def with_pairs(source: Space, target: Space, pairs: Pairs, are_rows: bool, path:
 
     They are row numbers, and not words, if their file, `path`, or else `are_rows` says it.
     """
-    entries, words = pairs.entries, (source.words, target.words)
-    columns = [list(column) for column in zip(*entries, strict=True)]
+    words = source.words, target.words
+    columns = zip(*pairs.entries, strict=True)
     entries = list(zip(*(_whole_numbers(x) or x for x in columns), strict=True))
     if are_rows if pairs.are_rows is None else pairs.are_rows:
         wrong = next((pair for pair in entries if not all(map(str.isdecimal, pair))), None)
@@ -206,11 +200,12 @@ def with_pairs(source: Space, target: Space, pairs: Pairs, are_rows: bool, path:
         if not (source.whole and target.whole):
             raise UserError(f"{path} has row numbers of whole files: leave out --invalid=drop.")
         words = [list(map(str, range(len(space)))) for space in words]
-    for named, space_words, space in zip(
-        map(set, zip(*entries, strict=True)), words, (source, target), strict=True
+    for column, known, space in zip(
+        zip(*entries, strict=True), words, (source, target), strict=True
     ):
-        counts = Counter(word for word in space_words if word in named)
-        for word in (word for word, count in counts.items() if count > 1):
+        paired = set(column)
+        counts = Counter(word for word in known if word in paired)
+        if word := next((word for word in column if counts[word] > 1), None):
             raise UserError(
                 f"{path} has a pair with '{word}', the word of several rows of '{space.name}': "
                 "remove the pair, or choose what identifies rows (--id_column of a table)."

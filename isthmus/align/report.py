@@ -1,17 +1,12 @@
 """The report of `isthmus align`: what was found, and how far it can be trusted."""
 
-import base64
-import html
 import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import Template
-from urllib.parse import unquote
 
 import numpy as np
 from jaxtyping import Float
-from markdown_it import MarkdownIt
 from matplotlib.figure import Figure
 
 from common.arrays import AnyArray
@@ -21,71 +16,20 @@ from common.files import write_atomically
 from common.linear import unit
 from common.run import results
 from isthmus import picture
-from isthmus.align.discovery import OF_DISJOINT, Alignment, HeldOut
+from isthmus.align.discovery import Alignment, HeldOut
 from isthmus.align.files import Space
+from isthmus.pages import filled, page
 
 NUM_SHOWN = 12  # pairs listed in the report
 NUM_DRAWN = 300  # pairs in the figure of the map
 MAX_LABELS = 8  # of a legend
-PAGE = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
-INTRODUCTION = """# Alignment into the space of {target}
-
-`{target}` ({rows} vectors of {dimensions} dimensions) is only normalised: unit length, centred,
-unit length. `target.vec` and `target.npz` hold the normalised vectors, with which the aligned
-vectors of the sources, also of unit length, are compared.
-"""
-FILES = """
-## Files
-
-`report.html` is this report with its figures in one file. The folder of each source holds
-`anchors.tsv`, the pairs that are each other's best partner, by descending confidence;
-`dictionary.tsv`, the best target row of every source row, mutual pairs first; `map.npz`, the linear
-map with its centring and scaling; `aligned.npz`, the mapped source, and `aligned.vec` if no word
-holds a tab or line end;
-and `relative.npz`, both spaces as cosines with the anchors of highest confidence. With several
-sources, `common/NAME.npz` maps the vectors of any space, the target's too, into common coordinates.
-New vectors of a source are mapped by
-
-    isthmus apply new.vec --map=THIS_FOLDER/SOURCE/map.npz --out=mapped.npz
-
-CSLS of a pair: twice its cosine minus the mean cosine of either row with its nearest neighbours in
-the other space. Confidence of a pair: the smaller of exp(30 cos) divided by its sum over all target
-rows and divided by its sum over all source rows. It ranks pairs; it is not the probability that a
-pair is right.
-"""
-ALT = "Self-learning, cosines, held-out pairs, and pairs of highest confidence"
-FIGURES = """Self-learning: the mean CSLS (a cosine, corrected for rows that are near to many) of
-the best matches at each step. It may fall after the first step, which is measured in the
-coordinates of the initialization, and where the search leaves fewer similarities out at random:
-values before and after are not comparable, and nothing is wrong. A search has failed if its line
-ends near that of wrong pairs. Similarity: mutual pairs should stand apart from random ones."""
-
-COMMON = """`common/NAME.npz` maps the vectors of every space, the target's too, into common
-coordinates, in which any two spaces are compared by cosines. These maps are fitted together, to the
-rows of each two spaces that are each other's best partner, so that they do not contradict each
-other. Maps "alone" are orthogonal ones, each fitted to two spaces.
-
-Error of two spaces: 1 minus the mean cosine of matches that were left out of the fit.
-"""
 
 
 def warnings(source: Space, result: Alignment, held_out: HeldOut | None) -> list[str]:
     """Sentences on a failure, on held-out pairs and on pairs that were left out."""
     sentences = []
-    if result.failed and result.disjoint:
-        sentences.append(
-            f"The alignment of '{source.name}' has failed: two runs of self-learning map "
-            f"{result.agreement:.0%} of the rows alike; do not use these results, give more "
-            "vectors, known pairs or closer spaces."
-        )
-    elif result.failed:
-        sentences.append(
-            f"The alignment of '{source.name}' has failed: maps fitted to some of its matches "
-            f"find {result.agreement:.0%} of the others, where self-learning from wrong pairs has "
-            f"{result.chance_agreement:.0%}; do not use these results, give "
-            f"{'more' if source.pairs is not None else 'some'} known pairs or closer spaces. "
-            + OF_DISJOINT.format(flag="--disjoint")
-        )
+    if result.failed:
+        sentences.append(f"The alignment of '{source.name}' has failed: {result.failure}")
     if held_out is not None and len(held_out.ranks) > 3 and not (held_out.ranks == 0).any():
         sentences.append(f"No held-out pair of '{source.name}' was found.")
     if source.num_unknown:
@@ -144,16 +88,14 @@ def section(
     shown = np.unique(np.linspace(0, len(result.anchors) // 2, NUM_SHOWN, dtype=int))
     some = zip(named(result.anchors[shown]), result.confidence[shown], strict=True)
     pairs = [(*pair, f"{confidence:.2f}") for pair, confidence in some]
-    parts = [
-        f"\n## {source.name}",
-        *(f"**Warning.** {sentence}" for sentence in warnings(source, result, held_out)),
-        results.markdown((source.name, f"mapped onto {target.name}"), [*facts.items()]),
-        f"![{ALT}](<{source.name}/figure.png>)",
-        FIGURES,
-        "Some pairs, from the highest confidence to the median:",
-        results.markdown(("source", "target", "confidence"), pairs),
-    ]
-    return "\n\n".join(parts) + "\n"
+    sentences = warnings(source, result, held_out)
+    return filled(
+        "source.md",
+        source=source.name,
+        warnings="".join(f"\n**Warning.** {sentence}\n" for sentence in sentences),
+        facts=results.markdown((source.name, f"mapped onto {target.name}"), [*facts.items()]),
+        pairs=results.markdown(("source", "target", "confidence"), pairs),
+    )
 
 
 def common_section(
@@ -163,10 +105,11 @@ def common_section(
     errors: Mapping[tuple[str, ...], tuple[float, float]],
 ) -> str:
     """On all spaces in common coordinates, but for the names left out; see `joined.join`."""
-    title = f"\n## All spaces in the coordinates of {target.name}\n\n"
-    failed = f"Left out, because their alignment has failed: {', '.join(left_out)}.\n\n"
+    first = f"## All spaces in the coordinates of {target.name}\n\n"
+    if left_out:
+        first += f"Left out, because their alignment has failed: {', '.join(left_out)}.\n\n"
     if not matches:
-        return f"{title}{failed}Fewer than two sources are left, which need no common maps.\n"
+        return f"{first}Fewer than two sources are left, which need no common maps.\n"
     links, cycles = [], []
     for names, both in errors.items():
         shown = [f"{error:z.3f}" for error in both]
@@ -175,33 +118,16 @@ def common_section(
         else:
             cycles.append([" -> ".join((*names, names[0])), *shown])
     headers = "error alone", "error in common"
-    return f"""{title}{failed if left_out else ""}{COMMON}
-{results.markdown(("spaces", "matches", *headers), links)}
-
-Error of a cycle: 1 minus the mean cosine of a row with itself, after it was mapped through the
-other spaces and back; a space of fewer dimensions on the way cannot hold all of it.
-
-{results.markdown(("cycle", *headers), cycles)}
-"""
+    of_links = results.markdown(("spaces", "matches", *headers), links)
+    of_cycles = results.markdown(("cycle", *headers), cycles)
+    return first + filled("common.md", links=of_links, cycles=of_cycles)
 
 
 def document(target: Space, sections: Sequence[str]) -> str:
     """The whole report."""
     rows, dimensions = target.vectors.shape
-    first = INTRODUCTION.format(target=target.name, rows=rows, dimensions=dimensions)
-    return first + "".join(sections) + FILES
-
-
-def page(text: str, title: str, folder: Path, end: str = "") -> str:
-    """A report in Markdown as one HTML page with its figures, PNG of `folder`, and a last part."""
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = parser.parse(text)
-    inline = (child for token in tokens for child in token.children or ())
-    for image in (child for child in inline if child.type == "image"):
-        content = (folder / unquote(str(image.attrs["src"]))).read_bytes()
-        image.attrs["src"] = f"data:image/png;base64,{base64.b64encode(content).decode()}"
-    body = parser.renderer.render(tokens, parser.options, {})
-    return PAGE.substitute(title=html.escape(title), body=body + end)
+    values = {"target": target.name, "rows": rows, "dimensions": dimensions}
+    return filled("alignment.md", sections="\n".join(sections), **values)
 
 
 def _escaped(word: str) -> str:

@@ -15,22 +15,20 @@ searches from wrong pairs.
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
-from jaxtyping import ArrayLike, Bool, Float, Int
+from jaxtyping import ArrayLike, Float, Int
 from scipy.special import expit
 
-from common.arrays import AnyArray
 from common.linear import Maps
 from common.run.train import Stages
 from isthmus.search import initialization, refinement, self_learning
 from isthmus.search.disjoint import Settings as Disjoint
 from isthmus.search.goat import Settings as Goat
-from isthmus.search.self_learning import Data, Pairs, State
+from isthmus.search.self_learning import Data, State
 
 # Of rows without ranks the partner of each may be anywhere, and so many are taken at first.
 UNRANKED_ROWS = 20_000
@@ -75,15 +73,6 @@ class Report(NamedTuple):
     initialization: str  # name of the best one
 
 
-class Found(NamedTuple):
-    """The result of the search."""
-
-    maps: Maps  # of the rows of both spaces into common coordinates, up to the length of rows
-    to_target: Int[ArrayLike, " n"]  # the row that is matched with each source row
-    is_pair: Bool[ArrayLike, " n"]  # whether they are a pair to which the maps are fitted
-    report: Report  # whether the maps are right
-
-
 class Learned(NamedTuple):
     """Where self-learning from one initialization ended, and the agreement there."""
 
@@ -93,14 +82,8 @@ class Learned(NamedTuple):
 
 
 def search(
-    source: Float[AnyArray, "n d_source"],
-    target: Float[AnyArray, "m d_target"],
-    pairs: Pairs,
-    ranks: Ranks | None,
-    settings: Settings,
-    train: Stages,
-    random_seed: int,
-) -> Found:
+    data: Data, ranks: Ranks | None, settings: Settings, train: Stages
+) -> tuple[refinement.Fit, Report]:
     """Finds maps that match the rows of two spaces, and whether they are right.
 
     Self-learning whose gain reaches `sure_gain` has succeeded. Any other is judged once more after
@@ -110,59 +93,50 @@ def search(
 
     The spaces are centred unit rows, in an order that tells nothing of their partners; `ranks` are
     of the rows of each by its own frequencies, the smallest for the most frequent row. No row is in
-    two of the `pairs`.
+    two known pairs.
     """
-    steps, key = settings.steps, jax.random.key(random_seed)
-    everything = Data(source, target, *pairs, key)
+    steps = settings.steps
     count = UNRANKED_ROWS if ranks is None else steps.search_rows
-    rows = most_frequent(everything, ranks, count)
-    found, wrong = [], []  # from the initializations, and from as many sets of wrong pairs
+    rows = most_frequent(data, ranks, count)
+    found = []  # from the initializations
 
-    def learn(name: str, state: State, data: Data, num_steps: int, stage: str) -> Learned:
+    def learn(name: str, state: State, rows: Data, num_steps: int, stage: str) -> Learned:
         options = {"stage": stage, "num_steps": num_steps, "chunk": 4}
-        state = self_learning.learn(train, state, data, steps, **options)
-        return Learned(name, state, float(self_learning.agreement(state, data, steps)))
+        state = self_learning.learn(train, state, rows, steps, **options)
+        return Learned(name, state, float(self_learning.agreement(state, rows, steps)))
 
+    @cache
     def from_wrong_pairs(number: int) -> Learned:
-        """Made once; as many steps as the initialization of the same number took."""
-        if number == len(wrong):
-            # Target rows are in random order, so that pairing each with one of the next is wrong.
-            some = np.arange(max(len(rows.source_pairs), MIN_WRONG_PAIRS))
-            partners = (some + 1 + number) % len(rows.target)
-            data = rows._replace(source_pairs=some, target_pairs=partners)
-            name = f"chance-baseline-{number}"
-            start, taken = self_learning.state_of_pairs(data), int(found[number].state.steps)
-            wrong.append(learn(name, start, data, taken, name))
-        return wrong[number]
+        """As many steps as the initialization of the same number took."""
+        # Target rows are in random order, so that pairing each with one of the next is wrong.
+        some = np.arange(max(len(rows.source_pairs), MIN_WRONG_PAIRS))
+        partners = (some + 1 + number) % len(rows.target)
+        paired = rows._replace(source_pairs=some, target_pairs=partners)
+        name = f"chance-baseline-{number}"
+        start, taken = self_learning.state_of_pairs(paired), int(found[number].state.steps)
+        return learn(name, start, paired, taken, name)
 
     def last_fit(learned: Learned, stage: str) -> refinement.Fit:
-        return refinement.fit(everything, _refined(everything, learned, steps, train, stage), steps)
+        return refinement.fit(data, _refined(data, learned, steps, train, stage), steps)
 
-    for name, start in _initializations(everything, rows, ranks, settings, train):
+    for name, start in _initializations(data, rows, ranks, settings, train):
         found.append(learn(name, start, rows, steps.search_steps, f"self-learning-{name}"))
         best = max(found, key=lambda learned: learned.agreement)
         agreement = best.agreement
-        wrong_agreements = (from_wrong_pairs(i).agreement for i in range(len(found)))
-        chance = chance_agreement(agreement, wrong_agreements, steps.sure_gain)
+        searches = (from_wrong_pairs(i).agreement for i in range(len(found)))
+        chance = chance_agreement(agreement, searches, steps.sure_gain)
         if gain(agreement, chance) >= steps.sure_gain:
             break
     fit = last_fit(best, "refine")
     if gain(agreement, chance) < steps.sure_gain:
-        agreement = fit.agreement
-        searches = (from_wrong_pairs(i) for i in range(len(found)))
-        fits = (last_fit(learned, f"refine-{learned.name}").agreement for learned in searches)
+        agreement, wrong = fit.agreement, map(from_wrong_pairs, range(len(found)))
+        fits = (last_fit(learned, f"refine-{learned.name}").agreement for learned in wrong)
         chance = chance_agreement(agreement, fits, steps.min_gain)
     corrected = gain(agreement, chance)
     failed = corrected < steps.min_gain
-    if failed:
-        advice = "more known pairs or more similar spaces" if len(pairs[0]) else "known pairs"
-        logging.warning(
-            f"{train.part} has failed: maps fitted to some of its matches find {agreement:.0%} of "
-            f"the others, where self-learning from wrong pairs has {chance:.0%}; use {advice}."
-        )
     probability = float(success_probability(corrected, steps.min_gain))
     report = Report(agreement, chance, corrected, probability, failed, best.name)
-    return Found(fit.maps, fit.to_target, fit.is_pair, report)
+    return fit, report
 
 
 def gain(agreement: float, chance_agreement: float) -> float:
@@ -173,8 +147,7 @@ def gain(agreement: float, chance_agreement: float) -> float:
 def chance_agreement(agreement: float, searches: Iterator[float], threshold: float) -> float:
     """The highest agreement of searches from wrong pairs.
 
-    They are made one by one, and only while the gain of the agreement is at the threshold or above:
-    a higher baseline could not turn a failure into a success.
+    They are made while the gain is at the threshold or above; a higher baseline changes no failure.
     """
     highest = 0.0
     for chance in searches:
@@ -187,10 +160,7 @@ def chance_agreement(agreement: float, searches: Iterator[float], threshold: flo
 def success_probability(
     gain: Float[ArrayLike, "..."], threshold: float
 ) -> Float[np.ndarray, "..."] | np.floating:
-    """Probability that a search of this gain has succeeded; one half at the threshold.
-
-    Success: its map finds at least half of the items that the map fitted to all true pairs finds.
-    """
+    """Probability that a search of this gain finds half of what the map of all true pairs does."""
     return expit(STEEPNESS * (np.asarray(gain) - threshold))
 
 

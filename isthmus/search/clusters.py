@@ -1,6 +1,6 @@
 """Cluster centres of two spaces, matched by quadratic assignment without known pairs."""
 
-from collections.abc import Sequence
+import dataclasses
 from functools import partial
 
 import jax
@@ -16,27 +16,35 @@ MIN_GAIN = 1e-6  # smallest gain of a swap, which rounding cannot give
 STEPS = 15  # of k-means
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Values of `matched_centres`; those of mini-vec2vec unless marked."""
+
+    num_clusters: int = 20
+    num_draws: int = 60  # samples of rows that are clustered; ours
+    draw_rows: int = 10_000  # rows in a sample, all rows if there are fewer
+    num_restarts: int = 100  # of each quadratic assignment; ours
+    swaps: int = 60  # at most, of a restart; ours
+
+
 def matched_centres(
     keys: Key[Array, " 3"],
     spaces: tuple[Float[AnyArray, "n d"], Float[AnyArray, "m e"]],
+    settings: Settings,
     known: tuple[Float[AnyArray, "p d"], Float[AnyArray, "p e"]] | None = None,
-    *,
-    num_clusters: int,
-    num_samples: int,
-    rows: Sequence[int],
-    restarts: int,
-    swaps: int = 60,
 ) -> tuple[Centres, Centres]:
     """Cluster centres of both spaces for several samples, row i of both matched by `assign`.
 
     `keys` are of the samples of each space and of the assignments; the similarities of `known`, the
     rows in known pairs, to the centres are the linear term.
     """
+    sizes, most = (settings.num_clusters, settings.num_draws), settings.draw_rows
     centres = [
-        sample_centres(key, x, num_clusters, num_samples, count)
-        for key, x, count in zip(keys[:2], spaces, rows, strict=True)
+        sample_centres(key, x, *sizes, min(most, len(x)))
+        for key, x in zip(keys[:2], spaces, strict=True)
     ]
     objective = _objective(centres, known or (spaces[0][:0], spaces[1][:0]))
+    restarts, swaps = settings.num_restarts, settings.swaps
     matched = assign(keys[2], *objective, restarts=restarts, swaps=swaps)
     return centres[0], jnp.take_along_axis(centres[1], matched[:, :, None], axis=1)
 

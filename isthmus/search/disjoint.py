@@ -19,21 +19,19 @@ an arbitrary one of many wrong maps is not found a second time.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from absl import logging
 from jaxtyping import Array, Float
 
 from common import multi_step
-from common.arrays import AnyArray
 from common.errors import check_count
 from common.linear import Maps, unit
 from common.retrieval import top_k
 from common.run.train import Stages
 from isthmus.search import initialization, self_learning
-from isthmus.search.self_learning import Data, Pairs, State
+from isthmus.search.self_learning import Data, State
 
 SETTLED_AGREEMENT = 0.9  # of two runs in small groups, from which one alone goes on
 
@@ -60,30 +58,16 @@ class Settings:
     min_agreement: float = 0.5  # of a success; on development pairs it is .001 or 1
 
 
-class Mapped(NamedTuple):
-    """The result of the search; the agreement is that of the best run and the one most like it."""
-
-    maps: Maps  # of the rows of both spaces into common coordinates; orthogonal
-    agreement: float
-    failed: bool  # whether it is below `min_agreement`
-
-
-def search(
-    source: Float[AnyArray, "n d_source"],
-    target: Float[AnyArray, "m d_target"],
-    pairs: Pairs,
-    settings: Settings,
-    train: Stages,
-    random_seed: int,
-) -> Mapped:
+def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, bool]:
     """Finds the map between two samples, and whether it is right.
 
     Two runs that agree in small groups are right already: no other is begun, and only the better
     one goes on, in the largest groups. The spaces are centred unit rows.
+
+    Returns orthogonal maps of both spaces into common coordinates, the agreement of the best run
+    and the one most like it, and whether the search has failed: that is below `min_agreement`.
     """
     check_count("finalists", settings.finalists, settings.restarts, "restarts", least=2)
-    key = jax.random.key(random_seed)
-    data = Data(source, target, *pairs, key)
     rows = data.source[: settings.agreement_rows]
     learning = Learning(data, settings, train)
     first, *larger = _group_sizes(data, settings)
@@ -93,22 +77,16 @@ def search(
         order = sorted(range(len(begun)), key=lambda i: -float(begun[i].best))
         states = [begun[i] for i in order[: settings.finalists]]
         if number and (agreed := float(agreement(states[:2], rows))) >= SETTLED_AGREEMENT:
-            best = learning.in_groups(states[0].maps, larger[-1:] or [first], "both")
+            best = learning.in_groups(data, states[0].maps, larger[-1:] or [first], "both")
             break
     else:
         states = [
-            learning.in_groups(state.maps, larger or [first], str(i), i)
+            learning.in_groups(learning.restart(i), state.maps, larger or [first], str(i))
             for i, state in zip(order, states, strict=False)
         ]
         best, *others = sorted(states, key=lambda state: -float(state.best))
         agreed = max(float(agreement([best, other], rows)) for other in others)
-    failed = agreed < settings.min_agreement
-    if failed:
-        logging.warning(
-            f"{train.part} has failed: two runs of self-learning map {agreed:.0%} of the rows "
-            "alike; use more vectors or more similar spaces."
-        )
-    return Mapped(learning.mean_map(best.maps), agreed, failed)
+    return learning.mean_map(best.maps), agreed, agreed < settings.min_agreement
 
 
 @jax.jit
@@ -157,70 +135,60 @@ class Learning(NamedTuple):
 
         They are by the centres of `initialization.cluster_modes`, and by the known pairs.
         """
-        values, data = self.settings, self.sample(number)
-        reweight, sizes = values.first_reweight, (values.num_clusters, values.num_draws)
-        clusters = initialization.Settings(num_clusters=sizes[0], num_draws=sizes[1])
+        values, data = self.settings, self.restart(number)
+        sizes = {"num_clusters": values.num_clusters, "num_draws": values.num_draws}
+        clusters, reweight = initialization.Settings(**sizes), values.first_reweight
         modes = initialization.cluster_modes(data.key, data.source, data.target, clusters)
         spaces = data.source[: values.start_rows], data.target[: values.start_rows]
         covariances = (initialization.centre_covariance(spaces, centres) for centres in modes)
         initial = [multi_step.fit_covariance(covariance, reweight) for covariance in covariances]
         if len(data.source_pairs):
             initial.append(self_learning.state_of_pairs(data).maps)
-        stage = f"{number}-initialization-{{}}-{group_rows}-rows".format
-        steps = values.first_steps, reweight
+        names, steps = f"{number}-initialization-{{}}".format, values.first_steps
         states = [
-            self.in_group(maps, data, stage(i), group_rows, *steps)
+            self.run(data, maps, names(i), group_rows, steps, reweight=reweight).state
             for i, maps in enumerate(initial)
         ]
         return max(states, key=lambda state: float(state.best))
 
-    def sample(self, number: int | None) -> Data:
-        """The rows with the random draws of a restart, or of what follows all of them."""
-        key = self.data.key
-        return self.data._replace(key=key if number is None else jax.random.fold_in(key, number))
+    def restart(self, number: int) -> Data:
+        """The rows with the random draws of a restart."""
+        return self.data._replace(key=jax.random.fold_in(self.data.key, number))
 
-    def in_groups(
-        self, maps: Maps, sizes: Sequence[int], name: str, number: int | None = None
-    ) -> State:
+    def in_groups(self, data: Data, maps: Maps, sizes: Sequence[int], name: str) -> State:
         """Self-learning in groups of each size in turn."""
-        data = self.sample(number)
         for size in sizes:
-            state = self.in_group(maps, data, f"{name}-{size}-rows", size, self.settings.steps)
+            state = self.run(data, maps, name, size, self.settings.steps).state
             maps = state.maps
         return state
-
-    def in_group(self, maps: Maps, data: Data, stage: str, size: int, *steps) -> State:
-        """Self-learning from maps in groups of this size, which together hold `step_rows`."""
-        rows = min(self.settings.step_rows, len(data.source), len(data.target))
-        start = _initial_state(maps)
-        return self.run(self_learning.grouped_step, start, data, stage, size, rows, *steps)
 
     def mean_map(self, maps: Maps) -> Maps:
         """The orthogonal map nearest to the mean of those of `last_steps` steps on all rows.
 
         There are two groups at least, so that each step matches the rows with others.
         """
-        data, settings = self.data, self.settings
-        rows = min(len(data.source), len(data.target))
-        size = min(settings.last_group_rows, max(1, rows // 2))
-        total = jnp.zeros((data.source.shape[1], data.target.shape[1]))
-        begun, stage = Averaged(_initial_state(maps), total), f"all-{size}-rows"
-        last = self.run(averaged_step, begun, data, stage, size, rows, settings.last_steps)
+        rows = min(len(self.data.source), len(self.data.target))
+        size = min(self.settings.last_group_rows, max(1, rows // 2))
+        last = self.run(self.data, maps, "all", size, self.settings.last_steps, step_rows=rows)
         return multi_step.fit_covariance(last.total, 0.0)
 
     def run(
         self,
-        step,
-        state,
         data: Data,
-        stage: str,
+        maps: Maps,
+        name: str,
         group_rows: int,
-        step_rows: int,
         num_steps: int,
+        *,
+        step_rows: int | None = None,
         reweight: float = 0.0,
-    ) -> Any:
-        """The last state of a stage, whose random draws are its own."""
-        groups = max(1, step_rows // group_rows)
+    ) -> Averaged:
+        """Self-learning from maps in groups, which hold `step_rows` together (None: the setting).
+
+        The random draws are those of this size of the groups.
+        """
+        rows = min(step_rows or self.settings.step_rows, len(data.source), len(data.target))
+        groups = max(1, rows // group_rows)
         num_matches = 2 * groups * group_rows  # of both directions
         share = self.settings.pair_share * num_matches
         settings = self_learning.GroupedSettings(
@@ -232,9 +200,7 @@ class Learning(NamedTuple):
             patience=num_steps,
         )
         data = data._replace(key=jax.random.fold_in(data.key, group_rows))
-        return self.train(step, state, data, settings, stage=stage, num_steps=num_steps, chunk=5)
-
-
-def _initial_state(maps: Maps) -> State:
-    """The state of maps that the loop, which may overwrite its own, leaves as they are."""
-    return self_learning.initial_state(Maps(*map(jnp.array, maps)))
+        total = jnp.zeros((data.source.shape[1], data.target.shape[1]))
+        start = Averaged(self_learning.initial_state(maps), total)
+        options = {"stage": f"{name}-{group_rows}-rows", "num_steps": num_steps, "chunk": 5}
+        return self.train(averaged_step, start, data, settings, **options)

@@ -28,7 +28,7 @@ from common.arrays import AnyArray
 from common.errors import UserError
 from common.linear import preprocess, unit
 from isthmus.search import goat, self_learning
-from isthmus.search.clusters import matched_centres
+from isthmus.search.clusters import Settings, matched_centres
 from isthmus.search.self_learning import Data, State
 
 # From which no larger groups are needed. After the first ones it was .98 and more between noisy
@@ -36,17 +36,6 @@ from isthmus.search.self_learning import Data, State
 # (GloVe -> minilm_input).
 SETTLED_AGREEMENT = 0.8
 MAX_GOAT_ROWS = 2_000  # of both spaces, of which GOAT gives a candidate; it takes about a minute
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Values of the candidates; those of mini-vec2vec unless marked."""
-
-    num_clusters: int = 20
-    num_draws: int = 60  # samples of rows that are clustered; ours
-    draw_rows: int = 10_000  # rows in a sample, all rows if there are fewer
-    num_restarts: int = 100  # of each quadratic assignment; ours
-    swaps: int = 60  # at most, of a restart; ours
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,15 +151,7 @@ def cluster_modes(
     and the other sign on the rest. Returned are, for each kind with at least a tenth of the
     samples, the more frequent one first, the centres of both spaces, row i of both matched.
     """
-    centres = matched_centres(
-        jax.random.split(key, 3),
-        (source, target),
-        num_clusters=settings.num_clusters,
-        num_samples=settings.num_draws,
-        rows=[min(settings.draw_rows, len(x)) for x in (source, target)],
-        restarts=settings.num_restarts,
-        swaps=settings.swaps,
-    )
+    centres = matched_centres(jax.random.split(key, 3), (source, target), settings)
     x, y = map(np.asarray, centres)
     sign = np.asarray(_kind(*centres))
     kinds = sorted((sign, ~sign), key=np.sum, reverse=True)

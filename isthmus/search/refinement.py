@@ -76,7 +76,7 @@ def compose(first: Maps, second: Maps) -> Maps:
 class Fit(NamedTuple):
     """Maps that are fitted to pairs of matched rows."""
 
-    maps: Maps  # into the common coordinates, up to the length of rows
+    maps: Maps  # of both spaces into common coordinates, up to the length of rows
     to_target: Int[ArrayLike, " n"]  # the row that is matched with each source row
     is_pair: Bool[ArrayLike, " n"]  # whether they are a pair to which the maps are fitted
     agreement: float  # fraction of left-out pairs that such maps find again, see `validation`

@@ -24,7 +24,6 @@ from common.linear import Maps, apply_maps
 from common.parallel import on_cpu
 from common.retrieval import first_largest
 
-Pairs = tuple[Int[np.ndarray, " p"], Int[np.ndarray, " p"]]  # rows of source and of target
 MIN_OBJECTIVE = -1e30  # before the first step; finite, as `train.run` requires of a state
 
 
@@ -76,8 +75,9 @@ class Data(NamedTuple):
 
 
 def initial_state(maps: Maps) -> State:
-    """The state before the first step, of the given maps."""
-    return State(maps, best=np.float32(MIN_OBJECTIVE), stalled=np.int32(0), steps=np.int32(0))
+    """The state before the first step, of copies of the maps: the loop overwrites its own."""
+    copies, none = Maps(*map(jnp.array, maps)), np.int32(0)
+    return State(copies, best=np.float32(MIN_OBJECTIVE), stalled=none, steps=none)
 
 
 @jax.jit

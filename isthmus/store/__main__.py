@@ -25,6 +25,8 @@ may have vectors of both models, of the new one in some rows:
 DIR gets report.html and report.md, results.json, kept.png and map.npz, for `isthmus apply`.
 """
 
+from importlib import import_module
+
 from absl import flags
 
 from common.run import cli
@@ -59,13 +61,5 @@ flags.DEFINE_integer("random_seed", 0, "Random seed of the search for pairs, if 
 cli.define_form_flags()
 
 
-def main(argv: list[str]) -> None:
-    """Reads the files, writes the report and the map, and prints the report."""
-    del argv
-    from isthmus.store import command  # and JAX: --help does without
-
-    command.run()
-
-
-if __name__ == "__main__":
-    cli.run(main)
+if __name__ == "__main__":  # --help does without JAX, which the command imports
+    cli.run(lambda argv: import_module("isthmus.store.command").run())

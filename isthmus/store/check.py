@@ -78,11 +78,15 @@ def check(
     """
     store = np.asarray(prepare(np.asarray(stored), "stored", ("unit",))[0])
     names = list(map(str, range(len(store)))) if ids is None else ids
-    found: list[tuple[bool, str, dict]] = []  # whether it is right, a sentence, and numbers
+    result = Check([], [], {"rows": len(store)})
+
+    def add(is_right: bool, sentence: str, **numbers: Any) -> None:
+        (result.right if is_right else result.wrong).append(sentence)
+        result.measured.update(numbers)
 
     def add_rows(is_right: bool, sentence: str, name: str, rows: Int[np.ndarray, " r"]) -> None:
         words = [names[row] for row in rows]
-        found.append((is_right, sentence + f" ({named(words)})" * bool(words), {name: words}))
+        add(is_right, sentence + f" ({named(words)})" * bool(words), **{name: words})
 
     if again is not None:
         rows, made = _paired(store, again, pairs, "again")
@@ -90,7 +94,7 @@ def check(
         same = model in ("same", "rounded")
         numbers = {"median_cosine": float(np.median(cosines)), "correlation": correlation}
         sentence = f"the model in use is {MODELS[model]} by {len(rows):,} canaries"
-        found.append((same, sentence, {"model": model, **numbers}))
+        add(same, sentence, model=model, **numbers)
         if same and len(changed := rows[cosines < ROUNDED]):
             add_rows(False, f"{len(changed)} of these have changed", "changed", changed)
         others = of_another_model(store, made) if same and len(rows) >= LEAST_CANARIES else None
@@ -101,24 +105,20 @@ def check(
     if count >= LEAST_NEWEST:
         moved = shift(store[:-count], store[-count:])
         sentence = f"the newest {count:,} rows are {moved:z.3f} of the variance from the others"
-        found.append((moved < DRIFTED, sentence, {"drift": moved}))
+        add(moved < DRIFTED, sentence, drift=moved)
     if aligner is not None and new is not None:
         share = still_kept(store, aligner, new, new_pairs)
         sentence = f"the map keeps {share.value:.3f} ± {share.uncertainty:.3f} of the ten nearest"
         if kept is not None:
             sentence += f" (before: {kept[0]:.3f} ± {kept[1]:.3f})"
         falls = kept is not None and kept[0] - kept[1] > share.value + share.uncertainty
-        found.append((not falls, sentence, {"kept": list(share)}))
-    if not found:
+        add(not falls, sentence, kept=list(share))
+    if not (result.wrong or result.right):
         raise UserError(
             f"Of {len(store):,} stored rows alone nothing can be said: give vectors of some that "
             "the model in use has made again (--again)."
         )
-    wrong, right = ([x for is_right, x, _ in found if is_right == side] for side in (False, True))
-    measured: dict[str, Any] = {"rows": len(store)}
-    for *_, numbers in found:
-        measured |= numbers
-    return Check(wrong, right, measured)
+    return result
 
 
 def _paired(store, vectors, pairs, name: str):

@@ -12,16 +12,15 @@ from jaxtyping import Int
 from common.data.readers import pair_files
 from common.data.readers.vector_files import Form
 from common.errors import UserError
-from common.files import write_atomically, write_json
+from common.files import write_json
 from common.run import cli
 from common.run.figures import save_figure
-from isthmus import picture
+from isthmus import pages, picture
 from isthmus.align import files
 from isthmus.align.files import Space
-from isthmus.align.report import page
 from isthmus.store import migration, report
 from isthmus.store.migration import Migration
-from isthmus.store.remapping import SETTINGS, Settings
+from isthmus.store.remapping import SETTINGS
 from isthmus.store.strategies import Judgement
 
 FLAGS = flags.FLAGS
@@ -36,16 +35,16 @@ def run() -> None:
         raise UserError(f"{place} exists and is not an empty folder: choose another --out.")
     began = time.perf_counter()
     old, new = _space("old"), _space("new")
-    queries = _queries(old)
+    asked = dict.fromkeys(("wanted_of_map", "wanted_of_old"), FLAGS.keep)
     result = migration.migrate(
         old.vectors,
         new.vectors,
         _pairs(old, new),
         old_model_runs=FLAGS.old_model_runs,
-        queries=queries,
+        queries=_queries(old),
         metric=FLAGS.metric,
         candidates=[int(count) for count in FLAGS.candidates or ()],
-        settings=_asked(),
+        settings=SETTINGS if FLAGS.keep is None else dataclasses.replace(SETTINGS, **asked),
         random_seed=FLAGS.random_seed,
         progress=True,
     )
@@ -54,18 +53,10 @@ def run() -> None:
     given = seconds, Path(FLAGS.old), out, _form("old"), FLAGS.seconds_per_text
     text = report.text(result, *given) + report.suspicious(result, old.words, new.words)
     write_json(out / "results.json", _results(result))
-    write_atomically(out / "report.md", text.encode())
     print(text.removeprefix("# "), flush=True)  # before anything is drawn
     save_figure(report.figure(result), out / "kept.png")
     drawn = picture.part([picture.View(result.aligner, old, new, result.pairs)])
-    write_atomically(out / "report.html", page(text, report.verdict(result), out, drawn).encode())
-
-
-def _asked() -> Settings:
-    """The settings, with the share that is to be kept."""
-    if FLAGS.keep is None:
-        return SETTINGS
-    return dataclasses.replace(SETTINGS, wanted_of_map=FLAGS.keep, wanted_of_old=FLAGS.keep)
+    pages.write(out, text, report.verdict(result), drawn)
 
 
 def _one_table() -> bool:

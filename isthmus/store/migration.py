@@ -14,16 +14,17 @@ import numpy as np
 from absl import logging
 from jaxtyping import Float, Int
 
+import isthmus
 from common import alignment, likeness
 from common.alignment import Aligner
 from common.arrays import AnyArray, Unchecked
 from common.data.sets.dictionary import one_to_one
 from common.errors import UserError
 from common.linear import unit
-from isthmus import align
+from isthmus.align import LEARNING_ROWS
 from isthmus.store import remapping, strategies
 from isthmus.store.estimate import Estimates, either, estimates_of
-from isthmus.store.pairs import MANY_WRONG, Sample, metric_doubt, sampled, searched, wrong_partners
+from isthmus.store.pairs import MANY_WRONG, metric_doubt, sampled, searched, wrong_partners
 from isthmus.store.remapping import SETTINGS, Choice, Settings
 from isthmus.store.strategies import Judgement, Searched
 
@@ -148,7 +149,7 @@ def migrate(
     """
     lengths = remapping.lists_of(candidates)
     known = np.zeros((0, 2), int) if pairs is None else np.asarray(pairs)
-    matched, sample = None, Sample(np.arange(len(known)), 0, None)
+    matched, crowded, duplicates = None, None, 0
     if metric == "hamming":
         old = np.asarray(searched(old, metric))
     if len(known) < remapping.MANY_PAIRS:
@@ -161,13 +162,13 @@ def migrate(
             )
         options = {"rows": MATCHED_ROWS, "ordered": False, "keep_failed": True}
         options |= {"names": ("old", "new"), "random_seed": random_seed, "progress": progress}
-        matched = align.discover(old, new, known, **options)
+        matched = isthmus.discover(old, new, known, **options)
         known = matched.anchors
     else:
         alignment.normalised(old, new, known, ("old", "new"))
         known = known[one_to_one(known)]
-        sample = sampled(searched(old, None), known[:, 0])
-        known = known[sample.chosen]
+        chosen, crowded = sampled(searched(old, None), known[:, 0])
+        known, duplicates = known[chosen], len(known) - len(chosen)
 
     def paired():
         return np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
@@ -177,7 +178,7 @@ def migrate(
         rows = jnp.take(stores[0], known[:, 0], axis=0), paired()[1]
         return estimates_of(choice, *rows, known[:, 0], *stores, settings, lengths)
 
-    exchanged, others = None, len(new) - len(known) - sample.duplicates
+    exchanged, others = None, len(new) - len(known) - duplicates
     if len(new) > len(old) and len(new) - others > 0.9 * len(old):
         exchanged = f"--new has {others:,} rows that are not in --old: are they exchanged?"
     of_metric, other = METRIC_NOTES.get(metric), None
@@ -197,7 +198,7 @@ def migrate(
     estimates = estimated(metric)
     if other:
         estimates = estimates._replace(by_old=either(estimates.by_old, estimated(other).by_old))
-    rows = choice.aligner.normalise_source(old[: align.LEARNING_ROWS])
+    rows = choice.aligner.normalise_source(old[:LEARNING_ROWS])
     advice = advise(estimates, old_model_runs, settings)
     judged = None if queries is None else _judged(queries, known, paired(), choice, metric, lengths)
     again = [one.gain_high for one in judged or () if one.ranking.strategy == "re-embedded"]
@@ -213,9 +214,9 @@ def migrate(
         judged=judged,
         sizes=(len(old), len(new)),
         settings=settings,
-        doubts=tuple(filter(None, (sample.doubt, unlike, other and of_metric, exchanged))),
+        doubts=tuple(filter(None, (crowded, unlike, other and of_metric, exchanged))),
         note=None if other else of_metric,
-        duplicates=sample.duplicates,
+        duplicates=duplicates,
         suspicious=suspicious,
         with_suspicious=with_suspicious,
     )

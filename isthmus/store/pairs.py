@@ -6,7 +6,6 @@ topic, have more.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -80,20 +79,17 @@ def metric_doubt(old: AnyArray, new: AnyArray) -> tuple[str | None, str | None]:
     return (doubt, "dot") if spread > MUCH else (f"{doubt} (cosines are assumed)", None)
 
 
-class Sample(NamedTuple):
-    """Pairs that are used, and what is to be said of them."""
+def sampled(
+    store: Float[AnyArray, "n d"], rows: Int[np.ndarray, " m"]
+) -> tuple[Int[np.ndarray, " p"], str | None]:
+    """Of pairs that are near-duplicates, keeps one; `rows` are those of the pairs in the store.
 
-    chosen: Int[np.ndarray, " p"]  # places of the pairs that are used
-    duplicates: int  # number of others, near-duplicates of these
-    doubt: str | None  # why these are not like the store; None: they are
-
-
-def sampled(store: Float[AnyArray, "n d"], rows: Int[np.ndarray, " m"]) -> Sample:
-    """Of pairs that are near-duplicates, keeps one; says what is wrong. `rows` are of the store."""
+    Returns the places of the pairs that are kept, and why these are not like the store, or None.
+    """
     places = np.arange(len(rows))
     close, wide, lists, cosines = _crowding(store, rows)
     if not (close or wide):
-        return Sample(places, 0, None)
+        return places, None
     if close:  # much nearer than any row that is not in a pair
         inside = np.isin(lists, rows)
         distances = np.sqrt(np.maximum(2 - 2 * cosines, 0))
@@ -107,11 +103,10 @@ def sampled(store: Float[AnyArray, "n d"], rows: Int[np.ndarray, " m"]) -> Sampl
         thinned = np.sort(np.unique(groups, return_index=True)[1])
         if LEAST <= len(thinned) < len(rows):
             _, wide, *_ = _crowding(store, rows[thinned])
-            doubt = ONE_TOPIC if wide else None
-            return Sample(thinned, len(rows) - len(thinned), doubt)
+            return thinned, ONE_TOPIC if wide else None
         if len(thinned) < LEAST:
-            return Sample(places, 0, f"the pairs are versions of {len(thinned)} items alone")
-    return Sample(places, 0, ONE_TOPIC)
+            return places, f"the pairs are versions of {len(thinned)} items alone"
+    return places, ONE_TOPIC
 
 
 def _crowding(store, rows):

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from common.data.readers.vector_files import STRICT, Form
-from common.run.figures import BELOW, COLOURS, MARKERS
+from common.run.figures import error_bars, styles
 from common.run.results import markdown, plus_minus
 from isthmus.align.files import apply_commands
+from isthmus.pages import filled
 from isthmus.store.estimate import Estimate
 from isthmus.store.migration import Migration
 from isthmus.store.remapping import length_of
@@ -26,29 +26,6 @@ VERDICTS = {
     "the new model put them in order",
     "re-embedded": "Embed everything again",
 }
-KEPT = """Each number is a share of the ten documents that the new model would find first if
-everything were embedded again: the share that is also among the first 10, 50, 100, 200 results of
-another search. It is estimated from {basis}, for queries that are like the stored documents; ± is
-half of the 95% interval. If the new model puts these results in order, those of the ten that are
-among them come first.
-
-![The share that is kept, over the number of candidates, with what is asked](kept.png)"""
-RULE = """Lists that are shown as they are, and candidates of the mapped store, are asked to keep
-{of_map}: what they leave out is lost. Of candidates of the old model {of_old} is asked: it is a
-good model itself, and what it leaves out is seldom what was sought. Both are chosen by `--keep`.
-Advised is the first of these ways, in ascending order of what a query costs, that keeps as much.
-
-{table}"""
-SUSPICIOUS = """The partners of {count} pairs are probably vectors of other items, since the map
-leaves them as far from each other as random ones. They are left out. With them, the first ten of
-the mapped store would be said to hold {before}, and without them {after}. The first are:
-
-{table}"""
-JUDGED = """Searched are the {count} paired documents, each mapped by a map that was not fitted to
-it. nDCG@10 is 1 if the relevant documents come first, less the lower they stand, and 0 if none is
-among the first ten. Recall is the share of the relevant documents that are among the first 10 or
-100. The difference is that of nDCG@10 to the old model, with a 95% interval (bootstrap over
-queries)."""
 LAZY = """The new model embeds candidates when they are asked for. Keep what it has embedded, so
 that the store is embedded little by little, what is asked for most first."""
 COMMANDS = """The first command maps the store. The second normalises the new model's queries,
@@ -86,10 +63,10 @@ def reasons(migration: Migration) -> str:
     if strategy == "re-embedded":
         longest = max(by_map)
         sentences.append(f"Even the first {longest} of the mapped store hold {by_map[longest]}.")
-    elif strategy == "old candidates" and count and count > 10:
-        sentences.append(f"The first {count} of the old model hold {by_old[count]}.")
     elif count and count > 10:
-        sentences.append(f"The first {count} of the mapped store hold {by_map[count]}.")
+        of_old = strategy == "old candidates"
+        name, shares = ("old model", by_old) if of_old else ("mapped store", by_map)
+        sentences.append(f"The first {count} of the {name} hold {shares[count]}.")
     if migration.duplicates:
         sentences.append(
             f"{migration.duplicates:,} pairs are near-duplicates of others and are left out."
@@ -135,8 +112,8 @@ def _shares(kept: dict[str, Estimate]) -> dict[int, str]:
     return {length_of(name): plus_minus(*share) for name, share in kept.items()}
 
 
-def _rule(migration: Migration, seconds_per_text: float | None) -> str:
-    """What is asked of each way, how far it is from that, and what it costs."""
+def _ways(migration: Migration, seconds_per_text: float | None) -> str:
+    """The table of what is asked of each way, how far it is from that, and what it costs."""
     settings, (count, embedded) = migration.settings, migration.sizes
     of_map, of_old = settings.wanted_of_map, settings.wanted_of_old
     by_map, by_old = migration.estimates
@@ -162,8 +139,7 @@ def _rule(migration: Migration, seconds_per_text: float | None) -> str:
         if seconds_per_text is not None:
             cells.append(f"{seconds:,.1f} s" if seconds < 7200 else f"{seconds / 3600:,.1f} h")
     header = ["Way", "Keeps", "Asked", "That is", "Texts to embed", "Time"][: len(rows[0])]
-    shown = {"of_map": plus_minus(of_map, None, 2), "of_old": plus_minus(of_old, None, 2)}
-    return RULE.format(**shown, table=markdown(header, rows))
+    return markdown(header, rows)
 
 
 def suspicious(migration: Migration, old_ids: Sequence[str], new_ids: Sequence[str]) -> str:
@@ -173,32 +149,25 @@ def suspicious(migration: Migration, old_ids: Sequence[str], new_ids: Sequence[s
     rows = [[str(o), old_ids[o], str(n), new_ids[n]] for o, n in migration.suspicious[:NUM_SHOWN]]
     shares = (of.by_map["recall_10"] for of in (migration.with_suspicious, migration.estimates))
     before, after = (plus_minus(*share) for share in shares)
+    shown = {"before": before, "after": after, "count": len(migration.suspicious)}
     table = markdown(("Old row", "Id", "New row", "Id"), rows)
-    count = len(migration.suspicious)
-    text = SUSPICIOUS.format(count=count, before=before, after=after, table=table)
-    return f"\n## Suspicious pairs\n\n{text}\n"
+    return "\n" + filled("suspicious.md", table=table, **shown)
 
 
 def figure(migration: Migration) -> Figure:
     """What is kept over the number of candidates, and what is asked."""
-    drawn = Figure(figsize=(6, 4), layout="constrained")
-    axis = drawn.subplots()
-    settings = migration.settings
-    lists = (
-        ("mapped store", migration.estimates.by_map, settings.wanted_of_map),
-        ("old model", migration.estimates.by_old, settings.wanted_of_old),
-    )
-    for (name, kept, asked), colour, marker in zip(lists, COLOURS, MARKERS, strict=False):
-        lengths = [*map(length_of, kept)]
-        values, widths = np.array(list(kept.values())).T
-        errors = np.stack([np.minimum(widths, values), np.minimum(widths, 1 - values)])
-        axis.errorbar(lengths, values, errors, color=colour, marker=marker, capsize=3, label=name)
-        axis.axhline(asked, color=colour, ls="--", lw=1, label=f"asked of the {name}'s candidates")
-    axis.set(xscale="log", xticks=lengths, xticklabels=lengths, ylim=(0, 1.02))
-    axis.minorticks_off()
-    axis.set(xlabel="candidates", ylabel="share of the new model's ten that they hold")
-    axis.spines[["top", "right"]].set_visible(False)
-    drawn.legend(**BELOW, ncols=2)
+    kept = {"mapped store": migration.estimates.by_map, "old model": migration.estimates.by_old}
+    lines = {
+        name: [(length_of(x), share.value, share.uncertainty) for x, share in of.items()]
+        for name, of in kept.items()
+    }
+    title = "What is kept, and what is asked of candidates (dotted)"
+    drawn = error_bars({"share of the new model's ten that they hold": lines}, "candidates", title)
+    (axis,) = drawn.axes
+    axis.set_ylim(0, 1.02)
+    asked = migration.settings.wanted_of_map, migration.settings.wanted_of_old
+    for share, style in zip(asked, styles(kept).values(), strict=True):
+        axis.axhline(share, color=style.colour, ls=":", lw=1)
     return drawn
 
 
@@ -221,28 +190,30 @@ def text(
     if migration.search is not None:
         basis = f"{len(migration.pairs):,} matches (probability {migration.search:.2f} that the "
         basis += "search for them has succeeded)"
-    parts = [
-        f"# {verdict(migration)}",
-        reasons(migration),
-        f"## What is kept\n\n{KEPT.format(basis=basis)}\n\n{markdown(header, kept)}",
-        f"## What is asked, and what it costs\n\n{_rule(migration, seconds_per_text)}",
-    ]
+    judged = ""
     if migration.judged:
-        note = JUDGED.format(count=f"{len(migration.choice.rows):,}")
-        parts.append(f"## Judged by the given queries\n\n{note}\n\n{_judged(migration.judged)}")
-    lines = (f"    {line}" for line in apply_commands(old, folder / "map.npz", form))
-    step = STEPS[migration.advice.strategy].format(commands=COMMANDS + "\n".join(lines))
-    parts.append(f"## How to do it\n\n{step}")
-    tried = ", ".join(
+        documents, table = f"{len(migration.choice.rows):,}", _judged(migration.judged)
+        judged = filled("judged.md", count=documents, table=table) + "\n"
+    commands = "\n".join(f"    {line}" for line in apply_commands(old, folder / "map.npz", form))
+    tried = (
         f"{METHODS[one.method]} {plus_minus(one.kept, None)}" for one in migration.choice.candidates
     )
-    parts.append(
-        f"## The map\n\n`map.npz` is {METHODS[migration.choice.best.method]}, the simplest kind "
-        "that is as good as the best, or ridge from fewer pairs than dimensions. Share of the "
-        "nearest documents that each kind keeps among pairs that it was not fitted to: "
-        f"{tried}. In {seconds:.0f} s."
+    settings = migration.settings
+    return filled(
+        "migration.md",
+        verdict=verdict(migration),
+        reasons=reasons(migration),
+        basis=basis,
+        kept=markdown(header, kept),
+        of_map=plus_minus(settings.wanted_of_map, None, 2),
+        of_old=plus_minus(settings.wanted_of_old, None, 2),
+        ways=_ways(migration, seconds_per_text),
+        judged=judged,
+        step=STEPS[migration.advice.strategy].format(commands=COMMANDS + commands),
+        map=METHODS[migration.choice.best.method],
+        tried=", ".join(tried),
+        seconds=f"{seconds:.0f}",
     )
-    return "\n\n".join(parts) + "\n"
 
 
 def _judged(judged: list[Judgement]) -> str:

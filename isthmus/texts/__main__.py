@@ -12,43 +12,45 @@ command resumes a run that was stopped.
 """
 
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 
 from common.data.packages import cache_dir
 from common.run import cli
 
-MODEL = flags.DEFINE_string(
+flags.DEFINE_string(
     "model",
     "minilm",
     "Folder of a BERT or an MPNet, or one that is downloaded: 'minilm', 'mpnet', or of many "
     "languages 'use' (USE multilingual v3) and 'e5' (multilingual-e5-small).",
 )
-INPUT = flags.DEFINE_string(
+flags.DEFINE_string(
     "input", None, "UTF-8 texts, one a line, or a table or JSON lines.", required=True
 )
-TEXT_COLUMN = flags.DEFINE_string("text_column", "text", "Of a table or JSON, that of the texts.")
-ID_COLUMN = flags.DEFINE_string("id_column", None, "Of a table or JSON, what identifies its rows.")
-OUTPUT = flags.DEFINE_string("output", None, "The .npz file to write.", required=True)
-MAX_LENGTH = flags.DEFINE_integer(
+flags.DEFINE_string("text_column", "text", "Of a table or JSON, that of the texts.")
+flags.DEFINE_string("id_column", None, "Of a table or JSON, what identifies its rows.")
+flags.DEFINE_string("output", None, "The .npz file to write.", required=True)
+flags.DEFINE_integer(
     "max_length",
     None,
     "Number of word pieces, special ones included, after which a text is cut; the model's own "
     "maximum by default.",
 )
 cli.define_errors_flag()
+FLAGS = flags.FLAGS
+OPTIONS = ("max_length", "errors", "text_column", "id_column")
 
 
 def main(argv: list[str]) -> None:
     """Encodes the file."""
     del argv
-    paths = Path(INPUT.value), Path(OUTPUT.value), cache_dir()
-    options = {"max_length": MAX_LENGTH.value, "errors": flags.FLAGS.errors}
-    options |= {"text_column": TEXT_COLUMN.value, "id_column": ID_COLUMN.value}
     from isthmus.texts import files  # and JAX: --help does without
 
-    n, d = files.encode_file(MODEL.value, *paths, **options)
-    print(f"{OUTPUT.value}: vectors [{n}, {d}]")
+    options: dict[str, Any] = {name: FLAGS[name].value for name in OPTIONS}
+    paths = Path(FLAGS.input), Path(FLAGS.output), cache_dir()
+    n, d = files.encode_file(FLAGS.model, *paths, **options)
+    print(f"{FLAGS.output}: vectors [{n}, {d}]")
 
 
 if __name__ == "__main__":

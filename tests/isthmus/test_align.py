@@ -18,7 +18,7 @@ from common import alignment, likeness
 from common.data.readers import pair_files, vector_files
 from common.errors import UserError
 from common.linear import unit
-from isthmus import align, search
+from isthmus import search
 from isthmus.align import discovery, report
 from isthmus.align import files as align_files
 from isthmus.align.command import name_spaces
@@ -380,7 +380,7 @@ def test_spaces_are_aligned_without_known_pairs():
     y = x @ np.linalg.qr(rng.normal(size=(30, 30)))[0][:20] + 0.02 * rng.normal(size=(500, 30))
     order = np.concatenate([rng.permutation(300), 300 + rng.permutation(200)])
     few = search.Steps(search_rows=300, search_steps=20, group_rows=100)
-    result = align.discover(x, y[order], settings=search.Settings(steps=few))
+    result = discovery.discover(x, y[order], settings=search.Settings(steps=few))
     assert not result.failed and result.rejected_pairs == [] and result.probability > 0.99
     assert result.initialization == "profiles-geometry-0.5"
     assert len(result.anchors) > 450
@@ -393,7 +393,7 @@ def test_a_right_translation_of_a_held_out_row_ranks_first_and_wrong_ones_do_not
     right = np.stack([np.arange(30), truth[:30]], axis=1)
     wrong = np.stack([np.arange(30), truth[30:60]], axis=1)
     pairs = np.concatenate([wrong[:5], right[3:], wrong])
-    ranks, confidence = align.held_out(x, y, pairs, folds=2)
+    ranks, confidence = discovery.held_out(x, y, pairs, folds=2)
     assert ranks.shape == (30,) and (ranks[3:] == 0).mean() > 0.9 and not (ranks[:3] == 0).any()
     assert confidence.shape == (30,) and ((confidence > 0) & (confidence <= 1)).all()
 
@@ -408,6 +408,6 @@ def test_a_right_translation_of_a_held_out_row_ranks_first_and_wrong_ones_do_not
 def test_arrays_that_do_not_fit_are_refused(change, message):
     given = {"source": unit_rows(0, 30, 3), "target": unit_rows(1, 30, 4)}
     with pytest.raises(UserError, match=message):
-        align.discover(**given | change)
+        discovery.discover(**given | change)
     with pytest.raises(UserError, match="give at least two"):  # of which one is held out
-        align.held_out(**given, pairs=[[0, 0]])
+        discovery.held_out(**given, pairs=[[0, 0]])

@@ -13,10 +13,9 @@ from common import alignment
 from common.errors import UserError
 from common.linear import unit
 from common.retrieval import top_k
-from isthmus import store as migrate
-from isthmus.store import Queries, migration, remapping, report
+from isthmus.store import migration, remapping, report
 from isthmus.store.estimate import Estimate, Estimates
-from isthmus.store.migration import advise
+from isthmus.store.migration import Queries, advise
 from tests import commands
 
 NUM_OLD, NUM_PAIRS, NUM_QUERIES = 1_000, 300, 40
@@ -170,7 +169,7 @@ def test_the_verdict_says_what_to_do_why_and_how(
     )
     x = models(0.1, 40)
     aligner = alignment.fit("procrustes", *x)
-    result = migrate.Migration(
+    result = migration.Migration(
         advice=advise(estimates, runs),
         aligner=aligner,
         choice=remapping.choose(*x),
