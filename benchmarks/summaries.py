@@ -15,16 +15,14 @@ def speed() -> str:
         benchmark = json.loads(path.read_text())
         if "goal" not in benchmark:
             continue  # vecmap.json: results, not times
-        rows = benchmark["rows"]
-        for case in dict.fromkeys({row["family"]: row["case"] for row in rows}.values()):
-            ours, *peers = (row for row in rows if row["case"] == case)
+        for case in dict.fromkeys({x["family"]: x["case"] for x in benchmark["rows"]}.values()):
+            ours, *peers = (row for row in benchmark["rows"] if row["case"] == case)
             place = benchmark["subject"], f"[{case}](results/{path.stem}.md)", benchmark["chip"]
             times = f"{ours['seconds']:.3g} s", f"{ours['of_matmul']:.0%}", benchmark["goal"]
             compared = [(x["side"], x["against"].values()) for x in peers if x["against"]]
             ratios = [f"{x} {' / '.join(f'{y[0]:.2f}' for y in ys)}" for x, ys in compared]
             lines.append([*place, *times, "; ".join(ratios)])
-    header = "Subject", "Case", "Machine", "Ours", "Of matmul", "Goal", "Peer / ours"
-    return markdown(header, lines)
+    return markdown("Subject,Case,Machine,Ours,Of matmul,Goal,Peer / ours".split(","), lines)
 
 
 def programs() -> str:
