@@ -52,9 +52,8 @@ def run(name: str, benchmark: ModuleType, cases: Iterable[Case]) -> str:
     on_cpu = jax.default_backend() == "cpu"
     for case in cases:
         for row in harness.measure(benchmark, case, ROUNDS.value):
-            wanted = case.memory and on_cpu
-            given = benchmark.__name__, case, row["side"]
-            rows.append(row | {"memory": harness.peak_memory(*given) if wanted else None})
+            given = (benchmark.__name__, case, row["side"]) if case.memory and on_cpu else None
+            rows.append(row | {"memory": harness.peak_memory(*given) if given else None})
     missing = [key for key, x in benchmark.IMPLEMENTATIONS.items() if not harness.installed(x)]
     about = {"subject": benchmark.TITLE, "goal": benchmark.GOAL, "note": benchmark.NOTE}
     about |= {"chip": harness.chip(), "date": datetime.date.today().isoformat()}

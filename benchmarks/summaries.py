@@ -22,7 +22,8 @@ def speed() -> str:
             compared = [(x["side"], x["against"].values()) for x in peers if x["against"]]
             ratios = [f"{x} {' / '.join(f'{y[0]:.2f}' for y in ys)}" for x, ys in compared]
             lines.append([*place, *times, "; ".join(ratios)])
-    return markdown("Subject,Case,Machine,Ours,Of matmul,Goal,Peer / ours".split(","), lines)
+    header = "Subject", "Case", "Machine", "Ours", "Of matmul", "Goal", "Peer / ours"
+    return markdown(header, lines)
 
 
 def programs() -> str:
