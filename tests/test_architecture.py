@@ -5,6 +5,7 @@ A paper is a folder with a main.py; nothing here lists them.
 
 import ast
 import graphlib
+import re
 import runpy
 from collections.abc import Iterator
 from functools import cache
@@ -50,6 +51,14 @@ def is_command_line(module: str) -> bool:
         isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
         for node in tree(MODULES[module]).body
     )
+
+
+def test_no_package_has_more_lines_than_contributing_says():
+    rows = re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    assert {"common", "isthmus", "tests"} <= dict(rows).keys()
+    for name, most in rows:
+        lines = sum(len(path.read_text().splitlines()) for path in (ROOT / name).rglob("*.py"))
+        assert lines <= int(most.replace(",", "")), name
 
 
 @pytest.mark.parametrize("name", PAPERS)
