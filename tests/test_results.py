@@ -44,7 +44,8 @@ def test_records_are_rows_of_the_schema_on_their_papers_pages():
 
 def test_figures_are_drawn_from_the_rows_wherever_these_suffice(monkeypatch, capsys):
     """Others show vectors or steps: of retrieval, languages, and training on images and words."""
-    monkeypatch.setattr(render, "write_atomically", lambda path, content: None)
+    for name in ("png", "write_atomically"):
+        monkeypatch.setattr(render, name, lambda *_: None)
     render.draw("")
     needed = re.findall(r"needs a run: docs/figures/(\S+)-", capsys.readouterr().out)
     for record in render.all_records():

@@ -37,4 +37,5 @@ def get_config() -> ConfigDict:
     config.when_quick.pairs = ("efficientnet_lite0:efficientnet_lite2",)
     config.when_quick.test_split = "test[:200]"
     config.when_quick.num_anchors = 60
+    config.when_quick.bootstrap = ConfigDict({"search_steps": 30})
     return config

@@ -115,5 +115,6 @@ def get_config() -> ConfigDict:
     config.when_quick.dictionaries = ("wordnet",)
     config.when_quick.max_pairs = (2_000,)
     config.when_quick.num_pairs = (500, 2_000)
+    config.when_quick.self_learning = ConfigDict({"iterations": 3})
     config.when_quick.random_seeds = (0,)
     return config

@@ -1,5 +1,6 @@
 """Runs on two hosts: whole experiments with --distributed, and killed trainings."""
 
+import gc
 import json
 import signal
 import subprocess
@@ -32,6 +33,7 @@ def main(runs):
                 sys.exit(code)
         jax.distributed.initialize = lambda: None
         jax.clear_caches()  # for the memory of the next
+        gc.collect()  # closes the workdir
 
 
 def command(name, workdir):

@@ -28,7 +28,7 @@ def test_two_encoders_are_mapped_by_sentences_that_are_all_different():
     x, y = np.asarray(spaces.source), np.asarray(spaces.target)
     # With fewer clusters than these, differences of rounding decide whether two restarts agree.
     steps = {"first_steps": 60, "steps": 20, "last_steps": 10}
-    fewer = disjoint.Settings(restarts=4, num_draws=12, **steps)
+    fewer = disjoint.Settings(restarts=4, num_draws=6, **steps)
     values = search.Settings(disjoint=fewer)
     result = isthmus.discover(x[:half], y[half:], disjoint=True, settings=values)
     assert not result.failed and result.disjoint and math.isnan(result.probability)
