@@ -173,8 +173,9 @@ def state(record: Record) -> str:
     define_config_flag(flag_values=values, sys_argv=words[2:])
     values(words[2:])
     now = as_json(values.config.to_dict())
-    known = {"when_quick": now.get("when_quick")}  # the fingerprint's, not the record's
-    return record.stale or "; ".join(differences({**record.config, **known}, now, "config."))
+    changed = differences(record.config, now, "config.")
+    # The values of quick forms are the fingerprint's, not the record's.
+    return record.stale or "; ".join(x for x in changed if "when_quick" not in x.split(" ")[0])
 
 
 def data() -> str:
