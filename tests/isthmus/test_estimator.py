@@ -5,7 +5,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from common import alignment
 from isthmus.estimator import AlignerTransformer
 
-
 ORDER = "check_methods_sample_order_invariance"
 
 
