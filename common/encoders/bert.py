@@ -197,6 +197,8 @@ def load(files: Mapping[str, bytes], name: str) -> SentenceEncoder:
         model = network(config, safetensors.numpy.load(files["model.safetensors"]))
         max_length = transformer.get("max_seq_length") or tokenizer_config.get("model_max_length")
         max_length = min(int(max_length or MAX_LENGTH), model.max_length)
+        if max_length < 3:  # two of them are special tokens
+            raise ValueError(f"it takes texts of {max_length} word pieces")
     except Exception as error:  # json, safetensors and tokenizers raise many types
         raise UserError(
             f"The encoder in {name} cannot be read ({error}): it has to be a BERT or an MPNet in "

@@ -197,6 +197,11 @@ def test_pooling_and_maximum_length_are_those_of_the_folder(folder, tmp_path):
     ):
         add_settings(folder, modules, pooling, transformer, tokenizer)
         assert load()[2:] == expected
+    for length in (-1, 2):
+        add_settings(folder, modules, mean, {"max_seq_length": length}, {})
+        with pytest.raises(UserError, match=f"it takes texts of {length} word pieces"):
+            load()
+    add_settings(folder, modules, cls, {}, {})
     encoder, texts = load(), ["land", "bridge land sea sea"]
     ids = np.array([encoder.tokenizer.encode(texts[1]).ids])
     alone = ids, np.zeros_like(ids), np.arange(ids.shape[1])[None]
