@@ -48,7 +48,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     modules = [{package: below(f"reference/{package}")} for package in PACKAGES]
     config.nav = [
         *(config.nav or []),
-        {"Results": ["RESULTS.md", *papers, "docs/results/runs.md"]},
+        {"Results": ["RESULTS.md", *papers, "docs/results/runs.md", "docs/results/spot_check.md"]},
         {"Benchmarks": below("benchmarks")},
         {"Reference": ["reference/isthmus.md", *modules]},
     ]
