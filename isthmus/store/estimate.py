@@ -217,10 +217,12 @@ def _chance(thetas, z) -> Float[np.ndarray, "b k g"]:
 def _logs(thetas, z, joint) -> Float[np.ndarray, "b s 4"]:
     """Log-probabilities that of two neighbours none, the farther, the nearer, or both are found."""
     found = _chance(thetas, z)
-    sides = np.stack([1 - found, found])
-    second = np.tensordot(sides, joint, (3, 2))  # for each rank of the first of a couple
-    couples = np.einsum("ibkg,jbksg->bsij", sides * WEIGHTS[:, None], second)
-    return np.log(np.maximum(couples, 1e-9)).reshape(len(thetas), -1, 4)
+    weighted = (found * WEIGHTS[:, None]).swapaxes(1, 2)
+    of_two = (weighted @ found).reshape(len(found), -1)  # by the ranks of both
+    both = of_two @ joint.reshape(len(joint), -1).T
+    farther, nearer = (weighted.sum(axis=2) @ joint.sum(axis=axis).T for axis in (1, 2))
+    couples = np.stack([1 - nearer - farther + both, farther - both, nearer - both, both], axis=2)
+    return np.log(np.maximum(couples, 1e-9))
 
 
 def _losses(thetas, z, joint, counts) -> Float[np.ndarray, " b"]:
