@@ -9,7 +9,7 @@ written by hand and stays. NAME is one of
 
   PAPER/RUN         figures, tables and provenance of a record (docs/results/PAPER/RUN.json)
   PAPER/RUN:TITLE   one of its tables, by title
-  PAPER/*:TITLE     one of the summaries of all records, of PAPER.reports
+  PAPER/*:TITLE     one of PAPER.reports.SUMMARIES, of all records
   headlines         the first headlines of each paper, for the README
   headlines:PAPER   all of one paper
   runs, data, speed, programs
@@ -90,7 +90,7 @@ def content(name: str, page: Path) -> str:
         return headlines(table)
     if run.endswith("/*"):
         reports = importlib.import_module(f"{run[:-2]}.reports")
-        return reports.summaries(all_records())[table]
+        return reports.SUMMARIES[table](all_records())
     if not (RESULTS / f"{run}.json").exists():
         return "No run of this name is kept yet (`python -m docs.keep`)."
     record = records.read(RESULTS, run)

@@ -184,13 +184,13 @@ def test_a_changed_constant_makes_the_configs_of_its_method_fall_and_no_others(t
     text = method.read_text()
     assert text.count("BISECTIONS = 60") == 1
     method.write_text(text.replace("BISECTIONS = 60", "BISECTIONS = 2"))
-    others = ("frontier/spaces", "embed_match/ensemble")
-    command = [sys.executable, "-m", "docs.check", "frontier/few_pairs", *others, "--run=runs"]
+    command = [sys.executable, "-m", "docs.check", "frontier/few_pairs", "frontier/spaces"]
+    command.append("--run=runs")
     environment = os.environ | {"PYTHONPATH": str(tree)}
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
-    fell, *held = done.stdout.splitlines()
+    fell, held = done.stdout.splitlines()
     assert done.returncode == 1 and "bootstrap mrr" in fell and "goat mrr" not in fell
-    assert held == [f"{name}: valid" for name in others]
+    assert held == "frontier/spaces: valid"
 
 
 @pytest.mark.parametrize(
