@@ -94,6 +94,8 @@ def run(
         except UserError as error:
             leave(str(error))
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                leave(f"'{error.filename}' is too long for a path: give one of a file or folder.")
             if error.errno not in UNWRITABLE:
                 raise
             place = f" {error.filename}" if error.filename else ""

@@ -1,5 +1,6 @@
 """The command line of every paper: its flags, its config, and the call of the experiment."""
 
+import os
 import pkgutil
 import re
 import shlex
@@ -60,7 +61,8 @@ def launch(experiments: str) -> None:
                 folder += f"-host{host}"
         for word in sys.argv[1:]:
             path = Path(word.partition("=")[2])
-            if word.lstrip("-").startswith("config.") and (path.is_fifo() or path.is_char_device()):
+            named = word.lstrip("-").startswith("config.") and os.path.exists(path)
+            if named and (path.is_fifo() or path.is_char_device()):
                 raise UserError(
                     f"{path} can be read once only, and a run reads its files again when it is "
                     "resumed: write them to a file."

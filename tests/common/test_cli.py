@@ -94,11 +94,13 @@ MINE = "--config=configs/paper/mine.py"
 
 QUOTED = f"""{MINE} '--config.pairs=('"'"'$c'"'"',)'"""
 FIVE = "--config=../config.py --config.steps=5"
+LONG = f"--config.pairs={'c:d,' * 80}c:d"
 KEPT = [  # arguments, what is printed, and the arguments that are kept
     (["--config", "mine"], "3 steps\n", MINE),
     (["--config=../config.py", "--config.steps", "5"], "5 steps\n", FIVE),
     (["--config=mine", "--config.pairs=c:d"], "3 steps\n", f"{MINE} --config.pairs=c:d"),
     (["--config=mine", "--config.pairs=('$c',)"], "3 steps\n", QUOTED),
+    (["--config=mine", LONG], "3 steps\n", f"{MINE} {LONG}"),  # longer than a path may be
 ]
 
 
@@ -222,6 +224,7 @@ def test_a_path_that_is_not_on_this_machine_is_one_sentence(ended):
 FULL = OSError(errno.ENOSPC, "No space left on device", "/run/a.json")
 SENTENCES = [
     (UserError("The file\nx is missing."), "The file x is missing."),
+    (OSError(errno.ENAMETOOLONG, "File name too long", "a" * 300), "'aaa"),
     (FULL, "Cannot read or write /run/a.json (No space left on device): make room or choose a "),
     (KeyboardInterrupt(), "Interrupted: run the same command again to resume."),
 ]
