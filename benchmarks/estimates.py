@@ -42,34 +42,7 @@ OTHERS = (
 SETTINGS = remapping.Settings(penalties=(0.1, 1.0))
 COLUMNS = ["Settings", "Pairs", "Lists", "First"]
 MEASURED = ["true", "value", "width"]
-PAGE = """# How far the estimates of `isthmus migrate` can be trusted
-
-`isthmus migrate` states a 95% interval, `value ± uncertainty`, of each share that is kept. Here the
-share is counted among all rows, for {queries:,} other queries, in {count} settings, each with a
-random store of 1,000 or 4,000 rows and 100, 300 or 800 random pairs: {simulated} simulated ones,
-{real} of encoders by which the constants of the estimate were chosen (two GloVe; WordLlama, MiniLM
-and MPNet), and {real} of pairs with E5 or USE, which took no part in that.
-
-"Hold" is the percentage of settings whose interval holds the true share, "error" the mean of
-estimate minus truth, and "uncertainty" the mean of what is stated. The mapped store is estimated
-from maps that are fitted to four fifths of the pairs, and keeps a little more with all of them.
-
-{coverage}
-
-The first ten by the number of pairs:
-
-{by_pairs}
-
-## Encoders that took no part
-
-Stores of {rows:,} sentences, from 300 or 1,000 pairs. The verdict is that of the estimates, and "by
-the truth" that of the shares that were counted. "C of old" are C candidates of the old model in the
-new model's order, "C of mapped" those of the mapped store.
-
-{verdicts}
-
-`python -m benchmarks.estimates --random_seed={seed}` at {commit} has made this page.
-"""
+PAGE = Path(__file__).with_suffix(".txt")  # its template
 flags.DEFINE_integer("simulated", 200, "Number of simulated settings.")
 flags.DEFINE_integer("real", 40, "Number of settings of real encoders, of either kind.")
 flags.DEFINE_integer("random_seed", 0, "Of all draws.")
@@ -172,7 +145,7 @@ def main(argv: list[str]) -> None:
     both = "First 10: old, estimate / truth", "first 200", "First 10: mapped", "first 200"
     header = ["Old", "New", "Pairs", "Verdict", "By the truth", *both]
     commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], text=True)
-    text = PAGE.format(
+    text = PAGE.read_text().format(
         count=len(frame) // 8,
         simulated=FLAGS.simulated,
         real=FLAGS.real,

@@ -37,7 +37,7 @@ from jax import lax
 from common.files import write_atomically, write_json
 
 # Modules of this folder, in the order in which they are run.
-BENCHMARKS = ("matching", "neighbours", "approximate", "divergence", "cbow", "encode", "lle")
+BENCHMARKS = ("matching", "neighbours", "divergence", "cbow", "encode", "lle")
 BENCHMARKS += ("assignment", "unpaired", "few_pairs", "migrate")
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 

@@ -7,7 +7,7 @@ Definitions of the first two as in the code of Moschella et al. (2023) and Canni
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,13 @@ from common.arrays import AnyArray
 from common.linear import centred
 from common.parallel import block_rows, map_rows
 from common.retrieval import products, top_k
+
+
+class Estimate(NamedTuple):
+    """A share, and half the width of its 95% interval."""
+
+    value: float
+    uncertainty: float
 
 
 def correspondence(

@@ -14,6 +14,7 @@ from common.run.settings import flat
 from docs import render
 from frontier.headlines import HEADLINES as FRONTIER
 from frontier.reports import boundary
+from isthmus import search
 
 RECORDS = {record.name: record for record in render.all_records()}
 
@@ -372,3 +373,10 @@ def test_the_table_of_heads_across_languages_has_the_recorded_f1_and_its_distanc
         ).tolist()
         distances = [float(x) for x in re.findall(r"\(([-+]?\.\d+)\)", cells)]
         np.testing.assert_allclose(distances, np.subtract(f1[1:], f1[0]), atol=0.0011)
+
+
+def test_the_share_that_is_expected_is_the_regression_of_its_page():
+    text = (render.ROOT / "docs/expected.md").read_text()
+    ((weights, width),) = re.findall(r"weights ([-., \d]+), width ([.\d]+)\.\n", text)
+    assert [float(x) for x in weights.split(", ")] == search.SHARE_WEIGHTS.tolist()
+    assert float(width) == search.SHARE_WIDTH

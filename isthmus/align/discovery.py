@@ -21,11 +21,12 @@ from common.csls import Dictionary
 from common.data.sets.dictionary import one_to_one
 from common.errors import UserError, check_count
 from common.linear import Maps, apply_maps, unit
+from common.metrics import Estimate
 from common.parallel import one_blas_thread
 from common.run.train import Stages
 from common.run.workdir import Workdir
 from isthmus.align import LEARNING_ROWS
-from isthmus.search import Report, Settings, search, self_learning
+from isthmus.search import Report, Settings, expected_share, search, self_learning
 from isthmus.search import disjoint as disjoint_search
 from isthmus.search.self_learning import Data
 
@@ -50,8 +51,8 @@ class Alignment(NamedTuple):
         wrong maps agree on less than a hundredth.
       corrected_agreement: (agreement - chance_agreement) / (1 - chance_agreement).
       probability: of success; NaN of disjoint samples, for which it was not fitted.
-      failed: whether that, or of disjoint samples the agreement, is less than one half; then the
-        result is not to be used.
+      failed: whether the probability, or of disjoint samples the agreement, is less than one half;
+        then the result is not to be used.
       initialization: name of the one that was best.
       rejected_pairs: indices of the known pairs that were used, of which neither row is the other's
         best partner.
@@ -71,15 +72,22 @@ class Alignment(NamedTuple):
     rejected_pairs: list[int]
 
     def __repr__(self) -> str:
-        return (
-            f"Alignment(anchors={len(self.anchors)}, probability={self.probability:.2f}, "
-            f"failed={self.failed})"
-        )
+        about = f"anchors={len(self.anchors)}, probability={self.probability:.2f}"
+        return f"Alignment({about}, failed={self.failed})"
 
     @property
     def disjoint(self) -> bool:
         """Whether the spaces were taken as samples without common items."""
         return self.initialization == "disjoint"
+
+    @property
+    def expected(self) -> Estimate | None:
+        """The share of source rows whose best match is right; None: failed, or disjoint samples."""
+        if self.failed or self.disjoint:
+            return None
+        to_target, to_source, _, mutual, _ = self.dictionary
+        counts = int(np.sum(mutual)), len(to_target), len(to_source)
+        return expected_share(self.corrected_agreement, *counts)
 
     @property
     def failure(self) -> str:

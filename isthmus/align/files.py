@@ -171,9 +171,8 @@ def apply_commands(store: Path, saved: Path, form: Form = STRICT) -> list[str]:
     mapping = ["isthmus", "apply", str(store), f"--map={saved}", f"--out={out}"]
     given = zip(Form._fields, form, STRICT, strict=True)
     mapping += [f"--{name}={value}" for name, value, usual in given if value != usual]
-    asked = ["isthmus", "apply", "queries.npy", f"--map={saved}", "--side=target"]
-    asked += ["--out=asked.npy"]
-    return [shlex.join(mapping), shlex.join(asked)]
+    asked = ["queries.npy", f"--map={saved}", "--side=target", "--out=asked.npy"]
+    return [shlex.join(mapping), shlex.join(["isthmus", "apply", *asked])]
 
 
 def fits_text(word: str) -> bool:
@@ -238,9 +237,8 @@ def write_blocks(path: Path, blocks: Iterator[Block]) -> int:
 def in_blocks(words: Sequence[str], vectors: Float[AnyArray, "n d"]) -> Iterator[Block]:
     """Words with their vectors, in blocks of rows as `write_blocks` takes them."""
     rows = vector_files.BLOCK_ROWS
-    for start in progress_bar(
-        range(0, len(words), rows), desc="writing vectors", unit="block", delay=2
-    ):
+    starts = range(0, len(words), rows)
+    for start in progress_bar(starts, desc="writing vectors", unit="block", delay=2):
         block = slice(start, start + rows)
         yield Block(list(words[block]), np.asarray(vectors[block]))
 

@@ -21,9 +21,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import ArrayLike, Float, Int
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from common.linear import Maps
+from common.metrics import Estimate
 from common.run.train import Stages
 from isthmus.search import initialization, refinement, self_learning
 from isthmus.search.disjoint import Settings as Disjoint
@@ -37,6 +38,9 @@ MIN_WRONG_PAIRS = 15  # of the chance baseline
 # Of the logistic regression of success on the gain, on 45 development problems, see
 # docs/results/frontier/constants.md.
 STEEPNESS = 27.0
+# Of the regression in `expected_share` on searches that had succeeded, see docs/expected.md.
+SHARES = 0.005, 0.995  # beyond which log odds are not taken
+SHARE_WEIGHTS, SHARE_WIDTH = np.array([-1.46, 0.21, 1.11, -1.51]), 0.56
 
 Ranks = tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]
 
@@ -162,6 +166,23 @@ def success_probability(
 ) -> Float[np.ndarray, "..."] | np.floating:
     """Probability that a search of this gain finds half of what the map of all true pairs does."""
     return expit(STEEPNESS * (np.asarray(gain) - threshold))
+
+
+def expected_share(gain: float, mutual: int, rows: int, others: int) -> Estimate:
+    """The share of the rows whose best match is right, of a search that has succeeded.
+
+    Rows without a partner count as wrong. `mutual` are the best match of theirs, one of `others`.
+    Half the interval is at least .01, since log odds are not taken beyond `SHARES`.
+    """
+    center = SHARE_WEIGHTS @ predictors(gain, mutual, rows, others)
+    value, low, high = expit(center + SHARE_WIDTH * np.array([0, -1, 1])).tolist()
+    return Estimate(value, max(value - low, high - value, 0.01))
+
+
+def predictors(gain: float, mutual: int, rows: int, others: int) -> Float[np.ndarray, "4"]:
+    """1, the log odds of the gain and of the share of mutual rows, and the log ratio of sizes."""
+    shares = np.clip([gain, mutual / rows], *SHARES)
+    return np.array([1.0, *logit(shares), np.log(others / rows)])
 
 
 def _initializations(

@@ -34,6 +34,7 @@ from scipy.stats import multivariate_t
 
 from common.arrays import AnyArray
 from common.linear import unit
+from common.metrics import Estimate
 from common.parallel import one_blas_thread
 from common.retrieval import top_k
 from isthmus.store.remapping import LENGTHS, NEAREST, SETTINGS, Choice, Settings, other_rows
@@ -50,13 +51,6 @@ BEYOND = (-0.25, 0.5)  # u of slopes beyond the ranks that are seen
 FEW_FITTED = 0.02  # of a store, by which no estimate is changed
 MIN_RIGHT = 10  # couples in the right order, without one in the wrong, for a perfect map
 MIN_INFLATION = 2.0  # each neighbour is in two of the couples whose likelihoods are multiplied
-
-
-class Estimate(NamedTuple):
-    """A share of nearest rows that is kept, and half the width of its 95% interval."""
-
-    value: float
-    uncertainty: float
 
 
 class Estimates(NamedTuple):

@@ -37,10 +37,8 @@ def read(
     if len(blank) == len(texts):
         raise UserError(f"{path} is empty: give texts, one a line.")
     if blank:
-        shown = named(blank)
-        logging.warning(
-            "%s has blank lines (%s), which get the vector of an empty text.", path, shown
-        )
+        about = "%s has blank lines (%s), which get the vector of an empty text."
+        logging.warning(about, path, named(blank))
     return texts, columns[1] if columns[1:] else texts
 
 
@@ -85,8 +83,7 @@ def encode_file(
     with writing(output, "--output"):  # before the work begins
         output.parent.mkdir(parents=True, exist_ok=True)
     vectors = text_encoders.encode(name, texts, cache, max_pieces=max_length)
-    arrays: dict[str, Any] = {"vectors": vectors, "recipe": digest}
-    arrays |= numpy_files.word_arrays(ids)
+    arrays: dict[str, Any] = {"vectors": vectors, "recipe": digest, **numpy_files.word_arrays(ids)}
     with writing(output, "--output"), replacing(output) as file:
         np.savez(file, **arrays)
     return vectors.shape

@@ -154,6 +154,7 @@ def test_the_report_has_every_source_and_the_held_out_pairs(finished):
     assert text.count("Warning.** The alignment of") == 1 and "do not use these results" in text
     assert "Warning.** The alignment of 'noise' has failed: maps" in text
     assert len(re.findall(r"\| failed +\| YES ", text)) == 1
+    assert text.count("| expected share of right best matches") == 2  # of those that succeeded
     page = (finished / "report.html").read_text().split("<h2>A picture to explore</h2>")[0]
     assert page.count('src="data:image/png;base64,') == page.count("<img") == 3
     assert "://" not in page and "<h2>bare</h2>" in page and page.count("<table>") == 3 * 2 + 2
@@ -384,7 +385,17 @@ def test_spaces_are_aligned_without_known_pairs():
     assert not result.failed and result.rejected_pairs == [] and result.probability > 0.99
     assert result.initialization == "profiles-geometry-0.5"
     assert len(result.anchors) > 450
+    right = np.mean(order[np.asarray(result.dictionary.to_target)] == np.arange(500))
+    assert abs(result.expected.value - right) <= result.expected.uncertainty
     np.testing.assert_array_equal(order[result.anchors[:, 1]], result.anchors[:, 0])
+
+
+@given(st.floats(0.3, 1), st.integers(1, 99), st.integers(100, 200))
+def test_more_agreement_and_more_mutual_matches_let_expect_more(gain, mutual, others):
+    share = search.expected_share(gain, mutual, 100, others)
+    assert 0 < share.value < 1 and share.uncertainty >= 0.01
+    assert share.value >= search.expected_share(gain * 0.9, mutual, 100, others).value
+    assert share.value <= search.expected_share(gain, mutual + 1, 100, others).value
 
 
 def test_a_right_translation_of_a_held_out_row_ranks_first_and_wrong_ones_do_not():
