@@ -380,3 +380,19 @@ def test_the_share_that_is_expected_is_the_regression_of_its_page():
     ((weights, width),) = re.findall(r"weights ([-., \d]+), width ([.\d]+)\.\n", text)
     assert [float(x) for x in weights.split(", ")] == search.SHARE_WEIGHTS.tolist()
     assert float(width) == search.SHARE_WIDTH
+
+
+def test_independent_encoders_are_as_linear_as_siblings_in_english_and_less_so_in_two_languages():
+    def of(record, method, metric):
+        found = rows(f"frontier/{record}", method=method, metric=metric)
+        return {f"{row.source} {row.target}": row.mean for row in found}
+
+    names = ("truth", "linear_cka"), ("orthogonal", "p_at_1"), ("least_squares", "p_at_1")
+    cka, orthogonal, least_squares = (of("spaces_encoders", *name) for name in names)
+    siblings = [of("spaces", *name)["minilm_sentences mpnet_sentences"] for name in names]
+    for pair in cka:
+        if "messages" in pair:
+            assert least_squares[pair] < orthogonal[pair] < siblings[1] - 0.1
+        else:
+            assert cka[pair] < siblings[0] and orthogonal[pair] > siblings[1] - 0.011
+    assert len(cka) == 7
