@@ -326,7 +326,7 @@ def test_across_languages_self_learning_is_near_anchors_that_are_fitted_to_the_t
     assert says("docs/results/anchor_opt/languages.md", "MRR .852 of .640", "(.921 of .930)")
 
 
-@pytest.mark.parametrize("language", ["german", "spanish"])
+@pytest.mark.parametrize("language", ["german", "french", "spanish"])
 def test_retrieval_from_other_languages_is_as_the_page_says(language):
     mrr = {"metric": "mrr", "representation": "relative"}
     found = rows(f"anchor_opt/retrieval_{language}", **mrr)
@@ -337,13 +337,14 @@ def test_retrieval_from_other_languages_is_as_the_page_says(language):
             if source == row.source != row.target
         }
         ours, truth = (of[name, "continuous"].mean for name in ("bootstrap", "lstsq_truth"))
-        assert truth - 0.02 < ours < truth and of["algorithm1", "continuous"].std > 0.2
+        small = of["algorithm1", "continuous"]
+        assert truth - 0.02 < ours < truth
+        assert small.mean > of["gt", None].mean if language == "french" else small.std > 0.2
         for anchors in ("discrete", "continuous"):
             assert of["algorithm1_printed", anchors].mean < of["seed", None].mean
         if source.startswith("use"):
             page = "docs/results/anchor_opt/languages.md"
             said = [f"{x:.3f}"[1:] for x in (ours, truth, of["gt", None].mean)]
-            small = of["algorithm1", "continuous"]
             spread = f"{small.mean:.3f}"[1:] + " ± " + f"{small.std:.3f}"[1:]
             assert says(page, f"{said[0]} of {said[1]} from {language.title()}", spread, said[2])
 
