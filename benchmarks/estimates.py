@@ -9,7 +9,6 @@ sentences of WordLlama, MiniLM and MPNet, by which the constants of the estimate
 sentences of pairs with E5 or USE, which took no part in it. For these all verdicts are shown.
 """
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 from absl import app, flags
 
+from benchmarks import harness
 from common.data.packages import cache_dir
 from common.linear import unit
 from common.retrieval import top_k
@@ -144,7 +144,6 @@ def main(argv: list[str]) -> None:
     frame = pd.DataFrame(table, columns=COLUMNS + MEASURED)
     both = "First 10: old, estimate / truth", "first 200", "First 10: mapped", "first 200"
     header = ["Old", "New", "Pairs", "Verdict", "By the truth", *both]
-    commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], text=True)
     text = PAGE.read_text().format(
         count=len(frame) // 8,
         simulated=FLAGS.simulated,
@@ -157,7 +156,7 @@ def main(argv: list[str]) -> None:
         rows=ROWS - QUERIES,
         verdicts=markdown(header, judged),
         seed=FLAGS.random_seed,
-        commit=commit.strip(),
+        commit=harness.commit(),
     )
     Path(FLAGS.out).write_text(text)
 

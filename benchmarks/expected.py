@@ -7,7 +7,7 @@ written from all that it holds.
 """
 
 import json
-import subprocess
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -15,11 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from absl import app, flags
+from jaxtyping import Array
 from scipy.special import logit
 from scipy.stats import t as student
 
 import isthmus
 from anchor_opt.problem import partly_shared
+from benchmarks import harness
 from common.data.packages import cache_dir
 from common.linear import preprocess
 from common.run.results import markdown, plus_minus
@@ -28,7 +30,7 @@ from isthmus import search
 
 WORDS = ("glove:word2vec", "glove100:word2vec", "word2vec:minilm_input", "glove:minilm_input")
 SENTENCES = ("minilm_sentences:use_sentences", "wordllama_sentences:minilm_sentences")
-MESSAGES = (f"use_messages_{name}:minilm_messages_en" for name in ("de", "es", "fr", "it", "ja"))
+MESSAGES = [f"use_messages_{name}:minilm_messages_en" for name in ("de", "es", "fr", "it", "ja")]
 SPACES = {"development": (*WORDS, "noisy copy"), "others": (*MESSAGES, *SENTENCES)}
 STATED = ["gain", "mutual", "rows", "others"]  # the arguments of `search.expected_share`
 ITEMS = 2_400  # of which both samples are drawn
@@ -41,12 +43,18 @@ flags.DEFINE_string("out", None, "The page.")
 FLAGS = flags.FLAGS
 
 
+@cache
+def spaces(name: str) -> tuple[Array, Array]:
+    """The first items of both spaces, those of a noisy copy without the noise; read once."""
+    pair = ("minilm", "minilm") if name == "noisy copy" else space_pairs.names(name)
+    loaded = paired_spaces.load(*pair, num_words=ITEMS, cache=cache_dir())
+    return preprocess(jnp.asarray(loaded.source)), preprocess(jnp.asarray(loaded.target))
+
+
 def drawn(rng: np.random.Generator, group: str) -> list[dict]:
     """Runs a random search; what it states and what is true, of the source and of the target."""
     name, rows = str(rng.choice(SPACES[group])), int(rng.choice(ROWS))
-    pair = ("minilm", "minilm") if name == "noisy copy" else space_pairs.names(name)
-    loaded = paired_spaces.load(*pair, num_words=ITEMS, cache=cache_dir())
-    x, y = preprocess(jnp.asarray(loaded.source)), preprocess(jnp.asarray(loaded.target))
+    x, y = spaces(name)
     if name == "noisy copy":
         y = space_pairs.noisy_isometry(jax.random.key(rng.integers(1e6)), x, rng.uniform(*NOISE))
     known, shared = int(rng.choice(KNOWN)), float(rng.choice(SHARED))
@@ -98,7 +106,7 @@ def page(table: pd.DataFrame) -> str:
         fit=f"weights {', '.join(f'{w:.2f}' for w in weights)}, width {width:.2f}",
         failed=len(failed) // 2,
         most=plus_minus(failed["right"].max(), None),
-        commit=subprocess.check_output(["git", "describe", "--always"], text=True).strip(),
+        commit=harness.commit(),
     )
 
 

@@ -19,6 +19,7 @@ import os
 import platform
 import re
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -225,6 +226,12 @@ def _process_status(field):
 def file_name(text: str) -> str:
     """The name of a device or topology as a part of file names."""
     return re.sub(r"\W+", "-", text.lower()).strip("-")
+
+
+def commit() -> str:
+    """The commit of the code, and whether files differ from it."""
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.check_output(command, text=True).strip()
 
 
 def versions_line() -> str:

@@ -70,8 +70,8 @@ def section(
             "agreement beyond chance": beyond,
             "probability of success": f"{result.probability:.2f}",
         }
-    if result.expected:
-        facts["expected share of right best matches"] = results.plus_minus(*result.expected)
+    if expected := result.expected:
+        facts["expected share of right best matches"] = results.plus_minus(*expected)
     facts |= {
         "failed": "YES" if result.failed else "no",
         "mutual pairs (rows that are each other's best match)": f"{len(result.anchors)}",
