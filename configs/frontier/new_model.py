@@ -2,8 +2,9 @@
 
   python -m frontier.main --config=configs/frontier/new_model.py --workdir=runs/new_model
 
-A store of 20,000 sentences by one encoder is mapped into the space of another, from 0 to 10,000
-sentences that both have embedded; 2,000 other sentences are the queries. The three encoders are
+A store of 20,000 sentences by one encoder is mapped into the space of another, from 100 to 10,000
+sentences that both have embedded; 2,000 other sentences are the queries. With fewer pairs, such as
+--config.known_pairs=0,15, rows of both are matched first, in minutes. The three encoders are
 independent of MiniLM; --config.pairs=minilm_sentences:mpnet_sentences are siblings. All sentences
 are encoded on first use, which takes E5 11 and MPNet 20 minutes of one core, and is kept in the
 cache. Results: docs/results/frontier/new_model.md.
@@ -28,7 +29,7 @@ def get_config() -> ConfigDict:
     config.num_rows = 20_000  # vectors in the store
     config.num_queries = 2_000  # other items
     # And all of the store, as the reference.
-    config.known_pairs = (0, 100, 300, 1_000, 3_000, 10_000)
+    config.known_pairs = (100, 300, 1_000, 3_000, 10_000)
     config.search_rows = 5_000  # of both models, in unknown order, with fewer than 100 pairs
     config.max_rows = 10_000  # rows that are read of a file, or more if needed
     config.random_seeds = (0, 1, 2, 3, 4)  # of the store, the pairs and the search
