@@ -68,9 +68,9 @@ class Aligner:
 
     @cached_property
     def _backwards(self) -> Any:
-        """The matrix of `map_back`, which is decomposed once for all blocks of a file."""
-        left, _, right = np.linalg.svd(self.matrix, full_matrices=False)
-        return (left @ right).T
+        """The matrix of `map_back`, decomposed once for all blocks of a file (`linear.svd`)."""
+        left, _, right = np.linalg.svd(np.asarray(self.matrix, np.float64), full_matrices=False)
+        return (left @ right).T.astype(np.float32)
 
     def likeness(self, vectors: Annotated[Unchecked, "n d_source"]) -> float | None:
         """How like the source's raw vectors are to new ones: about 1, or 0 for another space's.

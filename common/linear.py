@@ -9,11 +9,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from common.arrays import AnyArray, RealNumber
 from common.errors import check_choice, check_penalty
-from common.parallel import on_tpu
+from common.parallel import on_cpu, on_tpu
 from common.rows import STEPS
 from common.rows import unit as unit
 
@@ -111,12 +112,25 @@ def whitening_of(
     return (moment.vectors * values ** (-power / 2)) @ moment.vectors.T
 
 
+@jax.custom_batching.sequential_vmap  # `cond` under vmap computes both of its branches
+def svd(x: Float[AnyArray, "n d"]) -> tuple[Array, Array, Array]:
+    """The thin U [n, r], S [r] and V' [r, d] of x = U diag(S) V', with r = min(n, d).
+
+    LAPACK's fast method leaves some matrices of float32 whose rank is lower undecomposed, as NaN.
+    Those are decomposed by QR iterations, which take three times as long.
+    """
+    found = tuple(jnp.linalg.svd(x, full_matrices=False))
+    by_qr = partial(lax.linalg.svd, full_matrices=False, algorithm=lax.linalg.SvdAlgorithm.QR)
+    failed = jnp.isnan(found[1]).any()
+    return lax.cond(failed, lambda: tuple(by_qr(x)), lambda: found) if on_cpu() else found
+
+
 def whitening_on_span(x: Float[AnyArray, "n d"]) -> Whitening:
     """The matrix V diag(1/s) V' of x = U diag(s) V', and its pseudo-inverse; 0 off the span of x.
 
     Computed from x, not from x' x, whose condition number is the square of that of x.
     """
-    _, values, right = jnp.linalg.svd(x, full_matrices=False)
+    _, values, right = svd(x)
     kept = values > EPSILON * max(x.shape) * values[0]
     gain = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
     return Whitening((right.T * gain) @ right, (right.T * jnp.where(kept, values, 0)) @ right)
@@ -162,7 +176,7 @@ def polar(c: Float[AnyArray, "d_x d_y"]) -> Float[Array, "d_x d_y"]:
     """
     if on_tpu():
         return polar_by_qr(c)
-    left, _, right = jnp.linalg.svd(c, full_matrices=False)
+    left, _, right = svd(c)
     return left @ right
 
 
@@ -176,7 +190,7 @@ def _polar_jvp(primals, tangents):
     are no differences of singular values, as there are in the derivatives of U and V.
     """
     (c,), (tangent,) = primals, tangents
-    left, values, right = jnp.linalg.svd(c, full_matrices=False)
+    left, values, right = svd(c)
     inner = left.T @ tangent @ right.T
     turned = left @ ((inner - inner.T) / (values[:, None] + values)) @ right
     rows, columns = (tangent @ right.T) / values, (left.T @ tangent) / values[:, None]
@@ -212,7 +226,7 @@ def _ridge(x, y, penalty):
     # The triangular factor of x has the singular values of x and fewer rows. A decomposition of
     # x' x would square the condition number, which float32 does not allow.
     base, triangle = jnp.linalg.qr(x)
-    left, values, right = jnp.linalg.svd(triangle, full_matrices=False)
+    left, values, right = svd(triangle)
     kept = values > EPSILON * max(triangle.shape) * values[0]
     gain = jnp.where(kept, values / jnp.where(kept, values**2 + penalty, 1.0), 0.0)
     return (right.T * gain) @ (left.T @ (base.T @ y))

@@ -12,17 +12,16 @@ from collections.abc import Callable
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from common.arrays import RealNumber
-from common.linear import Maps, Whitening
+from common.linear import Maps, Whitening, svd
 
 
 @jax.jit
 def fit_covariance(covariance: Float[Array, "d_source d_target"], reweight: RealNumber) -> Maps:
     """S2 and S3: U s^(reweight/2) and V s^(reweight/2) of the covariance U s V', s_1 set to 1."""
-    left, values, right = jnp.linalg.svd(covariance, full_matrices=False)
+    left, values, right = svd(covariance)
     scale = (values / values[0]) ** (reweight / 2)
     return Maps(left * scale, right.T * scale)
 
@@ -42,11 +41,11 @@ def fit(
     Without `whiten`, A and B are the identity.
     """
     if whiten is None:
-        left, values, right = jnp.linalg.svd(x.T @ y, full_matrices=False)
+        left, values, right = svd(x.T @ y)
         return Maps(left * values ** reweight[0], right.T * values ** reweight[1])
     of_x, of_y = whiten(x), whiten(y)
     cross = (x @ of_x.matrix).T @ (y @ of_y.matrix)
-    left, values, right = jnp.linalg.svd(cross, full_matrices=False)
+    left, values, right = svd(cross)
     sides = ((of_x, left, reweight[0]), (of_y, right.T, reweight[1]))
     return Maps(
         *(

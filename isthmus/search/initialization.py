@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float, Int
 from common import csls, multi_step
 from common.arrays import AnyArray
 from common.errors import UserError
-from common.linear import preprocess, unit
+from common.linear import preprocess, svd, unit
 from isthmus.search import goat, self_learning
 from isthmus.search.clusters import Settings, matched_centres
 from isthmus.search.self_learning import Data, State
@@ -127,7 +127,7 @@ def profiles(x: Float[AnyArray, "n d"], width: int) -> Float[Array, "n width"]:
 
 @jax.jit
 def _root_of_gram(x: Float[AnyArray, "n d"]) -> Float[Array, "n n"]:
-    left, values, _ = jnp.linalg.svd(x, full_matrices=False)
+    left, values, _ = svd(x)
     return (left * values) @ left.T
 
 

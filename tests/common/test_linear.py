@@ -105,6 +105,23 @@ def test_polar_of_matrices_close_to_rank_deficient(method, condition, shape):
         np.testing.assert_allclose(w, left @ right.T, atol=1e-4)
 
 
+def test_matrices_that_are_left_undecomposed_are_decomposed_by_qr_iterations(monkeypatch):
+    """As LAPACK leaves, seldom, the products of fewer pairs than dimensions; here half."""
+    fast = jnp.linalg.svd
+
+    def failing(x, **options):
+        return [jnp.where(x[0, 0] > 0, jnp.nan, part) for part in fast(x, **options)]
+
+    c = normal(0, 8, 6, 4)
+    c[:4, 0, 0] = -abs(c[:4, 0, 0])
+    monkeypatch.setattr(jnp.linalg, "svd", failing)
+    alone = [np.stack(parts) for parts in zip(*map(linear.svd, c), strict=True)]
+    for left, values, right in (alone, jax.vmap(linear.svd)(c)):
+        np.testing.assert_allclose((left * values[:, None]) @ right, c, atol=1e-5)
+        np.testing.assert_allclose(left.mT @ left, [np.eye(4)] * len(c), atol=1e-5)
+        np.testing.assert_allclose(values, np.linalg.svd(c, compute_uv=False), rtol=1e-5)
+
+
 @pytest.mark.parametrize("method", [linear.polar, linear.polar_by_qr])
 @pytest.mark.parametrize(("rows", "shape"), [(15, (30, 40)), (40, (4, 7)), (40, (7, 4))])
 def test_the_polar_factor_is_one_of_the_maximisers(method, rows, shape):

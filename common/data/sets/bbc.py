@@ -44,7 +44,8 @@ class BbcNews(PackageBuilder):
             text = files[name].decode(errors="surrogateescape").replace("\udca3", "£")
             headline, *body = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
             body = "\n".join(body)
-            beginnings = {headline.casefold(), first_paragraph(body).casefold()}
+            # Its first paragraph is in most articles one sentence with the news.
+            beginnings = {headline.casefold(), body.split("\n", 1)[0].casefold()}
             if seen.isdisjoint(beginnings):
                 table["headline"].append(headline)
                 table["body"].append(body)
@@ -57,8 +58,3 @@ def load(cache: Path) -> Articles:
     """Returns the articles, a set that is built on first use; raises as `read_table`."""
     table = read_table(BbcNews(cache=cache), cache)
     return Articles(table["headline"], table["body"], table["label"])
-
-
-def first_paragraph(body: str) -> str:
-    """Returns the first paragraph of a body, in most articles one sentence with the news."""
-    return body.split("\n", 1)[0]

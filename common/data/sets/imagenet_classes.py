@@ -25,11 +25,9 @@ def load(cache: Path) -> Classes:
     def lines(name):
         return read_member(PACKAGES["timm"], cache, f"{FOLDER}/{name}.txt").decode().splitlines()
 
-    def of_synset(name):
-        return dict(line.split("\t", 1) for line in lines(name))
-
     synsets = lines("imagenet_synsets")
-    names, definitions = map(
-        of_synset, ("imagenet_synset_to_lemma", "imagenet_synset_to_definition")
+    names, definitions = (
+        dict(line.split("\t", 1) for line in lines(f"imagenet_synset_to_{kind}"))
+        for kind in ("lemma", "definition")
     )
     return Classes(synsets, [names[s] for s in synsets], [definitions[s] for s in synsets])
