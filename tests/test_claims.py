@@ -13,6 +13,7 @@ from common.run.results import select
 from common.run.settings import flat
 from docs import render
 from frontier.headlines import HEADLINES as FRONTIER
+from frontier.headlines import JUDGED, NEW_MODEL
 from frontier.reports import boundary
 from isthmus import search
 
@@ -401,3 +402,63 @@ def test_independent_encoders_are_as_linear_as_siblings_in_english_and_less_so_i
         else:
             assert cka[pair] < siblings[0] and orthogonal[pair] > siblings[1] - 0.011
     assert len(cka) == 7
+
+
+def test_of_a_changed_model_candidates_are_as_good_as_embedding_everything_again():
+    ndcg = {
+        (row.dataset, row.num_pairs, row.method, row.get("candidates")): row.mean
+        for row in rows("frontier/judged_encoders", metric="ndcg_10")
+    }
+    changes = list(dict.fromkeys(change for change, *_ in ndcg))
+
+    def below(change, pairs, method, reference):
+        candidates = 50 if method.endswith("candidates") else None
+        return ndcg[change, pairs, reference, None] - ndcg[change, pairs, method, candidates]
+
+    for pairs in (100, 300, 1_000):
+        assert min(below(x, pairs, "mapped store", "old model") for x in changes) > 0
+        lost = {x: below(x, pairs, "old candidates", "re-embedded") for x in changes}
+        assert round(max(lost.values()), 3) == 0.016
+        better = [x for x in changes if below(x, pairs, "old model", "re-embedded") > 0]
+        for change in set(changes) - set(better):
+            assert lost[change] < 0 < below(change, pairs, "old candidates", "old model")
+    assert len(changes) == 20 and len(better) == 10
+    mapped = max(below(x, 1_000, "mapped candidates", "re-embedded") for x in changes)
+    assert round(mapped, 3) == 0.043
+    assert sorted(better, key=lost.__getitem__)[4] == JUDGED["dataset"]  # the least lost last
+    assert says("RESULTS.md", "upper median of 10 changes to a better model")
+    page = "docs/results/frontier/judged.md"
+    assert says(page, "in each of the 20 changes and at every number", "at most .016 below")
+    assert says(page, "1,000 pairs are at most .043 below embedding again")
+
+
+def test_of_a_changed_model_a_map_keeps_more_than_the_old_models_lists_from_1000_pairs_on():
+    record = rows("frontier/new_model")
+    kept = {
+        (row.dataset, row.num_pairs, row.method): row.mean
+        for row in select(record, metric="recall_10")
+    }
+    changes = list(dict.fromkeys(change for change, *_ in kept))
+    ahead = {
+        pairs: {x for x in changes if kept[x, pairs, "chosen"] > kept[x, pairs, "old model"]}
+        for pairs in (100, 1_000, 3_000)
+    }
+    near = {change for change in changes if "wordllama" not in change}
+    assert len(near) == 4 and list(ahead.values()) == [set(), near, set(changes)]
+    ordered = sorted(changes, key=lambda change: -kept[change, 1_000, "chosen"])
+    assert len(changes) == 6 and ordered[2] == NEW_MODEL["dataset"]
+    errors = {
+        method: max(
+            row.mean
+            for row in select(record, metric="error", method=method, of="recall_10")
+            if row.num_pairs >= 1_000
+        )
+        for method in ("chosen", "old model")
+    }
+    assert {x: round(error, 3) for x, error in errors.items()} == {
+        "chosen": 0.02,
+        "old model": 0.037,
+    }
+    page = "docs/results/frontier/new_model.md"
+    assert says(page, "between MiniLM and E5 or USE", "for WordLlama from 3,000")
+    assert says(page, "from 100 pairs none does", "at most .020 in", "lists by at most .037")
