@@ -61,7 +61,8 @@ class Aligner:
     def map_back(self, vectors: Annotated[Unchecked, "n d_target"]) -> Float[Leaf, "n d_source"]:
         """Maps raw target vectors, queries for instance, to where source vectors are searched.
 
-        It is y W' with the singular values of W set to one, since a ridge map shortens directions.
+        It is y W' with the singular values of W set to one, since a ridge map shortens directions;
+        those that its pairs do not determine, which are near zero, are set to zero.
         """
         steps, means = self.normalise, self.target_means
         return prepare(vectors, self.target, steps, means, self._backwards)[0]
@@ -69,7 +70,8 @@ class Aligner:
     @cached_property
     def _backwards(self) -> Any:
         """The matrix of `map_back`, decomposed once for all blocks of a file (`linear.svd`)."""
-        left, _, right = np.linalg.svd(np.asarray(self.matrix, np.float64), full_matrices=False)
+        left, s, right = np.linalg.svd(np.asarray(self.matrix, np.float64), full_matrices=False)
+        left *= s > EPSILON * np.sqrt(max(self.matrix.shape)) * s[0]
         return (left @ right).T.astype(np.float32)
 
     def likeness(self, vectors: Annotated[Unchecked, "n d_source"]) -> float | None:

@@ -116,8 +116,7 @@ def whitening_of(
 def svd(x: Float[AnyArray, "n d"]) -> tuple[Array, Array, Array]:
     """The thin U [n, r], S [r] and V' [r, d] of x = U diag(S) V', with r = min(n, d).
 
-    LAPACK's fast method leaves some matrices of float32 whose rank is lower undecomposed, as NaN.
-    Those are decomposed by QR iterations, which take three times as long.
+    Where LAPACK's fast method ends in NaN, as it may at a low rank, slow QR iterations do it.
     """
     found = tuple(jnp.linalg.svd(x, full_matrices=False))
     by_qr = partial(lax.linalg.svd, full_matrices=False, algorithm=lax.linalg.SvdAlgorithm.QR)

@@ -306,6 +306,9 @@ def test_mapping_back_lengthens_and_shortens_no_direction():
     aligner = alignment.fit("ridge", x, y, penalty=20.0, normalise=())
     assert np.linalg.cond(aligner.matrix) > 3
     np.testing.assert_allclose(aligner.map_back(y), x, atol=1e-4)
+    few = alignment.fit("ridge", x[:3], y[:3], penalty=20.0, normalise=())
+    back = np.asarray(few.map_back(np.eye(5)))  # of the span of three pairs alone
+    np.testing.assert_allclose(np.linalg.svd(back)[1], [1, 1, 1, 0, 0], atol=1e-5)
 
 
 def uneven(random_seed, n, d):

@@ -44,7 +44,6 @@ class BbcNews(PackageBuilder):
             text = files[name].decode(errors="surrogateescape").replace("\udca3", "£")
             headline, *body = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
             body = "\n".join(body)
-            # Its first paragraph is in most articles one sentence with the news.
             beginnings = {headline.casefold(), body.split("\n", 1)[0].casefold()}
             if seen.isdisjoint(beginnings):
                 table["headline"].append(headline)
