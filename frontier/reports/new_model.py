@@ -60,7 +60,9 @@ def figures(record: Record) -> dict[str, Figure]:
     for dataset, shown in rows.groupby("dataset", sort=False):
         known = shown[shown["num_pairs"] < shown["num_items"]]
         lines = points(known, "method", "num_pairs")
-        panels[f"pairs\n{dataset}"] = {name: lines[name] for name in ("Chosen", "Mapped queries")}
+        panels["pairs\n" + dataset.replace("_sentences", "")] = {
+            name: lines[name] for name in ("Chosen", "Mapped queries")
+        }
         whole = points(shown, "method", "num_pairs")["Chosen"][-1]  # the map of the whole store
         best = [(x, whole[1], 0.0) for x, *_ in lines["Chosen"]]
         references.append({"Old model": lines["Old model"], "Map of the whole store": best})
