@@ -32,7 +32,7 @@ from benchmarks import harness
 from common import alignment
 from common.data.packages import cache_dir
 from common.errors import check_choice
-from common.linear import ridge, unit
+from common.linear import ridge, svd, unit
 from common.progress import progress_bar
 from common.retrieval import top_k
 from common.run import cli
@@ -67,7 +67,7 @@ def of_tool(
 def low_rank(x: Float[Array, "n d"], y: Float[Array, "n e"], penalty: float, rank: int) -> Map:
     """Ridge onto the directions of the target in which its predictions vary most."""
     whole = of_tool("ridge", x, y, penalty)
-    directions = jnp.linalg.svd(whole(x), full_matrices=False)[2][:rank]
+    directions = svd(whole(x))[2][:rank]
     return lambda z: whole(z) @ directions.T @ directions
 
 

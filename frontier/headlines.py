@@ -80,8 +80,8 @@ HEADLINES = (
         TRUE,
     ),
     Headline(
-        "recall@10 of 20,000 vectors mapped to an independent model by 1,000 pairs, upper median "
-        "of 6 changes; right: by all of them",
+        "recall@10 of 20,000 vectors mapped by 1,000 pairs to a model that is no sibling, upper "
+        "median of 6 changes; right: by all of them",
         "frontier/new_model",
         NEW_MODEL,
         {"num_pairs": 20_000},

@@ -5,8 +5,8 @@
 A store of 20,000 sentences by one encoder is mapped into the space of another, from 100 to 10,000
 sentences that both have embedded; 2,000 other sentences are the queries. With fewer pairs, such as
 --config.known_pairs=0,15, rows of both are matched first, in minutes. The three encoders are
-independent of MiniLM; --config.pairs=minilm_sentences:mpnet_sentences are siblings. All sentences
-are encoded on first use, which takes E5 11 and MPNet 20 minutes of one core, and is kept in the
+no siblings of MiniLM, as --config.pairs=minilm_sentences:mpnet_sentences are. All sentences are
+encoded on first use, which takes E5 11 and MPNet 20 minutes of one core, and is kept in the
 cache. Results: docs/results/frontier/new_model.md.
 """
 

@@ -17,7 +17,6 @@ from tests import commands
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-COMMAND = "anchor_opt.main --config=retrieval --config.quick --config.methods=algorithm1"
 
 
 def main(runs):
@@ -33,7 +32,8 @@ def main(runs):
 
 def command(workdir):
     """Module and flags of a run."""
-    return *COMMAND.split(), f"--workdir={workdir}"
+    values = "--config=retrieval", "--config.quick", "--config.methods=algorithm1"
+    return "anchor_opt.main", *values, f"--workdir={workdir}"
 
 
 def two_hosts(module, *arguments):
