@@ -11,8 +11,6 @@ known; a run that takes longer is ended. Their table is the page spot_check.md o
 
 import random
 import shlex
-import subprocess
-from functools import partial
 from pathlib import Path
 
 from absl import flags
@@ -23,7 +21,7 @@ from common.run import cli, records
 from common.run.records import Record
 from common.run.results import markdown
 from docs import render
-from docs.check import JOBS, MAX_SHOWN, about, differences, in_parallel, run, timeless
+from docs.check import JOBS, MAX_SHOWN, about, differences, run_copies, timeless
 from docs.keep import keep
 
 DRAW = flags.DEFINE_integer("draw", 0, "Number of records to draw and compare.")
@@ -36,22 +34,19 @@ NOTE = (
 )
 
 
-def make(record: Record, folder: Path, drawn: bool) -> list[str]:
-    """Runs a record's command, and keeps the run unless the record was drawn; cells of a table."""
-    _, *words = shlex.split(record.command)
+def compared(record: Record, folder: Path, drawn: bool) -> list[str]:
+    """Compares a run in a folder with a record, and keeps it unless that was drawn; cells."""
     cells = [f"`{record.name}`", record.commit, f"{len(record.rows)}"]
-    try:
-        run(words, folder / record.name, timeout=SECONDS if drawn else None)
-    except subprocess.TimeoutExpired:
+    if drawn and not (folder / records.FILE).exists():
         return [*cells, "-", "-", f"more than {SECONDS:,} s"]
-    made = records.of_run(folder / record.name)
+    made = records.of_run(folder)
     found = [phrase for _, phrase in differences(record.rows, made.rows)]
     print("\n".join(found[:MAX_SHOWN]))
     now = {about(row): row for row in timeless(made.rows)}
     pairs = [(row, now.get(about(row), row)) for row in timeless(record.rows) if row.std]
     apart = max((abs(new.mean - row.mean) / row.std for row, new in pairs), default=0.0)
     if not drawn:
-        keep(folder / record.name, record.name)
+        keep(folder, record.name)
     time = f"{made.seconds} s" if made.seconds else "-"
     return [*cells, f"{len(found)}", f"{apart:.2f}", time]
 
@@ -63,17 +58,19 @@ def main(argv: list[str]) -> None:
     for name in argv[1:]:
         check_choice("record", name, known)
     chosen = [known[name] for name in argv[1:]] or render.fallen()
-    if DRAW.value:
+    if drawn := bool(DRAW.value):
         short = [x for x in known.values() if (x.seconds or 0) <= SECONDS and not x.device]
         chosen = random.Random(RANDOM_SEED.value).sample(short, DRAW.value)
-    again = partial(make, folder=folder, drawn=bool(DRAW.value))
-    table = markdown(HEADER, in_parallel(again, chosen, JOBS.value, "records"))
+    made = {folder / record.name: record for record in chosen}
+    commands = {path: shlex.split(record.command)[1:] for path, record in made.items()}
+    ended = run_copies(commands, JOBS.value, SECONDS * drawn)
+    table = markdown(HEADER, [compared(made[path], path, drawn) for path in ended])
     print(table)
-    if DRAW.value:
+    if drawn:
         text = f"Drawn by the random seed {RANDOM_SEED.value}, and made again in full. {NOTE}"
         page = f"# Spot check\n\n{text}\n\n{table}\n"
         write_atomically(render.RESULTS / "spot_check.md", page.encode())
 
 
 if __name__ == "__main__":
-    cli.run(main, positional=True)
+    cli.run(main, positional=True, by_jax=False)

@@ -10,16 +10,19 @@ is known. With --accept, a reason, the fresh rows become fingerprints, and recor
 methods that differ are stale until they are made again (`python -m docs.again`).
 """
 
+import importlib
 import itertools
+import multiprocessing
 import os
+import pkgutil
 import re
+import runpy
+import signal
 import statistics
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import connection
 from pathlib import Path
-from typing import Any
 
 from absl import flags
 
@@ -30,9 +33,11 @@ from common.run import cli, records, results
 from common.run.records import Record
 from common.run.results import Row
 from docs import render
+from isthmus.commands import PAPERS
 from tests import own_cache, xla_flags
 
 ROOT = render.ROOT
+QUICK = "--config.quick"
 RUN = flags.DEFINE_string("run", None, "Folder of the runs that are made.")
 JOBS = flags.DEFINE_integer("jobs", 1, "Number of runs at a time.")
 ACCEPT = flags.DEFINE_string("accept", "", "Why numbers have changed; takes the fresh rows.")
@@ -68,28 +73,6 @@ UNSTEADY = (
 )
 # Fields that say nothing beside the method and metric of a row, and its values.
 BESIDE = ("method", "metric", "experiment", "labels", "quick", "mean", "std")
-
-
-def run(words: Sequence[str], folder: Path, **options: Any) -> None:
-    """Runs Python with a --workdir, and a log beside it; UserError: the run has failed."""
-    log = folder.with_suffix(".log")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, *words, f"--workdir={folder}"]
-    with log.open("ab") as file:
-        done = subprocess.run(command, cwd=ROOT, stdout=file, stderr=file, **options)
-    if done.returncode:
-        last = log.read_text(errors="replace").strip().splitlines()[-1:]
-        raise UserError(f"A run has failed; {log} ends with: {''.join(last)}")
-
-
-def in_parallel(function: Callable, items: Sequence, jobs: int, title: str) -> Iterator:
-    """Results of calls in threads with one core each, since XLA divides its sums by their number.
-
-    Processes that a thread starts inherit its affinity. The first error is raised at the end.
-    """
-    cores = itertools.cycle(sorted(os.sched_getaffinity(0)))
-    with ThreadPoolExecutor(jobs, "", lambda: os.sched_setaffinity(0, {next(cores)})) as pool:
-        yield from progress_bar(pool.map(function, items), total=len(items), desc=title, unit="run")
 
 
 def about(row: Row) -> str:
@@ -138,6 +121,54 @@ def differences(kept: Sequence[Row], fresh: Sequence[Row]) -> list[tuple[str, st
     return sorted(((before | now)[name].method, f"{name}: {x}") for name, x in found.items())
 
 
+def run_copies(
+    commands: Mapping[Path, Sequence[str]], jobs: int, seconds: int = 0
+) -> Iterator[Path]:
+    """Runs `-m PAPER.main ...` for each folder, and yields the folder when the run has ended.
+
+    They run in copies of this process, which has imported what all of them need. Each has one core,
+    since XLA divides its sums by their number, and a log beside its folder; after these `seconds`,
+    if any, it is ended. JAX does not run here, because copies would lack its threads. UserError, at
+    the end: a run has failed.
+    """
+    for paper in PAPERS:
+        for module in pkgutil.iter_modules([str(ROOT / paper / "experiments")]):
+            importlib.import_module(f"{paper}.experiments.{module.name}")
+    fork, cores = multiprocessing.get_context("fork"), sorted(os.sched_getaffinity(0))
+    waiting, free = list(commands.items()), [*itertools.islice(itertools.cycle(cores), jobs)]
+    running, failed = {}, []
+    for _ in progress_bar(commands, desc="runs", unit="run"):
+        while waiting and free:
+            folder, words = waiting.pop(0)
+            core = free.pop()
+            process = fork.Process(target=_become, args=(words, folder, core, seconds))
+            process.start()
+            running[process.sentinel] = process, folder, core
+        process, folder, core = running.pop(connection.wait(running)[0])
+        process.join()
+        free.append(core)
+        failed += [folder] * (process.exitcode not in (0, -signal.SIGALRM))
+        yield folder
+    for folder in failed:
+        log = folder.with_suffix(".log")
+        last = log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise UserError(f"A run has failed; {log} ends with: {''.join(last)}")
+
+
+def _become(words: Sequence[str], folder: Path, core: int, seconds: int) -> None:
+    """Turns a copy of this process into a run."""
+    os.sched_setaffinity(0, {core})
+    signal.alarm(seconds)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout = sys.stderr = folder.with_suffix(".log").open("a", buffering=1)
+    for number in (1, 2):
+        os.dup2(sys.stderr.fileno(), number)
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))
+    sys.argv = [*words[1:], f"--workdir={folder}"]
+    runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+
+
 def check(folder: Path, jobs: int, chosen: Sequence[str] = ()) -> dict[str, list[tuple[str, str]]]:
     """PAPER/CONFIG -> its `differences`, by fresh quick runs of some configs, or of all."""
     files = [x for x in sorted(ROOT.glob("configs/*/*.py")) if "def get_config" in x.read_text()]
@@ -147,17 +178,17 @@ def check(folder: Path, jobs: int, chosen: Sequence[str] = ()) -> dict[str, list
     if folder.exists():
         raise UserError(f"{folder} exists, maybe with runs of other code: choose another --run.")
     cache = own_cache.linked(folder / "cache", SHARED)
-    compiler = {"XLA_FLAGS": xla_flags.FLAGS, "OPENBLAS_NUM_THREADS": "1"}
-    environment = compiler | os.environ | {CACHE_VARIABLE: str(cache)}
-
-    def quick(config: str) -> list[tuple[str, str]]:
-        module = f"{config.split('/')[0]}.main"
-        words = "-m", module, f"--config=configs/{config}.py", "--config.quick"
-        run(words, folder / config, env=environment)
-        return differences(render.fingerprint(config), records.of_run(folder / config).rows)
-
+    os.environ.setdefault("XLA_FLAGS", xla_flags.FLAGS)
+    os.environ[CACHE_VARIABLE] = str(cache)
     chosen = chosen or configs
-    return dict(zip(chosen, in_parallel(quick, chosen, jobs, "quick runs"), strict=True))
+    commands = {
+        folder / name: ["-m", f"{Path(name).parent}.main", f"--config=configs/{name}.py", QUICK]
+        for name in chosen
+    }
+    for _ in run_copies(commands, jobs):
+        pass
+    made = {name: records.of_run(folder / name).rows for name in chosen}
+    return {name: differences(render.fingerprint(name), rows) for name, rows in made.items()}
 
 
 def report(found: Mapping[str, Sequence[tuple[str, str]]]) -> bool:
@@ -201,4 +232,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    cli.run(main, positional=True)
+    cli.run(main, positional=True, by_jax=False)

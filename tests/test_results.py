@@ -145,7 +145,9 @@ def test_a_change_of_numbers_makes_the_records_of_its_methods_stale_until_they_a
     now = row(mean=0.5)
     for module in (check, again):
         monkeypatch.setattr(
-            module, "run", lambda words, folder, **_: run(folder, now, "quick" in words[-1])
+            module,
+            "run_copies",
+            lambda commands, *_: (run(x, now, "quick" in c[-1]) for x, c in commands.items()),
         )
     for name, method in (("p/n", "a"), ("p/other", "b")):
         keep.keep(run(tmp_path / method, row(method)), name, ["b"])
