@@ -291,6 +291,28 @@ def test_the_boundary_of_algorithm_1_is_right_for_six_runs_of_seven():
     assert says(page, "by a factor of about 1.4", "about six of seven runs")
 
 
+def test_between_encoders_that_are_no_siblings_no_run_beyond_the_boundary_succeeds():
+    def parts(record):
+        return boundary.parts(boundary.runs_of(RECORDS[f"frontier/{record}"].rows)).values()
+
+    siblings, others = parts("boundary_encoders")
+    law = boundary.fitted(siblings, "ratio")
+
+    def beyond(runs):
+        return runs[law.probability(runs["ratio"].to_numpy()) >= 0.5]
+
+    counts = [(len(x), x["success"].sum()) for x in (others, beyond(others), beyond(siblings))]
+    assert counts == [(144, 1), (34, 0), (32, 26)]
+    about = ["dataset", "sweep_over", "sweep_value", "random_seed"]
+    after_250 = beyond(list(parts("boundary_encoders_250"))[1]).set_index(about)
+    after_40 = others.astype({"sweep_value": object}).set_index(about).loc[after_250.index]
+    assert len(after_250) == 9 and abs(after_250["mrr"] - after_40["mrr"]).max() < 0.01
+    assert (after_250["mrr"] < after_250["gt"] / 2).all()
+    page = "docs/results/frontier/boundary.md"
+    assert says(page, "34 of the 144 runs", "26 of 32", "The one run that succeeds")
+    assert says(page, "the nine runs", "by less than .01")
+
+
 def test_the_law_holds_for_geotorchs_forms():
     found = []
     for form in ("", "_exponential", "_normalised"):

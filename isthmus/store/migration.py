@@ -194,7 +194,7 @@ def migrate(
         suspicious, known = np.concatenate([suspicious, known[wrong]]), known[~wrong]
         choice = remapping.choose(*paired(), settings)
     many = f"about {share:.0%} of the pairs are not of one item each: compare the ids of both files"
-    unlike = many if share > MANY_WRONG else None
+    unlike = many if share >= MANY_WRONG else None
     estimates = estimated(metric)
     if other:
         estimates = estimates._replace(by_old=either(estimates.by_old, estimated(other).by_old))

@@ -22,8 +22,9 @@ from isthmus.store.remapping import NEAREST, Choice, other_rows, overlap
 CLOSE, WIDE = 5, 50  # nearest rows of the store among which pairs are counted
 CROWDED = 1.3  # times as many pairs as of a random sample
 DEVIATIONS = 4.0  # from the number of a random sample, and of a wrong partner from random ones
-APART = 2.5  # deviations of right partners from random ones
-MANY_WRONG = 0.35  # share of pairs, of those that are used, whose partners are of other items
+APART = 1.7  # deviations of right partners from random ones
+MANY_WRONG = 0.05  # share of pairs, of those that are used, whose partners are of other items
+LEAST_SEEN = 4  # of these pairs, half of which are seen; without any, real encoders had up to 3
 QUERIES = 1_000  # pairs, at most, whose nearest rows are sought here
 LEAST = 50  # pairs that are left without near-duplicates
 LENGTHS_DIFFER, MUCH = 0.05, 0.3  # deviation of the lengths of vectors, as a share of their mean
@@ -130,10 +131,10 @@ def wrong_partners(
     """The pairs whose partners are probably of other items, and the share of further wrong ones.
 
     The cosine of a mapped row with its partner is compared with those with random partners, in
-    their deviations. Of wrong partners half are below 0, of right ones hardly any: this gives the
-    share. Which ones they are says a mixture of a standard normal distribution, the wrong partners,
-    and another one of the highest scores. Maps by which the right ones do not stand apart leave
-    that open.
+    their deviations. Of wrong partners half are below 0, of right ones as many as a normal
+    distribution of the highest scores says, mostly hardly any: this gives the share, 0 if too few
+    are seen. Which ones they are says a mixture of a standard normal distribution, the wrong
+    partners, and that of the right ones. Maps by which these do not stand apart leave it open.
     """
     mapped = np.array(unit(choice.aligner.apply(old)))
     mapped[choice.rows] = choice.mapped
@@ -141,16 +142,18 @@ def wrong_partners(
     products = mapped @ np.asarray(choice.embedded)[:QUERIES].T
     own = np.sum(mapped * embedded, axis=1)
     scores = (own - products.mean(axis=1)) / products.std(axis=1)
-    all_wrong = min(2 * float((scores < 0).mean()), 1.0)
-    right = scores[scores >= np.quantile(scores, min(all_wrong, 0.9))]
+    below = float((scores < 0).mean())
+    right = scores[scores >= np.quantile(scores, min(2 * below, 0.9))]
     centre = np.median(right)
     scale = 1.48 * np.median(np.abs(right - centre))
-    if centre < APART * np.hypot(1, scale):
-        return np.zeros(len(scores), bool), all_wrong
-    share = max(all_wrong, 0.05)
-    for _ in range(50):
-        wrong = share * norm.pdf(scores)
-        wrong /= wrong + (1 - share) * norm.pdf(scores, centre, scale) + 1e-300
-        share = wrong.mean()
-    found = (wrong > 0.9) & (scores < DEVIATIONS)
-    return found, all_wrong - float(found.mean())
+    of_right = min(float(norm.cdf(-centre / scale)), 0.25)
+    all_wrong = float(np.clip((below - of_right) / (0.5 - of_right), 0, 1))
+    found, share = np.zeros(len(scores), bool), max(all_wrong, 0.05)
+    if centre >= APART * np.hypot(1, scale):
+        for _ in range(50):
+            wrong = share * norm.pdf(scores)
+            wrong /= wrong + (1 - share) * norm.pdf(scores, centre, scale) + 1e-300
+            share = wrong.mean()
+        found = (wrong > 0.9) & (scores < DEVIATIONS)
+    further = all_wrong - float(found.mean())
+    return found, further if further * len(scores) >= 2 * LEAST_SEEN else 0.0
