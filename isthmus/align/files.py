@@ -54,6 +54,8 @@ MAX_WORD = MAX_LINE // 2  # bytes of a word in text, so that a line holds its nu
 # MiniLM's sentences among its words .64, another space of the same width at most .31.
 MIN_LIKENESS = 0.4
 MIN_COMPARED = 50  # rows
+UNLIKE = """The vectors of %s are not like those of '%s', for which the map is (likeness %.2f; of \
+vectors of the same space about 1, of another about 0): give vectors of the same model."""
 # Suffixes of mapped files; "": shards
 SUFFIXES = {".npy": ".npy", ".npz": ".npz", ".txt": ".txt", ".safetensors": ".npy"}
 SUFFIXES |= dict.fromkeys((".parquet", ".arrow", ".feather", ".jsonl", ""), ".parquet")
@@ -125,14 +127,7 @@ def map_blocks(
         except UserError as error:
             raise UserError(f"{path}, with rows counted from its row {start}: {error}") from error
         if likeness is not None and likeness < MIN_LIKENESS:
-            logging.warning(
-                "The vectors of %s are not like those of '%s', for which the map is (likeness "
-                "%.2f; of vectors of the same space it is about 1, of another space about 0): give "
-                "vectors of the same model.",
-                path,
-                aligner.source,
-                likeness,
-            )
+            logging.warning(UNLIKE, path, aligner.source, likeness)
         yield block._replace(vectors=mapped_vectors)
         start += len(block.words)
 

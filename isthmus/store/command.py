@@ -88,11 +88,10 @@ def _pairs(old: Space, new: Space) -> Int[np.ndarray, "p 2"] | None:
     if _one_table() and not FLAGS.id_column:
         equal = pair_files.Pairs([(row, row) for row in new.words], False)
     if equal is None:
+        few = old.has_ids and new.has_ids
+        why = "few ids are in both files" if few else "a file has no ids (--id_column of a table)"
         logging.info(
-            "There are no pairs, since --pairs is not given and %s: give one of them.",
-            "few ids are in both files"
-            if old.has_ids and new.has_ids
-            else "a file has no ids (--id_column of a table)",
+            "There are no pairs, since --pairs is not given and %s: give one of them.", why
         )
         return None
     return files.with_pairs(old, new, equal, False, Path(FLAGS.new or FLAGS.old)).pairs

@@ -24,7 +24,7 @@ from common.linear import unit
 from isthmus.align import LEARNING_ROWS
 from isthmus.store import remapping, strategies
 from isthmus.store.estimate import Estimates, either, estimates_of
-from isthmus.store.pairs import MANY_WRONG, metric_doubt, sampled, searched, wrong_partners
+from isthmus.store.pairs import metric_doubt, sampled, searched, wrong_partners
 from isthmus.store.remapping import SETTINGS, Choice, Settings
 from isthmus.store.strategies import Judgement, Searched
 
@@ -154,12 +154,10 @@ def migrate(
         old = np.asarray(searched(old, metric))
     if len(known) < remapping.MANY_PAIRS:
         if progress:
-            logging.info(
-                "There are %d pairs, and a map needs %d: the rows of both files are matched first, "
-                "which takes minutes.",
-                len(known),
-                remapping.MANY_PAIRS,
+            about = (
+                "There are %d pairs, and a map needs %d: the rows of both files are matched first"
             )
+            logging.info(f"{about}, for minutes.", len(known), remapping.MANY_PAIRS)
         options = {"rows": MATCHED_ROWS, "ordered": False, "keep_failed": True}
         options |= {"names": ("old", "new"), "random_seed": random_seed, "progress": progress}
         matched = isthmus.discover(old, new, known, **options)
@@ -193,8 +191,10 @@ def migrate(
         with_suspicious = with_suspicious or estimated(metric)
         suspicious, known = np.concatenate([suspicious, known[wrong]]), known[~wrong]
         choice = remapping.choose(*paired(), settings)
-    many = f"about {share:.0%} of the pairs are not of one item each: compare the ids of both files"
-    unlike = many if share >= MANY_WRONG else None
+    said = (
+        f"about {share:.0%} of the pairs are not of one item, or the models have little in common"
+    )
+    unlike = f"{said}: compare the ids of both files" if share else None
     estimates = estimated(metric)
     if other:
         estimates = estimates._replace(by_old=either(estimates.by_old, estimated(other).by_old))

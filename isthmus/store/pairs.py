@@ -23,8 +23,9 @@ CLOSE, WIDE = 5, 50  # nearest rows of the store among which pairs are counted
 CROWDED = 1.3  # times as many pairs as of a random sample
 DEVIATIONS = 4.0  # from the number of a random sample, and of a wrong partner from random ones
 APART = 1.7  # deviations of right partners from random ones
-MANY_WRONG = 0.05  # share of pairs, of those that are used, whose partners are of other items
-LEAST_SEEN = 4  # of these pairs, half of which are seen; without any, real encoders had up to 3
+NEAR = 1.4  # of right ones from which few wrong partners are told, and not many alone
+FEW_WRONG, MANY_WRONG = 0.05, 0.5  # share of pairs, of those that are used
+LEAST_WRONG = 8  # pairs, half of which are seen; without any, real encoders had 3 of 100 seen
 QUERIES = 1_000  # pairs, at most, whose nearest rows are sought here
 LEAST = 50  # pairs that are left without near-duplicates
 LENGTHS_DIFFER, MUCH = 0.05, 0.3  # deviation of the lengths of vectors, as a share of their mean
@@ -148,12 +149,14 @@ def wrong_partners(
     scale = 1.48 * np.median(np.abs(right - centre))
     of_right = min(float(norm.cdf(-centre / scale)), 0.25)
     all_wrong = float(np.clip((below - of_right) / (0.5 - of_right), 0, 1))
-    found, share = np.zeros(len(scores), bool), max(all_wrong, 0.05)
-    if centre >= APART * np.hypot(1, scale):
+    found, share, apart = np.zeros(len(scores), bool), all_wrong, centre / np.hypot(1, scale)
+    if apart >= APART:
+        share = max(share, FEW_WRONG)
         for _ in range(50):
             wrong = share * norm.pdf(scores)
             wrong /= wrong + (1 - share) * norm.pdf(scores, centre, scale) + 1e-300
             share = wrong.mean()
         found = (wrong > 0.9) & (scores < DEVIATIONS)
     further = all_wrong - float(found.mean())
-    return found, further if further * len(scores) >= 2 * LEAST_SEEN else 0.0
+    least = max(FEW_WRONG if apart >= NEAR else MANY_WRONG, LEAST_WRONG / len(scores))
+    return found, further if further >= least else 0.0
