@@ -147,8 +147,10 @@ def run_copies(
         process, folder, core = running.pop(connection.wait(running)[0])
         process.join()
         free.append(core)
-        failed += [folder] * (process.exitcode not in (0, -signal.SIGALRM))
-        yield folder
+        if process.exitcode in (0, -signal.SIGALRM):
+            yield folder
+        else:
+            failed.append(folder)
     for folder in failed:
         log = folder.with_suffix(".log")
         last = log.read_text(errors="replace").strip().splitlines()[-1:]
