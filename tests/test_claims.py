@@ -313,6 +313,52 @@ def test_between_encoders_that_are_no_siblings_no_run_beyond_the_boundary_succee
     assert says(page, "the nine runs", "by less than .01")
 
 
+def test_disjoint_halves_of_encoders_that_are_no_siblings():
+    found = rows("frontier/halves_encoders", metric="top_1")
+    by = {
+        (r.target if r.source[:6] == "minilm" else r.source, r.num_items, r.method): []
+        for r in found
+    }
+    for row in found:
+        by[row.target if row.source[:6] == "minilm" else row.source, row.num_items, row.method] += [
+            row.mean
+        ]
+    assert all(min(x) > 0.98 for (*_, method), x in by.items() if method == "orthogonal_truth")
+    assert all(max(x) < 0.02 for (*_, method), x in by.items() if method == "mini_vec2vec")
+    ours = {case[:2]: x for case, x in by.items() if case[2] == "disjoint"}
+    assert [round(x, 1) for x in ours.pop(("use_sentences", 5_000))] == [0.6, 0.6]
+    assert all(max(x) < 0.05 for x in ours.values())
+    failed = RECORDS["frontier/halves_encoders"].failed
+    assert len(failed) == 25 and not [x for x in failed if "use" in x and "5000" in x]
+    page = "docs/results/frontier/halves.md"
+    assert says(
+        page, "an orthogonal map fitted to the truth finds .99", "less than .02 in all cases"
+    )
+
+
+def test_retrieval_between_encoders_that_are_no_siblings():
+    of = {
+        (r.method, r.get("anchors")): r
+        for r in rows(
+            "anchor_opt/retrieval_use",
+            metric="mrr",
+            source="minilm_sentences",
+            representation="relative",
+        )
+    }
+    for anchors in ("discrete", "continuous"):
+        assert of["algorithm1_printed", anchors].mean < of["seed", None].mean
+    assert round(of["algorithm1", "continuous"].mean, 3) == 0.972
+    assert (
+        round(of["bootstrap", "continuous"].mean, 3)
+        == round(of["lstsq_truth", "continuous"].mean, 3)
+        == 0.987
+    )
+    assert says(
+        "docs/results/anchor_opt/retrieval.md", "a small start (MRR .972)", "(.987, as anchors"
+    )
+
+
 def test_the_law_holds_for_geotorchs_forms():
     found = []
     for form in ("", "_exponential", "_normalised"):
