@@ -26,7 +26,7 @@ def get_config() -> ConfigDict:
     #   minilm_input        means of the input vectors of MiniLM's word pieces; with minilm, two
     #                       layers of one model
     #   finnish_by_english  vectors of the Finnish translations of English words
-    #   minilm_sentences, mpnet_sentences, wordllama_sentences     three encoders of sentences
+    #   minilm_sentences, and of mpnet, wordllama, use or e5       encoders of sentences
     #   efficientnet_lite0, efficientnet_lite2, augnet_resnet50    three encoders of images
     #   classes_efficientnet_lite0, classes_minilm and others      classes of images (classes.py)
     # Files: word2vec .txt / .bin, fastText .vec, GloVe .txt, .npz, or .npy with a word list.
