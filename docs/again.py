@@ -62,7 +62,7 @@ def main(argv: list[str]) -> None:
         short = [x for x in known.values() if (x.seconds or 0) <= SECONDS and not x.device]
         chosen = random.Random(RANDOM_SEED.value).sample(short, DRAW.value)
     made = {folder / record.name: record for record in chosen}
-    commands = {path: shlex.split(record.command)[1:] for path, record in made.items()}
+    commands = {path: shlex.split(record.command)[2:] for path, record in made.items()}
     ended = run_copies(commands, JOBS.value, SECONDS * drawn)
     table = markdown(HEADER, [compared(made[path], path, drawn) for path in ended])
     print(table)

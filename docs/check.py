@@ -124,7 +124,7 @@ def differences(kept: Sequence[Row], fresh: Sequence[Row]) -> list[tuple[str, st
 def run_copies(
     commands: Mapping[Path, Sequence[str]], jobs: int, seconds: int = 0
 ) -> Iterator[Path]:
-    """Runs `-m PAPER.main ...` for each folder, and yields the folder when the run has ended.
+    """Runs a module and its flags for each folder, and yields the folder when the run has ended.
 
     They run in copies of this process, which has imported what all of them need. Each has one core,
     since XLA divides its sums by their number, and a log beside its folder; after these `seconds`,
@@ -151,8 +151,8 @@ def run_copies(
             yield folder
         else:
             failed.append(folder)
-    for folder in failed:
-        log = folder.with_suffix(".log")
+    if failed:
+        log = failed[0].with_suffix(".log")
         last = log.read_text(errors="replace").strip().splitlines()[-1:]
         raise UserError(f"A run has failed; {log} ends with: {''.join(last)}")
 
@@ -167,8 +167,8 @@ def _become(words: Sequence[str], folder: Path, core: int, seconds: int) -> None
         os.dup2(sys.stderr.fileno(), number)
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
-    sys.argv = [*words[1:], f"--workdir={folder}"]
-    runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    sys.argv = [*words, f"--workdir={folder}"]
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
 
 
 def check(folder: Path, jobs: int, chosen: Sequence[str] = ()) -> dict[str, list[tuple[str, str]]]:
@@ -184,7 +184,7 @@ def check(folder: Path, jobs: int, chosen: Sequence[str] = ()) -> dict[str, list
     os.environ[CACHE_VARIABLE] = str(cache)
     chosen = chosen or configs
     commands = {
-        folder / name: ["-m", f"{Path(name).parent}.main", f"--config=configs/{name}.py", QUICK]
+        folder / name: [f"{Path(name).parent}.main", f"--config=configs/{name}.py", QUICK]
         for name in chosen
     }
     for _ in run_copies(commands, jobs):

@@ -154,10 +154,8 @@ def migrate(
         old = np.asarray(searched(old, metric))
     if len(known) < remapping.MANY_PAIRS:
         if progress:
-            about = (
-                "There are %d pairs, and a map needs %d: the rows of both files are matched first"
-            )
-            logging.info(f"{about}, for minutes.", len(known), remapping.MANY_PAIRS)
+            few = f"There are {len(known)} pairs, and a map needs {remapping.MANY_PAIRS}"
+            logging.info("%s: the rows of both files are matched first, which takes minutes.", few)
         options = {"rows": MATCHED_ROWS, "ordered": False, "keep_failed": True}
         options |= {"names": ("old", "new"), "random_seed": random_seed, "progress": progress}
         matched = isthmus.discover(old, new, known, **options)
@@ -191,10 +189,8 @@ def migrate(
         with_suspicious = with_suspicious or estimated(metric)
         suspicious, known = np.concatenate([suspicious, known[wrong]]), known[~wrong]
         choice = remapping.choose(*paired(), settings)
-    said = (
-        f"about {share:.0%} of the pairs are not of one item, or the models have little in common"
-    )
-    unlike = f"{said}: compare the ids of both files" if share else None
+    unlike = f"about {share:.0%} of the pairs are not of one item"
+    unlike += ", or the models have little in common: compare the ids of both files"
     estimates = estimated(metric)
     if other:
         estimates = estimates._replace(by_old=either(estimates.by_old, estimated(other).by_old))
@@ -204,6 +200,7 @@ def migrate(
     again = [one.gain_high for one in judged or () if one.ranking.strategy == "re-embedded"]
     if again and again[0] <= 0 and old_model_runs:
         advice = Advice("old model")  # the new model is no better
+    doubts = crowded, unlike if share else None, other and of_metric, exchanged
     return Migration(
         advice=advice,
         aligner=dataclasses.replace(choice.aligner, profile=likeness.profile(rows)),
@@ -214,7 +211,7 @@ def migrate(
         judged=judged,
         sizes=(len(old), len(new)),
         settings=settings,
-        doubts=tuple(filter(None, (crowded, unlike, other and of_metric, exchanged))),
+        doubts=tuple(filter(None, doubts)),
         note=None if other else of_metric,
         duplicates=duplicates,
         suspicious=suspicious,
