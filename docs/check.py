@@ -33,7 +33,6 @@ from common.run import cli, records, results
 from common.run.records import Record
 from common.run.results import Row
 from docs import render
-from isthmus.commands import PAPERS
 from tests import own_cache, xla_flags
 
 ROOT = render.ROOT
@@ -126,12 +125,12 @@ def run_copies(
 ) -> Iterator[Path]:
     """Runs a module and its flags for each folder, and yields the folder when the run has ended.
 
-    They run in copies of this process, which has imported what all of them need. Each has one core,
+    They run in copies of this process, which has imported what they need. Each has one core,
     since XLA divides its sums by their number, and a log beside its folder; after these `seconds`,
     if any, it is ended. JAX does not run here, because copies would lack its threads. UserError, at
     the end: a run has failed.
     """
-    for paper in PAPERS:
+    for paper in {words[0].split(".")[0] for words in commands.values()}:
         for module in pkgutil.iter_modules([str(ROOT / paper / "experiments")]):
             importlib.import_module(f"{paper}.experiments.{module.name}")
     fork, cores = multiprocessing.get_context("fork"), sorted(os.sched_getaffinity(0))
