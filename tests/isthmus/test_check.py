@@ -85,6 +85,21 @@ def test_texts_that_the_model_takes_otherwise_are_told_where_all_cosines_are_hig
 
 @pytest.mark.network
 @pytest.mark.slow
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.8])
+@pytest.mark.parametrize(("own", "other"), [("minilm", "use"), ("use", "minilm")])
+def test_rows_of_another_model_are_found_and_no_others(own, other, share, sentences):
+    made = np.arange(NUM) >= 200  # by either
+    wrong = made & (RNG.random(NUM) < share)
+    right = sentences[own]
+    stored = np.where(wrong[:, None], rotated(of_width(sentences[other], right.shape[1])), right)
+    found = isthmus.check(stored, right[:200], CANARIES)
+    rows = np.isin(np.arange(NUM), np.array(found.measured["of_another_model"], int))
+    assert rows[wrong].mean() > 0.99 and rows[~wrong].mean() < 0.002
+    assert found.wrong and f"of {NUM:,} rows are like another model's" in str(found)
+
+
+@pytest.mark.network
+@pytest.mark.slow
 def test_a_map_that_keeps_less_is_told(sentences):
     old, new = sentences["minilm"], sentences["use"]
     rows = np.random.default_rng(0).permutation(NUM)
@@ -135,6 +150,7 @@ def test_the_command_prints_one_line_and_leaves_with_a_code(tmp_path, monkeypatc
     assert found["ok"] and found["measured"]["rows"] == 300
     code, printed = run("other.parquet", "--id_column=id")
     assert code == 1 and printed.out.startswith("WRONG: the model in use is another one, or takes")
+    assert ", by 120" in printed.out
     for again, flag, message in (
         ("strange.parquet", "--id_column=id", "None of the 120 ids of --again is in --stored"),
         ("again.npy", "--id_column=id", "--stored or --again has no ids"),
