@@ -48,6 +48,6 @@ def get_config() -> ConfigDict:
     config.when_quick.random_seeds = (0,)
     config.when_quick.methods = ("disjoint", "mini_vec2vec", "rosetta", "goat", "procrustes")
     config.when_quick.disjoint = ConfigDict({"num_draws": 10, "first_steps": 60})
-    config.when_quick.disjoint.update({"steps": 10, "last_steps": 3})
+    config.when_quick.disjoint.update({"weighted_steps": 20, "steps": 10, "last_steps": 3})
     config.when_quick.rosetta = ConfigDict({"num_restarts": 20})
     return config

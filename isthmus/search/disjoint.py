@@ -2,11 +2,14 @@
 
 The rows have no partners, only neighbours: rows of like items. As in self-learning without
 known pairs (initialization.py, `self_learning.grouped_step`), the first matching is by the cosines
-with matched cluster centres, and rows are then matched within random groups, which grow. At first
-the axes are weighted by their singular values, so that those about which poor matches agree lead;
-then the map is orthogonal, since the weights follow the errors of the matches. Each step takes
+with matched cluster centres, and rows are then matched within random groups. Each step takes
 other rows at random, so that their errors do not repeat; the result is the mean of the maps of the
 last steps, in which these errors are averaged out.
+
+Poor matches agree about the leading axes alone, and what they say of the others is error. The
+search therefore begins in the leading principal axes of both spaces, weighted by their singular
+values. The map is then orthogonal, since the weights follow the errors of the matches, and is
+extended to more and more axes: self-learning of each number of them begins at the map of the last.
 
 Known pairs are a further initialization, in the coordinates of their span, and in every step they
 take part in the covariance of the matches. All pairs together have a constant share of its weight.
@@ -33,7 +36,7 @@ from common.run.train import Stages
 from isthmus.search import initialization, self_learning
 from isthmus.search.self_learning import Data, State
 
-SETTLED_AGREEMENT = 0.9  # of two runs in small groups, from which one alone goes on
+SETTLED_AGREEMENT = 0.9  # of two restarts, from which no other is begun
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,14 +46,16 @@ class Settings:
     num_clusters: int = 40  # whose centres begin a restart; of `initialization.Settings`
     num_draws: int = 60
     start_rows: int = 10_000  # rows of each space that are matched at first
-    restarts: int = 6  # at most, with other random samples
+    axes: tuple[int, ...] = (64, 96, 128, 192, 256)  # leading ones, in turn; then all
+    restarts: int = 12  # at most, with other random samples, in the first axes
     finalists: int = 3  # of which so many go on
-    first_steps: int = 120  # of a restart
-    first_reweight: float = 0.5  # power of the singular values in these steps; then 0
-    group_rows: int = 500  # rows of a group at first; they are doubled
-    last_group_rows: int = 8_000  # at most
+    first_steps: int = 60  # of a restart
+    first_reweight: float = 0.5  # power of the singular values in the first axes; then 0
+    group_rows: int = 500  # rows of a group in a restart; they are doubled
+    weighted_steps: int = 150  # in the first axes, for each of the next two sizes of the groups
+    steps: int = 60  # for each number of axes, and then for each larger size of the groups
+    last_group_rows: int = 8_000  # rows of a group at most; there are two groups at least
     step_rows: int = 8_000  # rows of each space in a step
-    steps: int = 60  # for each larger size of the groups
     last_steps: int = 30  # on all rows, whose mean map is the result
     neighbours: int = 10  # of CSLS
     pair_share: float = 0.03  # weight of all known pairs, relative to that of all matches; measured
@@ -61,51 +66,76 @@ class Settings:
 def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, bool]:
     """Finds the map between two samples, and whether it is right.
 
-    Two runs that agree in small groups are right already: no other is begun, and only the better
-    one goes on, in the largest groups. The spaces are centred unit rows.
+    No restart is begun after two that agree, and these two alone go on. The spaces are centred unit
+    rows.
 
     Returns orthogonal maps of both spaces into common coordinates, the agreement of the best run
     and the one most like it, and whether the search has failed: that is below `min_agreement`.
     """
     check_count("finalists", settings.finalists, settings.restarts, "restarts", least=2)
-    rows = data.source[: settings.agreement_rows]
-    learning = Learning(data, settings, train)
-    first, *larger = _group_sizes(data, settings)
+    turned, rotations = _in_principal_axes(data.source, data.target)
+    learning = Learning(data._replace(source=turned[0], target=turned[1]), settings, train)
+    rows = learning.data.source[: settings.agreement_rows]
     begun: list[State] = []
     for number in range(settings.restarts):
-        begun.append(learning.begun(number, first))
-        order = sorted(range(len(begun)), key=lambda i: -float(begun[i].best))
-        states = [begun[i] for i in order[: settings.finalists]]
-        if number and (agreed := float(agreement(states[:2], rows))) >= SETTLED_AGREEMENT:
-            best = learning.in_groups(data, states[0].maps, larger[-1:] or [first], "both")
+        begun.append(learning.begun(number))
+        best = sorted(range(len(begun)), key=lambda i: -float(begun[i].best))[: settings.finalists]
+        if number and agreement([begun[i] for i in best[:2]], rows) >= SETTLED_AGREEMENT:
+            best = best[:2]
             break
-    else:
-        states = [
-            learning.in_groups(learning.restart(i), state.maps, larger or [first], str(i))
-            for i, state in zip(order, states, strict=False)
-        ]
-        best, *others = sorted(states, key=lambda state: -float(state.best))
-        agreed = max(float(agreement([best, other], rows)) for other in others)
-    return learning.mean_map(best.maps), agreed, agreed < settings.min_agreement
+    ends = {number: learning.extended(number, begun[number].maps) for number in best}
+    end, *others = sorted(ends, key=lambda number: -float(ends[number].best))
+    agreed = max(float(agreement([ends[end], ends[other]], rows)) for other in others)
+    maps = Maps(*map(jnp.matmul, rotations, learning.mean_map(end, ends[end].maps)))
+    return maps, agreed, agreed < settings.min_agreement
+
+
+@jax.jit
+def _in_principal_axes(*spaces: Float[Array, "n _"]) -> tuple[list[Array], list[Array]]:
+    """The rows of each space in its principal axes, by decreasing variance, and these axes."""
+    axes = [jnp.linalg.eigh(x.T @ x)[1][:, ::-1] for x in spaces]
+    return [x @ vectors for x, vectors in zip(spaces, axes, strict=True)], axes
 
 
 @jax.jit
 def agreement(states: Sequence[State], source: Float[Array, "n d_source"]) -> Float[Array, ""]:
-    """The fraction of rows whose images under the maps of two states choose each other."""
-    first, second = (unit(source @ state.maps.source @ state.maps.target.T) for state in states)
+    """The fraction of rows whose images under the maps of two states choose each other.
+
+    The maps are of the leading axes of the rows.
+    """
+    leading = source[:, : len(states[0].maps.source)]
+    first, second = (unit(leading @ state.maps.source @ state.maps.target.T) for state in states)
     rows = jnp.arange(len(source))
     forward = top_k(first, second, 1).index[:, 0] == rows
     backward = top_k(second, first, 1).index[:, 0] == rows
     return (forward & backward).mean()
 
 
-def _group_sizes(data: Data, settings: Settings) -> list[int]:
-    """The numbers of rows of the groups, each twice the one before."""
-    num_rows = min(len(data.source), len(data.target))
+class Stage(NamedTuple):
+    """Steps of self-learning in groups of rows."""
+
+    axes: int | None  # leading ones; None: all
+    group_rows: int
+    steps: int
+    reweight: float = 0.0
+
+
+def stages(settings: Settings, num_rows: int, num_axes: int) -> list[Stage]:
+    """A restart, and how it goes on: in larger groups, in more axes, and in larger groups still."""
     sizes = [min(settings.group_rows, num_rows)]
-    while 2 * sizes[-1] <= min(settings.last_group_rows, num_rows):
+    while 2 * sizes[-1] <= min(settings.last_group_rows, num_rows // 2):
         sizes.append(2 * sizes[-1])
-    return sizes
+    size, *larger = sizes[1:] or sizes
+    axes, weight = [*(r for r in settings.axes if r < num_axes), None], settings.first_reweight
+    weighted = [
+        Stage(axes[0], rows, settings.weighted_steps, weight) for rows in sizes[1:3] or sizes
+    ]
+    return [
+        Stage(axes[0], sizes[0], settings.first_steps, weight),
+        *weighted,
+        *(Stage(r, size, settings.steps) for r in axes),
+        *(Stage(None, rows, settings.steps) for rows in larger),
+    ]
 
 
 class Averaged(NamedTuple):
@@ -124,83 +154,88 @@ def averaged_step(
 
 
 class Learning(NamedTuple):
-    """Self-learning on one pair of samples."""
+    """Self-learning on one pair of samples, whose coordinates are in their principal axes."""
 
     data: Data
     settings: Settings
     train: Stages
 
-    def begun(self, number: int, group_rows: int) -> State:
-        """The state of the best matches, in small groups, of all initial maps of a restart.
+    @property
+    def stages(self) -> list[Stage]:
+        """Those of these samples."""
+        rows, axes = zip(self.data.source.shape, self.data.target.shape, strict=True)
+        return stages(self.settings, min(rows), min(axes))
+
+    def leading(self, number: int, axes: int | None) -> Data:
+        """Unit rows in the leading axes, with the random draws of a restart."""
+        source, target = (unit(x[:, :axes]) for x in (self.data.source, self.data.target))
+        key = jax.random.fold_in(self.data.key, number)
+        return self.data._replace(source=source, target=target, key=key)
+
+    def begun(self, number: int) -> State:
+        """The state of the best matches, in the first axes, of all initial maps of a restart.
 
         They are by the centres of `initialization.cluster_modes`, and by the known pairs.
         """
-        values, data = self.settings, self.restart(number)
+        values, stage = self.settings, self.stages[0]
+        data = self.leading(number, stage.axes)
         sizes = {"num_clusters": values.num_clusters, "num_draws": values.num_draws}
-        clusters, reweight = initialization.Settings(**sizes), values.first_reweight
+        clusters = initialization.Settings(**sizes)
         modes = initialization.cluster_modes(data.key, data.source, data.target, clusters)
         spaces = data.source[: values.start_rows], data.target[: values.start_rows]
         covariances = (initialization.centre_covariance(spaces, centres) for centres in modes)
-        initial = [multi_step.fit_covariance(covariance, reweight) for covariance in covariances]
+        initial = [multi_step.fit_covariance(c, stage.reweight) for c in covariances]
         if len(data.source_pairs):
             initial.append(self_learning.state_of_pairs(data).maps)
-        names, steps = f"{number}-initialization-{{}}".format, values.first_steps
         states = [
-            self.run(data, maps, names(i), group_rows, steps, reweight=reweight).state
+            self.run(number, stage, maps, f"initialization-{i}").state
             for i, maps in enumerate(initial)
         ]
         return max(states, key=lambda state: float(state.best))
 
-    def restart(self, number: int) -> Data:
-        """The rows with the random draws of a restart."""
-        return self.data._replace(key=jax.random.fold_in(self.data.key, number))
-
-    def in_groups(self, data: Data, maps: Maps, sizes: Sequence[int], name: str) -> State:
-        """Self-learning in groups of each size in turn."""
-        for size in sizes:
-            state = self.run(data, maps, name, size, self.settings.steps).state
+    def extended(self, number: int, maps: Maps) -> State:
+        """The state at the end of all stages."""
+        for index, stage in enumerate(self.stages[1:]):
+            state = self.run(number, stage, maps, f"stage-{index}").state
             maps = state.maps
         return state
 
-    def mean_map(self, maps: Maps) -> Maps:
+    def mean_map(self, number: int, maps: Maps) -> Maps:
         """The orthogonal map nearest to the mean of those of `last_steps` steps on all rows.
 
         There are two groups at least, so that each step matches the rows with others.
         """
         rows = min(len(self.data.source), len(self.data.target))
         size = min(self.settings.last_group_rows, max(1, rows // 2))
-        last = self.run(self.data, maps, "all", size, self.settings.last_steps, step_rows=rows)
+        stage = Stage(None, size, self.settings.last_steps)
+        last = self.run(number, stage, maps, "mean-map", step_rows=rows)
         return multi_step.fit_covariance(last.total, 0.0)
 
     def run(
-        self,
-        data: Data,
-        maps: Maps,
-        name: str,
-        group_rows: int,
-        num_steps: int,
-        *,
-        step_rows: int | None = None,
-        reweight: float = 0.0,
+        self, number: int, stage: Stage, maps: Maps, name: str, *, step_rows: int | None = None
     ) -> Averaged:
         """Self-learning from maps in groups, which hold `step_rows` together (None: the setting).
 
-        The random draws are those of this size of the groups.
+        The maps may be of fewer axes than the stage has. The random draws are those of the restart
+        and this size of the groups.
         """
+        data, size = self.leading(number, stage.axes), stage.group_rows
         rows = min(step_rows or self.settings.step_rows, len(data.source), len(data.target))
-        groups = max(1, rows // group_rows)
-        num_matches = 2 * groups * group_rows  # of both directions
+        groups = max(1, rows // size)
+        num_matches = 2 * groups * size  # of both directions
         share = self.settings.pair_share * num_matches
         settings = self_learning.GroupedSettings(
             groups=groups,
-            group_rows=group_rows,
-            reweight=reweight,
+            group_rows=size,
+            reweight=stage.reweight,
             neighbours=self.settings.neighbours,
             pair_weight=share / max(1, len(data.source_pairs)),
-            patience=num_steps,
+            patience=stage.steps,
         )
-        data = data._replace(key=jax.random.fold_in(data.key, group_rows))
-        total = jnp.zeros((data.source.shape[1], data.target.shape[1]))
-        start = Averaged(self_learning.initial_state(maps), total)
-        options = {"stage": f"{name}-{group_rows}-rows", "num_steps": num_steps, "chunk": 5}
+        data = data._replace(key=jax.random.fold_in(data.key, size))
+        shape = data.source.shape[1], data.target.shape[1]
+        sides = zip(maps, shape, strict=True)
+        wide = (jnp.pad(x, [(0, d - len(x)), (0, min(shape) - x.shape[1])]) for x, d in sides)
+        start = Averaged(self_learning.initial_state(Maps(*wide)), jnp.zeros(shape))
+        options = {"stage": f"{number}-{name}", "num_steps": stage.steps, "chunk": 5}
         return self.train(averaged_step, start, data, settings, **options)
