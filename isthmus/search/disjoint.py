@@ -74,7 +74,9 @@ def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, 
     """
     check_count("finalists", settings.finalists, settings.restarts, "restarts", least=2)
     turned, rotations = _in_principal_axes(data.source, data.target)
-    learning = Learning(data._replace(source=turned[0], target=turned[1]), settings, train)
+    data = data._replace(source=turned[0], target=turned[1])
+    num_rows, num_axes = map(min, zip(turned[0].shape, turned[1].shape, strict=True))
+    learning = Learning(data, settings, train, stages(settings, num_rows, num_axes))
     rows = learning.data.source[: settings.agreement_rows]
     begun: list[State] = []
     for number in range(settings.restarts):
@@ -117,24 +119,30 @@ class Stage(NamedTuple):
     axes: int | None  # leading ones; None: all
     group_rows: int
     steps: int
+    step_rows: int  # of all groups
     reweight: float = 0.0
 
 
 def stages(settings: Settings, num_rows: int, num_axes: int) -> list[Stage]:
-    """A restart, and how it goes on: in larger groups, in more axes, and in larger groups still."""
+    """A restart, and how it goes on: in larger groups, in more axes, and in larger groups still.
+
+    The last is of the mean map. It has two groups at least, so that each step matches the rows with
+    others.
+    """
     sizes = [min(settings.group_rows, num_rows)]
     while 2 * sizes[-1] <= min(settings.last_group_rows, num_rows // 2):
         sizes.append(2 * sizes[-1])
     size, *larger = sizes[1:] or sizes
-    axes, weight = [*(r for r in settings.axes if r < num_axes), None], settings.first_reweight
-    weighted = [
-        Stage(axes[0], rows, settings.weighted_steps, weight) for rows in sizes[1:3] or sizes
-    ]
+    axes = [*(r for r in settings.axes if r < num_axes), None]
+    step_rows, weight = min(settings.step_rows, num_rows), settings.first_reweight
+    weighted = [(sizes[0], settings.first_steps)]
+    weighted += [(rows, settings.weighted_steps) for rows in sizes[1:3] or sizes]
+    last = min(settings.last_group_rows, max(1, num_rows // 2))
     return [
-        Stage(axes[0], sizes[0], settings.first_steps, weight),
-        *weighted,
-        *(Stage(r, size, settings.steps) for r in axes),
-        *(Stage(None, rows, settings.steps) for rows in larger),
+        *(Stage(axes[0], rows, steps, step_rows, weight) for rows, steps in weighted),
+        *(Stage(r, size, settings.steps, step_rows) for r in axes),
+        *(Stage(None, rows, settings.steps, step_rows) for rows in larger),
+        Stage(None, last, settings.last_steps, num_rows),
     ]
 
 
@@ -159,12 +167,7 @@ class Learning(NamedTuple):
     data: Data
     settings: Settings
     train: Stages
-
-    @property
-    def stages(self) -> list[Stage]:
-        """Those of these samples."""
-        rows, axes = zip(self.data.source.shape, self.data.target.shape, strict=True)
-        return stages(self.settings, min(rows), min(axes))
+    stages: list[Stage]
 
     def leading(self, number: int, axes: int | None) -> Data:
         """Unit rows in the leading axes, with the random draws of a restart."""
@@ -179,8 +182,9 @@ class Learning(NamedTuple):
         """
         values, stage = self.settings, self.stages[0]
         data = self.leading(number, stage.axes)
-        sizes = {"num_clusters": values.num_clusters, "num_draws": values.num_draws}
-        clusters = initialization.Settings(**sizes)
+        clusters = initialization.Settings(
+            num_clusters=values.num_clusters, num_draws=values.num_draws
+        )
         modes = initialization.cluster_modes(data.key, data.source, data.target, clusters)
         spaces = data.source[: values.start_rows], data.target[: values.start_rows]
         covariances = (initialization.centre_covariance(spaces, centres) for centres in modes)
@@ -194,36 +198,25 @@ class Learning(NamedTuple):
         return max(states, key=lambda state: float(state.best))
 
     def extended(self, number: int, maps: Maps) -> State:
-        """The state at the end of all stages."""
-        for index, stage in enumerate(self.stages[1:]):
+        """The state at the end of all stages but that of the mean map."""
+        for index, stage in enumerate(self.stages[1:-1]):
             state = self.run(number, stage, maps, f"stage-{index}").state
             maps = state.maps
         return state
 
     def mean_map(self, number: int, maps: Maps) -> Maps:
-        """The orthogonal map nearest to the mean of those of `last_steps` steps on all rows.
-
-        There are two groups at least, so that each step matches the rows with others.
-        """
-        rows = min(len(self.data.source), len(self.data.target))
-        size = min(self.settings.last_group_rows, max(1, rows // 2))
-        stage = Stage(None, size, self.settings.last_steps)
-        last = self.run(number, stage, maps, "mean-map", step_rows=rows)
+        """The orthogonal map nearest to the mean of those of the last steps, on all rows."""
+        last = self.run(number, self.stages[-1], maps, "mean-map")
         return multi_step.fit_covariance(last.total, 0.0)
 
-    def run(
-        self, number: int, stage: Stage, maps: Maps, name: str, *, step_rows: int | None = None
-    ) -> Averaged:
-        """Self-learning from maps in groups, which hold `step_rows` together (None: the setting).
+    def run(self, number: int, stage: Stage, maps: Maps, name: str) -> Averaged:
+        """Self-learning from maps, which may be of fewer axes than the stage has.
 
-        The maps may be of fewer axes than the stage has. The random draws are those of the restart
-        and this size of the groups.
+        The random draws are those of the restart and this size of the groups.
         """
         data, size = self.leading(number, stage.axes), stage.group_rows
-        rows = min(step_rows or self.settings.step_rows, len(data.source), len(data.target))
-        groups = max(1, rows // size)
-        num_matches = 2 * groups * size  # of both directions
-        share = self.settings.pair_share * num_matches
+        groups = max(1, stage.step_rows // size)
+        share = self.settings.pair_share * 2 * groups * size  # matches of both directions
         settings = self_learning.GroupedSettings(
             groups=groups,
             group_rows=size,

@@ -78,6 +78,42 @@ def test_maps_agree_on_rows_of_which_both_images_choose_each_other():
     assert disjoint.agreement([first, second], rows) < 0.2
 
 
+def test_a_search_begins_in_few_axes_and_ends_in_all_with_two_groups_at_least():
+    settings = disjoint.Settings()
+    few, many = (disjoint.stages(settings, rows, 384) for rows in (4_000, 50_000))
+    assert [stage.axes for stage in few] == [64] * 4 + [96, 128, 192, 256, None, None, None]
+    assert [stage.group_rows for stage in few] == [500, 1_000, 2_000, *[1_000] * 6, 2_000, 2_000]
+    assert [stage.reweight for stage in few] == [0.5] * 3 + [0.0] * 8
+    assert [stage.group_rows for stage in many[-4:]] == [2_000, 4_000, 8_000, 8_000]
+    assert {stage.step_rows for stage in many[:-1]} == {8_000} and many[-1].step_rows == 50_000
+    narrow = disjoint.stages(settings, 300, 50)  # rows for one group alone
+    assert [stage.group_rows for stage in narrow] == [300, 300, 300, 150]
+    assert {stage.axes for stage in narrow} == {None}
+
+
+def test_maps_of_the_leading_axes_are_those_of_all_rows_without_the_others():
+    x, y = (jnp.asarray(unit(RNG.normal(size=(60, d))) * np.arange(d, 0, -1)) for d in (6, 8))
+    turned, axes = disjoint._in_principal_axes(x, y)
+    for rows, vectors, z in zip(turned, axes, (x, y), strict=True):
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(vectors)), atol=1e-5)
+        np.testing.assert_allclose(rows, z @ vectors, atol=1e-4)
+        energy = np.linalg.norm(rows, axis=0) ** 2
+        np.testing.assert_allclose(energy, np.linalg.svd(z)[1] ** 2, rtol=1e-4)
+    none, alone = np.arange(0), disjoint.Settings(group_rows=20)
+    data = self_learning.Data(*turned, none, none, jax.random.key(0))
+
+    def of_one_step(step, start, data, settings, **options):
+        return step(start, 0, data, settings)[0]
+
+    learning = disjoint.Learning(data, alone, of_one_step, [])
+    first = Maps(*(jnp.asarray(np.linalg.qr(RNG.normal(size=(3, 3)))[0]) for _ in range(2)))
+    padded = Maps(*(jnp.pad(m, [(0, d - 3), (0, 0)]) for m, d in zip(first, (6, 8), strict=True)))
+    all_axes = disjoint.Stage(None, 20, 1, 60)
+    states = [learning.run(0, all_axes, maps, "all").state for maps in (first, padded)]
+    np.testing.assert_allclose(*(s.maps.source @ s.maps.target.T for s in states), atol=1e-4)
+    assert states[0].maps.source.shape == (6, 6) and states[0].maps.target.shape == (8, 6)
+
+
 def test_the_maps_of_averaged_steps_are_added():
     rng = np.random.default_rng(0)
     x, y = (jnp.asarray(unit(rng.normal(size=(40, d)))) for d in (3, 4))
