@@ -193,12 +193,12 @@ def _join(
 ) -> str:
     """Writes the maps of all spaces into common coordinates, and returns the section on them."""
     succeeded = {s.name: r for s, r in zip(sources, results, strict=True) if not r.failed}
-    matches, errors = {}, {}
+    matches = {}
     if len(succeeded) > 1:
         vectors = {s.name: s.vectors for s in sources if s.name in succeeded}
-        aligners, (_, pairs, errors) = joined.join(vectors, target.vectors, succeeded, FLAGS.rows)
+        aligners, (_, pairs) = joined.join(vectors, target.vectors, succeeded, FLAGS.rows)
         matches = {link: len(rows) for link, rows in pairs.items()}
         for name, aligner in aligners.items():
             aligner.save(folder / f"{name}.npz")
     left_out = [s.name for s in sources if s.name not in succeeded]
-    return report.common_section(target, left_out, matches, errors)
+    return report.common_section(target, left_out, matches)

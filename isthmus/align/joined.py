@@ -17,7 +17,7 @@ over P_ij; the W_i are replaced in turn.
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from functools import partial, reduce
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -28,7 +28,7 @@ from jaxtyping import Array, Float, Int
 from common import csls, likeness
 from common.alignment import Aligner
 from common.arrays import AnyArray
-from common.linear import apply_map, polar, unit, whitening
+from common.linear import apply_map, polar, whitening
 from isthmus.align import LEARNING_ROWS
 from isthmus.align.discovery import Alignment, scaled
 
@@ -43,16 +43,10 @@ TOLERANCE = 1e-6  # relative gain of the objective at which the sweeps stop
 
 
 class CommonCoordinates(NamedTuple):
-    """Spaces in common coordinates.
-
-    The errors, 1 - mean cosine, are of maps that are fitted to each two spaces alone, and of these
-    common maps: of the matches of two spaces, of which half are left out of the fit, and of the
-    rows of the first of three with themselves after the way through the others and back.
-    """
+    """Spaces in common coordinates."""
 
     maps: Maps  # of unit rows of each space, from the right, up to length
     pairs: dict[Link, Pairs]  # the matches of each pair of spaces in these coordinates
-    errors: dict[tuple[str, ...], tuple[float, float]]
 
 
 def join(
@@ -103,7 +97,6 @@ def in_common(spaces: Spaces, pairs: Mapping[Link, Pairs], reference: str) -> Co
     return CommonCoordinates(
         maps={name: whiten[name] @ maps[name] for name in spaces},
         pairs=match(rows, maps),
-        errors=_errors(rows, fitted_to, maps, reference),
     )
 
 
@@ -155,41 +148,3 @@ def match(spaces: Spaces, maps: Maps) -> dict[Link, Pairs]:
         (i, j): csls.dictionary(rows[i], rows[j]).mutual_pairs()
         for i, j in itertools.combinations(rows, 2)
     }
-
-
-def _errors(
-    spaces: Spaces, pairs: Mapping[Link, Pairs], maps: Maps, reference: str
-) -> dict[tuple[str, ...], tuple[float, float]]:
-    """Errors of maps alone and of common ones, of whitened rows; `maps` are fitted to `pairs`."""
-    rng = np.random.default_rng(0)
-    shuffled = {link: rng.permutation(rows) for link, rows in pairs.items()}
-    half = {link: rows[::2] for link, rows in shuffled.items()}
-    by_half = _alone(spaces, half), _through_common(fit(spaces, half, reference))
-    by_all = _alone(spaces, pairs), _through_common(maps)
-    errors = {}
-    for (i, j), rows in shuffled.items():
-        x, y = spaces[i][rows[1::2, 0]], spaces[j][rows[1::2, 1]]
-        errors[i, j] = tuple(float(_distance(x, y, legs[i, j])) for legs in by_half)
-    for i, j, k in itertools.combinations(spaces, 3):
-        x, ways = spaces[i], [(legs[i, j], legs[j, k], legs[k, i]) for legs in by_all]
-        errors[i, j, k] = tuple(float(_distance(x, x, *way)) for way in ways)
-    return errors
-
-
-def _alone(spaces: Spaces, pairs: Mapping[Link, Pairs]) -> dict[Link, Float[Array, "_ _"]]:
-    """The map of each space to each other that is fitted to the matches of these two alone."""
-    to = {(i, j): polar(_product(spaces[i], spaces[j], rows)) for (i, j), rows in pairs.items()}
-    return to | {(j, i): matrix.T for (i, j), matrix in to.items()}
-
-
-def _through_common(maps: Maps) -> dict[Link, Float[Array, "_ _"]]:
-    return {(i, j): maps[i] @ maps[j].T for i, j in itertools.permutations(maps, 2)}
-
-
-@jax.jit
-def _distance(
-    x: Float[Array, "n d"], y: Float[Array, "n e"], *maps: Float[Array, "_ _"]
-) -> Float[Array, ""]:
-    """1 - mean cosine of the rows of x, mapped by all maps in turn, and the unit rows of y."""
-    mapped = reduce(jnp.matmul, maps, x)
-    return 1 - jnp.sum(unit(mapped) * y, axis=1).mean()

@@ -101,10 +101,7 @@ def section(
 
 
 def common_section(
-    target: Space,
-    left_out: Sequence[str],
-    matches: Mapping[tuple[str, ...], int],
-    errors: Mapping[tuple[str, ...], tuple[float, float]],
+    target: Space, left_out: Sequence[str], matches: Mapping[tuple[str, str], int]
 ) -> str:
     """On all spaces in common coordinates, but for the names left out; see `joined.join`."""
     first = f"## All spaces in the coordinates of {target.name}\n\n"
@@ -112,17 +109,8 @@ def common_section(
         first += f"Left out, because their alignment has failed: {', '.join(left_out)}.\n\n"
     if not matches:
         return f"{first}Fewer than two sources are left, which need no common maps.\n"
-    links, cycles = [], []
-    for names, both in errors.items():
-        shown = [f"{error:z.3f}" for error in both]
-        if names in matches:
-            links.append([", ".join(names), f"{matches[names]}", *shown])
-        else:
-            cycles.append([" -> ".join((*names, names[0])), *shown])
-    headers = "error alone", "error in common"
-    of_links = results.markdown(("spaces", "matches", *headers), links)
-    of_cycles = results.markdown(("cycle", *headers), cycles)
-    return first + filled("common.md", links=of_links, cycles=of_cycles)
+    links = [[", ".join(names), f"{count}"] for names, count in matches.items()]
+    return first + filled("common.md", links=results.markdown(("spaces", "matches"), links))
 
 
 def document(target: Space, sections: Sequence[str]) -> str:
@@ -154,8 +142,8 @@ def figure(
     curves: dict[str, list] = {}
     for record in records:
         stage = record["part"].removeprefix("align/")
-        shown = stage.startswith(("self-learning-", "chance-baseline")) or stage.endswith("-rows")
-        if "objective" in record and shown:  # of disjoint samples the last
+        shown = stage.startswith(("self-learning-", "chance-baseline"))
+        if "objective" in record and shown:
             name = stage.removeprefix("self-learning-").replace("chance-baseline-", "wrong pairs ")
             curves.setdefault(name, []).append((record["step"], record["objective"]))
     for name, points in curves.items():

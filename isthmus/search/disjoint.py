@@ -55,7 +55,7 @@ class Settings:
     weighted_steps: int = 150  # in the first axes, for each of the next two sizes of the groups
     steps: int = 60  # for each number of axes, and then for each larger size of the groups
     last_group_rows: int = 8_000  # rows of a group at most; there are two groups at least
-    step_rows: int = 8_000  # rows of each space in a step
+    step_rows: int = 8_000  # rows of each space in a step, at most
     last_steps: int = 30  # on all rows, whose mean map is the result
     neighbours: int = 10  # of CSLS
     pair_share: float = 0.03  # weight of all known pairs, relative to that of all matches; measured
@@ -192,7 +192,7 @@ class Learning(NamedTuple):
         if len(data.source_pairs):
             initial.append(self_learning.state_of_pairs(data).maps)
         states = [
-            self.run(number, stage, maps, f"initialization-{i}").state
+            self.run(number, stage, maps, f"initialization-{number}-{i}").state
             for i, maps in enumerate(initial)
         ]
         return max(states, key=lambda state: float(state.best))
@@ -200,13 +200,13 @@ class Learning(NamedTuple):
     def extended(self, number: int, maps: Maps) -> State:
         """The state at the end of all stages but that of the mean map."""
         for index, stage in enumerate(self.stages[1:-1]):
-            state = self.run(number, stage, maps, f"stage-{index}").state
+            state = self.run(number, stage, maps, f"self-learning-{number}-{index}").state
             maps = state.maps
         return state
 
     def mean_map(self, number: int, maps: Maps) -> Maps:
         """The orthogonal map nearest to the mean of those of the last steps, on all rows."""
-        last = self.run(number, self.stages[-1], maps, "mean-map")
+        last = self.run(number, self.stages[-1], maps, "self-learning-mean")
         return multi_step.fit_covariance(last.total, 0.0)
 
     def run(self, number: int, stage: Stage, maps: Maps, name: str) -> Averaged:
@@ -230,5 +230,5 @@ class Learning(NamedTuple):
         sides = zip(maps, shape, strict=True)
         wide = (jnp.pad(x, [(0, d - len(x)), (0, min(shape) - x.shape[1])]) for x, d in sides)
         start = Averaged(self_learning.initial_state(Maps(*wide)), jnp.zeros(shape))
-        options = {"stage": f"{number}-{name}", "num_steps": stage.steps, "chunk": 5}
+        options = {"stage": name, "num_steps": stage.steps, "chunk": 5}
         return self.train(averaged_step, start, data, settings, **options)

@@ -68,7 +68,7 @@ def test_the_maps_are_orthogonal_and_no_single_one_can_be_better(random_seed, di
             assert np.vdot(matrix, pull) > 0.99 * bound
 
 
-def test_all_pairs_are_matched_and_the_errors_are_checked():
+def test_all_pairs_of_spaces_are_matched():
     rng = np.random.default_rng(1)
     spaces = rotated(rng, [8, 8, 8], noise=0.2)
     order = {name: rng.permutation(N) for name in spaces}
@@ -82,9 +82,3 @@ def test_all_pairs_are_matched_and_the_errors_are_checked():
     assert set(result.pairs) == {("a", "b"), ("a", "c"), ("b", "c")}
     for link, pairs in result.pairs.items():
         assert len(pairs) > 0.8 * N and (truth[link][pairs[:, 0]] == pairs[:, 1]).mean() > 0.95
-    assert set(result.errors) == {*result.pairs, ("a", "b", "c")}
-    for names, (alone, common) in result.errors.items():
-        if len(names) == 3:  # through two spaces and back
-            assert common == pytest.approx(0, abs=1e-5) and alone > 0.001
-        else:
-            assert 0 < common < 0.3 and common < alone + 0.05, names
