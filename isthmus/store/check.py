@@ -25,7 +25,8 @@ from isthmus.store.estimate import Estimate, estimated
 # Measured: MiniLM, E5, USE in 5 to 8 bits, by a scale for each column, have .983, in standardised
 # columns .994 (a row .973); texts in lower case or with another prefix there at most .979.
 EXACT, ROUNDED = 1e-6, 0.95  # largest difference of two numbers; median cosine, and one of a row
-STANDARDISED, LEAST_STANDARDISED = 0.985, 10  # median of so many canaries
+# Median of so many canaries of this variance: of one text, nothing but rounding is left.
+STANDARDISED, LEAST_STANDARDISED, VARIANCE = 0.985, 10, 0.01
 ROTATED = 0.99  # correlation of the cosines among canaries
 # From 100 canaries, in stores of 4,096 of MiniLM's rows of which up to 80% were rotated, none of
 # these was missed, and at most .0005 of the others were taken for one.
@@ -140,13 +141,14 @@ def told(
     if made.shape == stored.shape:
         cosines = np.sum(stored * made, axis=1)
         equal = np.median(cosines) >= ROUNDED
-        if len(made) >= LEAST_STANDARDISED:
+        if len(made) >= LEAST_STANDARDISED and stored.var(axis=0).sum() > VARIANCE:
             x, y = (unit((x - x.mean(axis=0)) / (x.std(axis=0) + EXACT)) for x in (stored, made))
             cosines = np.sum(x * y, axis=1)
             equal &= np.median(cosines) >= STANDARDISED
     others = np.triu_indices(min(len(made), 1_000), 1)
     among = np.stack([(x @ x.T)[others] for x in (stored[:1_000], made[:1_000])])
-    correlation = float(np.corrcoef(among)[0, 1]) if len(others[0]) > 1 else 0.0
+    varied = len(others[0]) > 1 and among.std(axis=1).min() > EXACT
+    correlation = float(np.corrcoef(among)[0, 1]) if varied else 0.0
     if equal:
         exact = np.abs(stored - made).max() <= EXACT
         return "same" if exact else "rounded", cosines, correlation

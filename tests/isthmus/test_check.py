@@ -68,6 +68,19 @@ def test_the_model_in_use_is_told_by_its_canaries(sentences):
     assert found.measured["changed"] == ["3", "7"] and "have changed (3, 7)" in str(found)
 
 
+@pytest.mark.parametrize("apart", [0.0, 0.01])
+def test_canaries_of_one_text_or_of_like_ones_are_told(apart):
+    rng, first = np.random.default_rng(0), normal(0, 1, 64)
+    stored = np.repeat(first, 30, axis=0) + apart * rng.normal(size=(30, 64))
+    for again, models in (
+        (stored, {"same"}),
+        (stored + 1e-4 * rng.normal(size=stored.shape), {"rounded"}),
+        (rotated(stored), {"rotated", "other"}),  # nothing tells a rotation of one vector
+    ):
+        found = isthmus.check(stored, again, CANARIES[:30])
+        assert found.measured["model"] in models and np.isfinite(found.measured["correlation"])
+
+
 @pytest.mark.network
 @pytest.mark.slow
 def test_texts_that_the_model_takes_otherwise_are_told_where_all_cosines_are_high():
