@@ -21,6 +21,7 @@ an arbitrary one of many wrong maps is not found a second time.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -43,6 +44,7 @@ SETTLED_AGREEMENT = 0.9  # of two restarts, from which no other is begun
 class Settings:
     """Values of the method."""
 
+    cluster_axes: int = 128  # leading ones, in which clusters are sought
     num_clusters: int = 40  # whose centres begin a restart; of `initialization.Settings`
     num_draws: int = 60
     start_rows: int = 10_000  # rows of each space that are matched at first
@@ -66,8 +68,8 @@ class Settings:
 def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, bool]:
     """Finds the map between two samples, and whether it is right.
 
-    No restart is begun after two that agree, and these two alone go on. The spaces are centred unit
-    rows.
+    No restart is begun after two that agree, and these two alone go on. Others pass all stages twice,
+    since with all axes the map of the first ones has become better. The spaces are centred unit rows.
 
     Returns orthogonal maps of both spaces into common coordinates, the agreement of the best run
     and the one most like it, and whether the search has failed: that is below `min_agreement`.
@@ -79,13 +81,14 @@ def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, 
     learning = Learning(data, settings, train, stages(settings, num_rows, num_axes))
     rows = learning.data.source[: settings.agreement_rows]
     begun: list[State] = []
+    passes = 2
     for number in range(settings.restarts):
         begun.append(learning.begun(number))
         best = sorted(range(len(begun)), key=lambda i: -float(begun[i].best))[: settings.finalists]
         if number and agreement([begun[i] for i in best[:2]], rows) >= SETTLED_AGREEMENT:
-            best = best[:2]
+            best, passes = best[:2], 1
             break
-    ends = {number: learning.extended(number, begun[number].maps) for number in best}
+    ends = {number: learning.extended(number, begun[number].maps, passes) for number in best}
     end, *others = sorted(ends, key=lambda number: -float(ends[number].best))
     agreed = max(float(agreement([ends[end], ends[other]], rows)) for other in others)
     maps = Maps(*map(jnp.matmul, rotations, learning.mean_map(end, ends[end].maps)))
@@ -181,26 +184,33 @@ class Learning(NamedTuple):
         They are by the centres of `initialization.cluster_modes`, and by the known pairs.
         """
         values, stage = self.settings, self.stages[0]
-        data = self.leading(number, stage.axes)
+        data = self.leading(number, values.cluster_axes)
         clusters = initialization.Settings(
             num_clusters=values.num_clusters, num_draws=values.num_draws
         )
         modes = initialization.cluster_modes(data.key, data.source, data.target, clusters)
         spaces = data.source[: values.start_rows], data.target[: values.start_rows]
         covariances = (initialization.centre_covariance(spaces, centres) for centres in modes)
-        initial = [multi_step.fit_covariance(c, stage.reweight) for c in covariances]
+        initial = [
+            multi_step.fit_covariance(c[: stage.axes, : stage.axes], stage.reweight)
+            for c in covariances
+        ]
         if len(data.source_pairs):
-            initial.append(self_learning.state_of_pairs(data).maps)
+            initial.append(self_learning.state_of_pairs(self.leading(number, stage.axes)).maps)
         states = [
             self.run(number, stage, maps, f"initialization-{number}-{i}").state
             for i, maps in enumerate(initial)
         ]
         return max(states, key=lambda state: float(state.best))
 
-    def extended(self, number: int, maps: Maps) -> State:
-        """The state at the end of all stages but that of the mean map."""
-        for index, stage in enumerate(self.stages[1:-1]):
-            state = self.run(number, stage, maps, f"self-learning-{number}-{index}").state
+    def extended(self, number: int, maps: Maps, passes: int) -> State:
+        """The state at the end of all stages but that of the mean map, passed so many times."""
+        for again, (index, stage) in itertools.product(range(passes), enumerate(self.stages[1:-1])):
+            axes, draws = stage.axes, number + again * self.settings.restarts
+            if axes and axes < len(maps.source):  # of the pass before
+                block = (maps.source @ maps.target.T)[:axes, :axes]
+                maps = multi_step.fit_covariance(block, 0.0)
+            state = self.run(draws, stage, maps, f"self-learning-{draws}-{index}").state
             maps = state.maps
         return state
 
