@@ -68,8 +68,9 @@ class Settings:
 def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, bool]:
     """Finds the map between two samples, and whether it is right.
 
-    No restart is begun after two that agree, and these two alone go on. Others pass all stages twice,
-    since with all axes the map of the first ones has become better. The spaces are centred unit rows.
+    No restart is begun after two that agree, and these two alone go on. Others pass all stages
+    twice, since in all axes the map of the first ones has become better. The spaces are centred
+    unit rows.
 
     Returns orthogonal maps of both spaces into common coordinates, the agreement of the best run
     and the one most like it, and whether the search has failed: that is below `min_agreement`.
