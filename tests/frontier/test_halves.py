@@ -91,7 +91,7 @@ def test_a_search_begins_in_few_axes_and_ends_in_all_with_two_groups_at_least():
     assert {stage.axes for stage in narrow} == {None}
 
 
-def test_maps_of_the_leading_axes_are_those_of_all_rows_without_the_others():
+def test_rows_are_turned_into_their_principal_axes_by_decreasing_variance():
     x, y = (jnp.asarray(unit(RNG.normal(size=(60, d))) * np.arange(d, 0, -1)) for d in (6, 8))
     turned, axes = disjoint._in_principal_axes(x, y)
     for rows, vectors, z in zip(turned, axes, (x, y), strict=True):
@@ -99,19 +99,29 @@ def test_maps_of_the_leading_axes_are_those_of_all_rows_without_the_others():
         np.testing.assert_allclose(rows, z @ vectors, atol=1e-4)
         energy = np.linalg.norm(rows, axis=0) ** 2
         np.testing.assert_allclose(energy, np.linalg.svd(z)[1] ** 2, rtol=1e-4)
-    none, alone = np.arange(0), disjoint.Settings(group_rows=20)
-    data = self_learning.Data(*turned, none, none, jax.random.key(0))
 
-    def of_one_step(step, start, data, settings, **options):
+
+def test_a_second_pass_begins_in_the_first_axes_of_the_map_with_other_draws():
+    x, y = (jnp.asarray(unit(RNG.normal(size=(60, d)))) for d in (6, 8))
+    none, begun = np.arange(0), []
+    data = self_learning.Data(x, y, none, none, jax.random.key(0))
+
+    def of_one_step(step, start, data, settings, *, stage, **options):
+        begun.append((stage, np.asarray(start.state.maps.source @ start.state.maps.target.T)))
         return step(start, 0, data, settings)[0]
 
-    learning = disjoint.Learning(data, alone, of_one_step, [])
-    first = Maps(*(jnp.asarray(np.linalg.qr(RNG.normal(size=(3, 3)))[0]) for _ in range(2)))
-    padded = Maps(*(jnp.pad(m, [(0, d - 3), (0, 0)]) for m, d in zip(first, (6, 8), strict=True)))
-    all_axes = disjoint.Stage(None, 20, 1, 60)
-    states = [learning.run(0, all_axes, maps, "all").state for maps in (first, padded)]
-    np.testing.assert_allclose(*(s.maps.source @ s.maps.target.T for s in states), atol=1e-4)
-    assert states[0].maps.source.shape == (6, 6) and states[0].maps.target.shape == (8, 6)
+    values = disjoint.Settings(axes=(3,), group_rows=20, restarts=4)
+    stages = disjoint.stages(values, 60, 6)
+    learning = disjoint.Learning(data, values, of_one_step, stages)
+    end = learning.extended(1, Maps(jnp.eye(3), jnp.eye(3)), 2)
+    once = len(stages) - 2
+    names = [f"self-learning-{draws}-{index}" for draws in (1, 5) for index in range(once)]
+    assert [name for name, _ in begun] == names
+    assert [len(product) for _, product in begun] == 2 * [stage.axes or 6 for stage in stages[1:-1]]
+    assert end.maps.source.shape == (6, 6)
+    np.testing.assert_allclose(begun[once][1] @ begun[once][1].T, np.eye(3), atol=1e-5)
+    wider = begun[[stage.axes for stage in stages[1:]].index(None)][1]  # than the map before
+    np.testing.assert_array_equal(wider, np.pad(wider[:3, :3], [(0, 3), (0, 5)]))
 
 
 def test_the_maps_of_averaged_steps_are_added():
