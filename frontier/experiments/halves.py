@@ -49,9 +49,9 @@ def run(config: ConfigDict, work: Workdir, cache: Path) -> str:
 def pictures(
     config: ConfigDict, case: Case, grid: runner.Grid, work: Workdir, cache: Path
 ) -> dict[str, Figure]:
-    """`translations`, if the first pair of spaces is of messages: by one more run of a method."""
+    """`translations`, if the first pair of spaces is of the same messages: by one more run."""
     names = space_pairs.names(config.pairs[0])
-    if not set(names) <= set(messages.ALIGNED):
+    if not config.shared or not set(names) <= set(messages.ALIGNED):
         return {}
     seed, method = config.random_seeds[0], grid.methods[config.methods[0]]
     halves = case.problem(seed)
