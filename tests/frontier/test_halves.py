@@ -13,14 +13,8 @@ from frontier.methods.disjoint import run as run_disjoint
 from isthmus.search import disjoint, self_learning
 
 RNG = np.random.default_rng(0)
-FEW = {
-    "first_steps": 5,
-    "weighted_steps": 5,
-    "steps": 5,
-    "last_steps": 5,
-    "num_clusters": 5,
-    "num_draws": 4,
-}
+STEPS = "first_steps", "weighted_steps", "steps", "last_steps"
+FEW = dict.fromkeys(STEPS, 5) | {"num_clusters": 5, "num_draws": 4}
 X = np.arange(1, 31, dtype=np.float32)[:, None] * [1.0, 0.0] + [0.0, 1.0]
 
 
