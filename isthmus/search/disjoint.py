@@ -31,7 +31,7 @@ from jaxtyping import Array, Float
 
 from common import multi_step
 from common.errors import check_count
-from common.linear import Maps, unit
+from common.linear import Maps, second_moment, unit
 from common.retrieval import top_k
 from common.run.train import Stages
 from isthmus.search import initialization, self_learning
@@ -76,9 +76,11 @@ def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, 
     and the one most like it, and whether the search has failed: that is below `min_agreement`.
     """
     check_count("finalists", settings.finalists, settings.restarts, "restarts", least=2)
-    turned, rotations = _in_principal_axes(data.source, data.target)
-    data = data._replace(source=turned[0], target=turned[1])
-    num_rows, num_axes = map(min, zip(turned[0].shape, turned[1].shape, strict=True))
+    spaces = data.source, data.target
+    axes = [second_moment(x).vectors[:, ::-1] for x in spaces]  # by decreasing variance
+    source, target = map(jnp.matmul, spaces, axes)
+    data = data._replace(source=source, target=target)
+    num_rows, num_axes = map(min, zip(source.shape, target.shape, strict=True))
     learning = Learning(data, settings, train, stages(settings, num_rows, num_axes))
     rows = learning.data.source[: settings.agreement_rows]
     begun: list[State] = []
@@ -92,15 +94,8 @@ def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, 
     ends = {number: learning.extended(number, begun[number].maps, passes) for number in best}
     end, *others = sorted(ends, key=lambda number: -float(ends[number].best))
     agreed = max(float(agreement([ends[end], ends[other]], rows)) for other in others)
-    maps = Maps(*map(jnp.matmul, rotations, learning.mean_map(end, ends[end].maps)))
+    maps = Maps(*map(jnp.matmul, axes, learning.mean_map(end, ends[end].maps)))
     return maps, agreed, agreed < settings.min_agreement
-
-
-@jax.jit
-def _in_principal_axes(*spaces: Float[Array, "n _"]) -> tuple[list[Array], list[Array]]:
-    """The rows of each space in its principal axes, by decreasing variance, and these axes."""
-    axes = [jnp.linalg.eigh(x.T @ x)[1][:, ::-1] for x in spaces]
-    return [x @ vectors for x, vectors in zip(spaces, axes, strict=True)], axes
 
 
 @jax.jit
@@ -165,6 +160,15 @@ def averaged_step(
     return Averaged(state, averaged.total + state.maps.source @ state.maps.target.T), metrics
 
 
+def _of_axes(maps: Maps, shape: tuple[int, int]) -> Maps:
+    """The same map, 0 in further axes, or the orthogonal map nearest to its leading block."""
+    if len(maps.source) > shape[0]:
+        block = (maps.source @ maps.target.T)[: shape[0], : shape[1]]
+        return multi_step.fit_covariance(block, 0.0)
+    sides = zip(maps, shape, strict=True)
+    return Maps(*(jnp.pad(x, [(0, d - len(x)), (0, min(shape) - x.shape[1])]) for x, d in sides))
+
+
 class Learning(NamedTuple):
     """Self-learning on one pair of samples, whose coordinates are in their principal axes."""
 
@@ -207,10 +211,7 @@ class Learning(NamedTuple):
     def extended(self, number: int, maps: Maps, passes: int) -> State:
         """The state at the end of all stages but that of the mean map, passed so many times."""
         for again, (index, stage) in itertools.product(range(passes), enumerate(self.stages[1:-1])):
-            axes, draws = stage.axes, number + again * self.settings.restarts
-            if axes and axes < len(maps.source):  # of the pass before
-                block = (maps.source @ maps.target.T)[:axes, :axes]
-                maps = multi_step.fit_covariance(block, 0.0)
+            draws = number + again * self.settings.restarts
             state = self.run(draws, stage, maps, f"self-learning-{draws}-{index}").state
             maps = state.maps
         return state
@@ -221,7 +222,7 @@ class Learning(NamedTuple):
         return multi_step.fit_covariance(last.total, 0.0)
 
     def run(self, number: int, stage: Stage, maps: Maps, name: str) -> Averaged:
-        """Self-learning from maps, which may be of fewer axes than the stage has.
+        """Self-learning from maps, which may be of fewer or of more axes than the stage has.
 
         The random draws are those of the restart and this size of the groups.
         """
@@ -238,8 +239,6 @@ class Learning(NamedTuple):
         )
         data = data._replace(key=jax.random.fold_in(data.key, size))
         shape = data.source.shape[1], data.target.shape[1]
-        sides = zip(maps, shape, strict=True)
-        wide = (jnp.pad(x, [(0, d - len(x)), (0, min(shape) - x.shape[1])]) for x, d in sides)
-        start = Averaged(self_learning.initial_state(Maps(*wide)), jnp.zeros(shape))
+        start = Averaged(self_learning.initial_state(_of_axes(maps, shape)), jnp.zeros(shape))
         options = {"stage": name, "num_steps": stage.steps, "chunk": 5}
         return self.train(averaged_step, start, data, settings, **options)
