@@ -56,8 +56,14 @@ def is_command_line(module: str) -> bool:
 def test_no_package_has_more_lines_than_contributing_says():
     rows = re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
     assert {"common", "isthmus", "tests"} <= dict(rows).keys()
+    new = {*PAPERS} - dict(rows).keys()  # papers of a fork, which have no row, and their tests
     for name, most in rows:
-        lines = sum(len(path.read_text().splitlines()) for path in (ROOT / name).rglob("*.py"))
+        files = [
+            path
+            for path in (ROOT / name).rglob("*.py")
+            if not new & {*path.relative_to(ROOT).parts}
+        ]
+        lines = sum(len(path.read_text().splitlines()) for path in files)
         assert lines <= int(most.replace(",", "")), name
 
 
