@@ -58,11 +58,7 @@ def test_no_package_has_more_lines_than_contributing_says():
     assert {"common", "isthmus", "tests"} <= dict(rows).keys()
     new = {*PAPERS} - dict(rows).keys()  # papers of a fork, which have no row, and their tests
     for name, most in rows:
-        files = [
-            path
-            for path in (ROOT / name).rglob("*.py")
-            if not new & {*path.relative_to(ROOT).parts}
-        ]
+        files = [x for x in (ROOT / name).rglob("*.py") if not new & {*x.relative_to(ROOT).parts}]
         lines = sum(len(path.read_text().splitlines()) for path in files)
         assert lines <= int(most.replace(",", "")), name
 
