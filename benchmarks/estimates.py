@@ -5,8 +5,9 @@
 Each setting draws a store, random pairs of it and other items as queries, for which the share that
 is kept is counted among all rows. Simulated items have 8 to 64 directions, in one topic or forty,
 and noise of 0 to 1 of their deviation in each model. Real ones are words of two GloVe, and
-sentences of WordLlama, MiniLM and MPNet, by which the constants of the estimate were chosen, or
-sentences of pairs with E5 or USE, which took no part in it. For these all verdicts are shown.
+sentences of WordLlama, MiniLM and MPNet, by which the constants of the estimate were chosen;
+sentences of pairs with E5 or USE, which took no part in it; or messages of programs in two
+languages. For the last two kinds all verdicts are shown.
 """
 
 from collections.abc import Iterator
@@ -39,6 +40,12 @@ OTHERS = (
     ("e5_sentences", "use_sentences"),
     ("use_sentences", "mpnet_sentences"),
 )
+MESSAGES = (
+    ("minilm_messages_en", "use_messages_ja"),
+    ("minilm_messages_en", "use_messages_fr"),
+    ("use_messages_de", "use_messages_fr"),
+)
+KINDS = {"known": KNOWN, "E5, USE": OTHERS, "messages": MESSAGES}
 SETTINGS = remapping.Settings(penalties=(0.1, 1.0))
 COLUMNS = ["Settings", "Pairs", "Lists", "First"]
 MEASURED = ["true", "value", "width"]
@@ -82,8 +89,7 @@ def measured(rng: np.random.Generator, kind: str, spaces) -> Iterator[tuple]:
     old, new = shuffled(rng, spaces or simulated(rng, size + QUERIES), size)
     pairs, rows = (old[:num_pairs], new[:num_pairs]), np.arange(num_pairs)
     choice = remapping.choose(*pairs, SETTINGS)
-    stores = unit(old[:size]), unit(choice.aligner.apply(old[:size]))
-    estimates = estimates_of(choice, unit(pairs[0]), pairs[1], rows, *stores, SETTINGS)
+    estimates = estimates_of(choice, pairs[1], rows, unit(old[:size]), old[:size], SETTINGS)
     true = truth(choice.aligner, old, new)
     for lists, found, of in zip(("mapped", "old"), estimates, true, strict=True):
         for name, share in found.items():
@@ -129,15 +135,15 @@ def main(argv: list[str]) -> None:
     """Writes the page."""
     del argv
     rng, table, judged = np.random.default_rng(FLAGS.random_seed), [], []
-    for kind, encoders in (("known", KNOWN), ("E5, USE", OTHERS)):
+    for kind, encoders in KINDS.items():
         loaded = [paired_spaces.load(*pair, num_words=ROWS, cache=cache_dir()) for pair in encoders]
         both = [(pair, (x.source, x.target)) for pair, x in zip(encoders, loaded, strict=True)]
         both += [(pair[::-1], spaces[::-1]) for pair, spaces in both]
         for i in range(FLAGS.real):
             table += measured(rng, kind, both[rng.integers(len(both))][1])
             print(kind, i, flush=True)
-    for names, spaces in both:
-        judged += verdicts(rng, names, spaces)
+        for names, spaces in both if kind != "known" else ():
+            judged += verdicts(rng, names, spaces)
     for i in range(FLAGS.simulated):
         table += measured(rng, "simulated", None)
         print("simulated", i, flush=True)

@@ -94,7 +94,8 @@ def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, 
     ends = {number: learning.extended(number, begun[number].maps, passes) for number in best}
     end, *others = sorted(ends, key=lambda number: -float(ends[number].best))
     agreed = max(float(agreement([ends[end], ends[other]], rows)) for other in others)
-    maps = Maps(*map(jnp.matmul, axes, learning.mean_map(end, ends[end].maps)))
+    last = learning.run(end, learning.stages[-1], ends[end].maps, "self-learning-mean")
+    maps = Maps(*map(jnp.matmul, axes, multi_step.fit_covariance(last.total, 0.0)))
     return maps, agreed, agreed < settings.min_agreement
 
 
@@ -125,8 +126,8 @@ class Stage(NamedTuple):
 def stages(settings: Settings, num_rows: int, num_axes: int) -> list[Stage]:
     """A restart, and how it goes on: in larger groups, in more axes, and in larger groups still.
 
-    The last is of the mean map. It has two groups at least, so that each step matches the rows with
-    others.
+    The last is of the mean map, the orthogonal one nearest to the mean of the maps of its steps. It
+    has two groups at least, so that each step matches the rows with others.
     """
     sizes = [min(settings.group_rows, num_rows)]
     while 2 * sizes[-1] <= min(settings.last_group_rows, num_rows // 2):
@@ -215,11 +216,6 @@ class Learning(NamedTuple):
             state = self.run(draws, stage, maps, f"self-learning-{draws}-{index}").state
             maps = state.maps
         return state
-
-    def mean_map(self, number: int, maps: Maps) -> Maps:
-        """The orthogonal map nearest to the mean of those of the last steps, on all rows."""
-        last = self.run(number, self.stages[-1], maps, "self-learning-mean")
-        return multi_step.fit_covariance(last.total, 0.0)
 
     def run(self, number: int, stage: Stage, maps: Maps, name: str) -> Averaged:
         """Self-learning from maps, which may be of fewer or of more axes than the stage has.

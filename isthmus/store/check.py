@@ -20,7 +20,7 @@ from common.arrays import AnyArray, Unchecked
 from common.data.sets.dictionary import one_to_one
 from common.errors import UserError, named
 from common.linear import unit
-from isthmus.store.estimate import Estimate, estimated
+from isthmus.store.estimate import Estimate, Searched, estimated
 
 # Measured: MiniLM, E5, USE in 5 to 8 bits, by a scale for each column, have .983, in standardised
 # columns .994 (a row .973); texts in lower case or with another prefix there at most .979.
@@ -193,4 +193,5 @@ def still_kept(store: Float[np.ndarray, "n d"], aligner: Aligner, new, pairs) ->
     rows, made = _paired(store, new, pairs, "new")
     mapped = unit(jnp.asarray(aligner.apply(store)))
     queries = unit(jnp.asarray(aligner.normalise_target(made)))
-    return estimated(queries, jnp.take(mapped, rows, axis=0), rows, made, mapped)["recall_10"]
+    searched = Searched(queries, jnp.take(mapped, rows, axis=0), mapped)
+    return estimated([searched], rows, made, len(mapped))["recall_10"]

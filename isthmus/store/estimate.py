@@ -22,7 +22,8 @@ half-Cauchy prior of w, whose power is such that its width is that of a sandwich
 (each is a query and a neighbour of others), and what was seen beyond it with real encoders.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -32,11 +33,13 @@ from jaxtyping import ArrayLike, Float, Int
 from scipy.special import expit, gammaln, ndtr, ndtri
 from scipy.stats import multivariate_t
 
+from common.aligner import Aligner
 from common.arrays import AnyArray
 from common.linear import unit
 from common.metrics import Estimate
 from common.parallel import one_blas_thread
 from common.retrieval import top_k
+from isthmus.store import remapping
 from isthmus.store.remapping import LENGTHS, NEAREST, SETTINGS, Choice, Settings, other_rows
 
 TIED = 1e-6  # difference of products of unit rows that may be rounding
@@ -70,65 +73,96 @@ def either(by_one: dict[str, Estimate], by_other: dict[str, Estimate]) -> dict[s
 
 def estimates_of(
     choice: Choice,
-    source: Float[ArrayLike, "p d_source"],
     target: Float[ArrayLike, "p d_target"],
     rows: Int[np.ndarray, " p"],
-    old_store: Float[AnyArray, "n d_source"],
-    mapped_store: Float[AnyArray, "n d_target"],
+    old_store: Float[AnyArray, "n d_old"],
+    store: Float[AnyArray, "n d_source"],
     settings: Settings = SETTINGS,
     names: Mapping[int, str] = LENGTHS,
 ) -> Estimates:
     """Estimates what both kinds of lists keep, from the pairs that the choice has held out.
 
-    `source` has their rows of the old model, as the store is searched with them, `target` their raw
-    rows of the new model, and `rows` their places in both stores, of which the mapped one has unit
-    rows. The shares have the `names` by the length of their lists.
+    `target` has the raw rows of all pairs by the new model, `rows` their places in the store,
+    `store` the raw rows of the old model, as they are mapped, and `old_store` as they are searched,
+    no longer than 1. The shares have the `names` by the length of their lists.
     """
-    old, new = (
-        jnp.take(jnp.asarray(x, jnp.float32), choice.rows, axis=0) for x in (source, target)
-    )
-    part = len(rows) / len(old_store)
-    rows, new = rows[choice.rows], unit(new)
-    about = rows, new, mapped_store, settings, names
-    queries = unit(choice.embedded)
-    by_map = estimated(queries, choice.mapped, *about)
+    held_out = rows[choice.rows]
+    new = unit(jnp.take(jnp.asarray(target, jnp.float32), choice.rows, axis=0))
+    about = held_out, new, len(store), settings, names
+    folds = choice, np.asarray(target), rows, store, settings.folds
+    by_map = estimated(_by_folds(*folds), *about)
+    part = len(rows) / len(store)
     if part > FEW_FITTED:  # the map keeps more of the rows that it was fitted to
-        fitted = estimated(queries, jnp.take(mapped_store, rows, axis=0), *about)
-        by_map = {name: _mixed(share, fitted[name], part) for name, share in by_map.items()}
-    return Estimates(by_map, estimated(old, old, rows, new, old_store, settings, names))
+        fitted = estimated(_by_folds(*folds, fitted=True), *about)
+        for name, shares in by_map.items():
+            mixed = (x + part * (y - x) for x, y in zip(shares, fitted[name], strict=True))
+            by_map[name] = Estimate(*mixed)
+    old = jnp.take(jnp.asarray(old_store, jnp.float32), held_out, axis=0)
+    return Estimates(by_map, estimated([Searched(old, old, old_store)], *about))
 
 
-def _mixed(others: Estimate, fitted: Estimate, part: float) -> Estimate:
-    """The estimate of a store of which a part is rows that the map was fitted to."""
-    return Estimate(*(x + part * (y - x) for x, y in zip(others, fitted, strict=True)))
+class Searched(NamedTuple):
+    """Some pairs as queries, all pairs as they stand in a store, and the store; unit rows."""
+
+    queries: Float[AnyArray, "q d"]
+    own: Float[AnyArray, "m d"]
+    store: Float[AnyArray, "n d"]
+
+
+def _by_folds(
+    choice: Choice, target, rows, store, folds: int, fitted: bool = False
+) -> Iterator[Searched]:
+    """Each fold of the pairs in turn, in the store that is mapped without it.
+
+    A map that is fitted to a query takes the rows around it to where its neighbours by the new
+    model are, and so keeps more of them than of another query. Each pair that is sought stands by a
+    map that is fitted neither to the query's fold nor to its own, or, `fitted`, to its own.
+    """
+    parts, old = choice.rows.reshape(folds, -1), np.asarray(store)[rows]
+
+    @cache
+    def without(*numbers: int) -> Aligner:
+        others = np.setdiff1d(np.arange(len(rows)), parts[list(numbers)])
+        return remapping.fitted(choice.aligner, old[others], target[others], choice.best)
+
+    queries = unit(choice.embedded).reshape(folds, len(parts[0]), -1)
+    for fold in range(folds):
+        mapped = unit(without(fold).apply(store))
+        own = jnp.take(mapped, rows[choice.rows], axis=0)
+        if not fitted:
+            maps = (without(*sorted({fold, number})) for number in range(folds))
+            own = [one.apply(old[part]) for one, part in zip(maps, parts, strict=True)]
+            own = unit(jnp.concatenate(own))
+        yield Searched(queries[fold], own, mapped)
 
 
 def estimated(
-    queries: Float[AnyArray, "m d"],
-    own: Float[AnyArray, "m d"],
+    searches: Iterable[Searched],
     rows: Int[np.ndarray, " m"],
     embedded: Float[AnyArray, "m e"],
-    store: Float[AnyArray, "n d"],
+    n: int,
     settings: Settings = SETTINGS,
     names: Mapping[int, str] = LENGTHS,
 ) -> dict[str, Estimate]:
-    """Estimates `remapping.kept` of a store, without the re-embedded store.
+    """Estimates `remapping.kept` of a store of n rows, without the re-embedded store.
 
-    In `store` all pairs stand by maps that were not fitted to them, since others would be nearer to
-    queries than the rest of the store. Rows that tie with a pair, of which stores of quantised
-    vectors have many, stand in random order.
-
-    Row i of `queries`, of `own` and of `embedded` is the item `rows[i]` of the store: as the store
-    is searched with it, as it stands in the store, and its unit row by the new model. All have rows
-    no longer than 1. `names` are those of the shares by the length of their lists.
+    Row i of `embedded`, and of the pairs in each search, is the item `rows[i]` of the store; the
+    searches have the next of them as queries. All rows are no longer than 1. Pairs stand by maps
+    that were not fitted to them, since others would be nearer to queries than the rest of the
+    store. Rows that tie with a pair, of which stores of quantised vectors have many, stand in
+    random order.
     """
-    m, n = len(queries), len(store)
+    m, places = len(embedded), []
     count = min(settings.neighbours, max(2, m // 10))
     true = other_rows(embedded, embedded, count)
     lengths = [length for length in names if length < n]
-    held_out = jnp.asarray(store).at[rows].set(own)
-    best = top_k(queries, held_out, min(max(lengths) + 2, n))[0]
-    first, last = map(np.asarray, _places(best, *map(jnp.asarray, (queries, own, true)), n / m))
+    for queries, own, store in searches:
+        best = top_k(queries, jnp.asarray(store).at[rows].set(own), min(max(lengths) + 2, n))[0]
+        start = sum(len(first) for first, _ in places)
+        asked = jnp.arange(start, start + len(queries))
+        given = best, jnp.asarray(queries), jnp.asarray(own), asked, jnp.asarray(true)
+        places.append(tuple(map(np.asarray, _places(*given, n / m))))
+    first, last = map(np.concatenate, zip(*places, strict=True))
     ranks, joint = _joint_ranks(n - 1, m - 1, count, lengths)
     seen = max(1.0, n / m)  # rank of the first pair, on the average
     z, nearest, seen = (
@@ -145,14 +179,15 @@ def estimated(
 
 
 @jax.jit
-def _places(best, queries, own, true, rows_of_a_pair):
+def _places(best, queries, own, asked, true, rows_of_a_pair):
     """How many rows of the store precede each true neighbour at least, and with those that tie.
 
+    The queries are the pairs `asked`.
     The neighbour itself ties, and the query's own row, which is in the store, does not count. Ties
     that go on beyond the best rows are counted among the pairs, which are a sample of the store.
     """
-    products = jnp.einsum("md,msd->ms", queries, own[true])
-    to_own = jnp.sum(queries * own, axis=1)[:, None]
+    products = jnp.einsum("md,msd->ms", queries, own[true[asked]])
+    to_own = jnp.sum(queries * own[asked], axis=1)[:, None]
 
     def count(bounds):
         before = jnp.sum(best[:, None, :] > bounds[:, :, None], axis=2)

@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from absl import logging
 from jaxtyping import Float, Int
@@ -125,12 +124,8 @@ def migrate(
     Maps of the normalised vectors are compared on held-out pairs (`remapping.choose`). From the
     same pairs follows what the lists of the mapped store and of the old model keep of the ten
     nearest rows that a re-embedded store would have (`estimate.estimated`), and from these shares
-    the cheapest way that keeps enough (`advise`):
-
-        result = isthmus.migrate(old, new, pairs)
-        result.advice, result.estimates.by_map["within_100"]
-        mapped = result.aligner.apply(old)  # the store, up to length
-        queries = result.aligner.normalise_target(new_queries)
+    the cheapest way that keeps enough (`advise`). `aligner.apply` maps the store, and
+    `aligner.normalise_target` makes queries for it of the new model's.
 
     Args:
       old: raw vectors of the whole store by the old model.
@@ -170,9 +165,8 @@ def migrate(
         return np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
 
     def estimated(metric) -> Estimates:
-        stores = searched(old, metric), unit(choice.aligner.apply(old))
-        rows = jnp.take(stores[0], known[:, 0], axis=0), paired()[1]
-        return estimates_of(choice, *rows, known[:, 0], *stores, settings, lengths)
+        pairs, stores = (paired()[1], known[:, 0]), (searched(old, metric), old)
+        return estimates_of(choice, *pairs, *stores, settings, lengths)
 
     exchanged, others = None, len(new) - len(known) - duplicates
     if len(new) > len(old) and len(new) - others > 0.9 * len(old):

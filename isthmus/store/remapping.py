@@ -48,7 +48,7 @@ def lists_of(candidates: Iterable[int]) -> dict[int, str]:
 class Settings:
     """How maps are compared on held-out pairs, and larger stores extrapolated."""
 
-    folds: int = 5
+    folds: int = 10
     penalties: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # 1: mean eigenvalue
     rows: int = 2_000  # held-out pairs, at most, among which nearest rows are sought
     neighbours: int = 20  # of each of them, at most, whose places in the store are counted

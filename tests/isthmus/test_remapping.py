@@ -19,6 +19,12 @@ def spaces(count, noise, stretch=1.0, random_seed=0):
     return x, y.astype(np.float32)
 
 
+def of_pairs(queries, own, rows, embedded, store):
+    """The estimate from one search."""
+    searched = [estimate.Searched(queries, own, store)]
+    return estimate.estimated(searched, rows, embedded, len(store))
+
+
 def test_the_simplest_map_that_is_as_good_is_chosen():
     isometry, stretched = choose(*spaces(200, 0.3)), choose(*spaces(200, 0.1, stretch=6.0))
     assert isometry.aligner.method == isometry.best.method == "procrustes"
@@ -74,7 +80,7 @@ def test_rows_that_a_store_cannot_tell_apart_are_found_by_chance(coarse):
     nearest = np.argsort(-new[:500] @ new.T, axis=1)[:, 1:11]
     true = remapping.kept(old[:500], old, nearest)
     pairs = np.arange(500, 2_500)
-    estimates = estimate.estimated(old[pairs], old[pairs], pairs, new[pairs], old)
+    estimates = of_pairs(old[pairs], old[pairs], pairs, new[pairs], old)
     for name, (value, uncertainty) in estimates.items():
         assert abs(value - true[name]) < max(0.05, uncertainty), name
 
@@ -85,7 +91,20 @@ def test_pairs_that_a_map_was_fitted_to_do_not_stand_in_the_way_of_others():
     pairs = np.arange(1_000)
     learned = np.concatenate([y[:1_000], x[1_000:]])  # the truth of each pair
     options = y[pairs], x[pairs], pairs, y[pairs]
-    assert estimate.estimated(*options, learned) == estimate.estimated(*options, x)
+    assert of_pairs(*options, learned) == of_pairs(*options, x)
+
+
+def test_pairs_are_sought_by_maps_that_have_seen_neither_them_nor_the_query():
+    """Other partners of a fold change no map of its queries, and none by which its pairs stand."""
+    x, y = spaces(200, 0.3)
+    choice, folds = choose(x, y), remapping.SETTINGS.folds
+    fold, other = choice.rows[: 200 // folds], y.copy()
+    other[fold] = y[fold][::-1]
+    searches = [estimate._by_folds(choice, z, np.arange(200), x, folds) for z in (y, other)]
+    for number, (before, after) in enumerate(zip(*searches, strict=True)):
+        assert np.array_equal(before.store, after.store) == (number == 0)
+        same = np.all(np.asarray(before.own) == np.asarray(after.own), axis=1)
+        assert same[: len(fold)].all() and same[len(fold) :].all() == (number == 0)
 
 
 def test_candidates_are_put_in_order_by_their_products():
@@ -115,7 +134,7 @@ def test_from_a_few_pairs_of_which_none_is_found_an_estimate_is_not_certain():
     rng = np.random.default_rng(0)
     given = [unit(rng.normal(size=(count, 64)).astype(np.float32)) for count in (50, 50, 50, 5_000)]
     queries, own, embedded, store = given
-    estimates = estimate.estimated(queries, own, np.arange(50), embedded, store)
+    estimates = of_pairs(queries, own, np.arange(50), embedded, store)
     assert estimates["recall_10"].value < 0.02 < 0.05 < estimates["recall_10"].uncertainty
 
 
@@ -128,7 +147,7 @@ def test_estimates_from_few_pairs_of_a_large_store_are_as_uncertain_as_they_say(
     covered = 0
     for random_seed in range(8):
         pairs = np.random.default_rng(random_seed).permutation(len(x))[:60]
-        estimates = estimate.estimated(x[pairs], x[pairs], pairs, y[pairs], x)
+        estimates = of_pairs(x[pairs], x[pairs], pairs, y[pairs], x)
         value, uncertainty = estimates["recall_10"]
         covered += abs(value - true) <= uncertainty
         assert uncertainty > 0.1
