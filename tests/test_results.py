@@ -241,9 +241,7 @@ def test_config_values_that_have_changed_since_a_run_are_named():
     assert render.state(record) == f"{gone}; config.random_seeds was [7], is now [0, 1, 2, 3, 4]"
     other = record._replace(command=f"{record.command} --config.random_seeds=7")
     assert render.state(other) == gone and render.state(record._replace(stale="s")) == "s"
-    constants = records.read(
-        render.RESULTS, "lpl/constants"
-    )  # has the config of another in its own
+    constants = records.read(render.RESULTS, "lpl/constants")  # it has another's config
     constants.config["word_alignment"]["when_quick"]["num_pairs"] = []
     assert not render.state(constants._replace(stale=""))
 

@@ -20,7 +20,6 @@ def spaces(count, noise, stretch=1.0, random_seed=0):
 
 
 def of_pairs(queries, own, rows, embedded, store):
-    """The estimate from one search."""
     searched = [estimate.Searched(queries, own, store)]
     return estimate.estimated(searched, rows, embedded, len(store))
 
@@ -130,8 +129,7 @@ def test_few_pairs_are_refused():
 
 
 def test_from_a_few_pairs_of_which_none_is_found_an_estimate_is_not_certain():
-    """All groups of a jackknife agree there. The rows are unrelated to the pairs."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(0)  # rows are unrelated to the pairs
     given = [unit(rng.normal(size=(count, 64)).astype(np.float32)) for count in (50, 50, 50, 5_000)]
     queries, own, embedded, store = given
     estimates = of_pairs(queries, own, np.arange(50), embedded, store)
