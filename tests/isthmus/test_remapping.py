@@ -94,11 +94,10 @@ def test_pairs_that_a_map_was_fitted_to_do_not_stand_in_the_way_of_others():
 
 
 def test_pairs_are_sought_by_maps_that_have_seen_neither_them_nor_the_query():
-    """Other partners of a fold change no map of its queries, and none by which its pairs stand."""
     x, y = spaces(200, 0.3)
     choice, folds = choose(x, y), remapping.SETTINGS.folds
     fold, other = choice.rows[: 200 // folds], y.copy()
-    other[fold] = y[fold][::-1]
+    other[fold] = y[fold][::-1]  # of a fold, which no map of its queries or rows may see
     searches = [estimate._by_folds(choice, z, np.arange(200), x, folds) for z in (y, other)]
     for number, (before, after) in enumerate(zip(*searches, strict=True)):
         assert np.array_equal(before.store, after.store) == (number == 0)
