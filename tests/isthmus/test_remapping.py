@@ -20,8 +20,7 @@ def spaces(count, noise, stretch=1.0, random_seed=0):
 
 
 def of_pairs(queries, own, rows, embedded, store):
-    searched = [estimate.Searched(queries, own, store)]
-    return estimate.estimated(searched, rows, embedded, len(store))
+    return estimate.estimated([estimate.Searched(queries, own, store)], rows, embedded, len(store))
 
 
 def test_the_simplest_map_that_is_as_good_is_chosen():
