@@ -89,7 +89,7 @@ def measured(rng: np.random.Generator, kind: str, spaces) -> Iterator[tuple]:
     old, new = shuffled(rng, spaces or simulated(rng, size + QUERIES), size)
     pairs, rows = (old[:num_pairs], new[:num_pairs]), np.arange(num_pairs)
     choice = remapping.choose(*pairs, SETTINGS)
-    estimates = estimates_of(choice, pairs[1], rows, unit(old[:size]), old[:size], SETTINGS)
+    estimates = estimates_of(choice, pairs[1], rows, [unit(old[:size])], old[:size], SETTINGS)
     true = truth(choice.aligner, old, new)
     for lists, found, of in zip(("mapped", "old"), estimates, true, strict=True):
         for name, share in found.items():

@@ -127,7 +127,7 @@ def rankings(
             "first numbers": Searched(*(unit(x[:, :common]) for x in (data.new_queries, data.old))),
         },
     )
-    estimates = estimates_of(choice, pairs[1], data.pairs, data.old, data.old, values)
+    estimates = estimates_of(choice, pairs[1], data.pairs, [data.old], data.old, values)
     by_name = {(ranking.strategy, ranking.candidates): ranking for ranking in lists}
     advice = {
         name: advise(estimates, old_model_runs, values)

@@ -159,7 +159,7 @@ def measure_maps(
         for method, of_method in scores.items()
         for metric, value in of_method.items()
     ]
-    estimates = estimates_of(choice, known.new, known.rows, old, store.old, values)
+    estimates = estimates_of(choice, known.new, known.rows, [old], store.old, values)
     for method, of_method in (("chosen", estimates.by_map), ("old model", estimates.by_old)):
         for metric, estimate in of_method.items():
             about: dict[str, Any] = {"method": method, "labels": {"of": metric}}

@@ -193,5 +193,5 @@ def still_kept(store: Float[np.ndarray, "n d"], aligner: Aligner, new, pairs) ->
     rows, made = _paired(store, new, pairs, "new")
     mapped = unit(jnp.asarray(aligner.apply(store)))
     queries = unit(jnp.asarray(aligner.normalise_target(made)))
-    searched = Searched(queries, jnp.take(mapped, rows, axis=0), mapped)
-    return estimated([searched], rows, made, len(mapped))["recall_10"]
+    searched = Searched(queries, [jnp.take(mapped, rows, axis=0)], mapped)
+    return estimated([searched], rows, made, len(mapped))[0]["recall_10"]

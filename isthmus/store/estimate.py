@@ -22,8 +22,8 @@ half-Cauchy prior of w, whose power is such that its width is that of a sandwich
 (each is a query and a neighbour of others), and what was seen beyond it with real encoders.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, reduce
 from typing import NamedTuple
 
 import jax
@@ -63,7 +63,7 @@ class Estimates(NamedTuple):
     by_old: dict[str, Estimate]  # of the old store, which the old model's queries search
 
 
-def either(by_one: dict[str, Estimate], by_other: dict[str, Estimate]) -> dict[str, Estimate]:
+def _either(by_one: dict[str, Estimate], by_other: dict[str, Estimate]) -> dict[str, Estimate]:
     """Estimates of one of two ways to search, as uncertain as it is which of them it is."""
     return {
         name: Estimate(value, max(width, abs(value - other.value) + other.uncertainty))
@@ -75,7 +75,7 @@ def estimates_of(
     choice: Choice,
     target: Float[ArrayLike, "p d_target"],
     rows: Int[np.ndarray, " p"],
-    old_store: Float[AnyArray, "n d_old"],
+    old_stores: Sequence[Float[AnyArray, "n d_old"]],
     store: Float[AnyArray, "n d_source"],
     settings: Settings = SETTINGS,
     names: Mapping[int, str] = LENGTHS,
@@ -83,40 +83,39 @@ def estimates_of(
     """Estimates what both kinds of lists keep, from the pairs that the choice has held out.
 
     `target` has the raw rows of all pairs by the new model, `rows` their places in the store,
-    `store` the raw rows of the old model, as they are mapped, and `old_store` as they are searched,
-    no longer than 1. The shares have the `names` by the length of their lists.
+    `store` the raw rows of the old model, as they are mapped, and `old_stores` as they are
+    searched, no longer than 1, in two ways if it is not known in which. The shares have the `names`
+    by the length of their lists.
     """
     held_out = rows[choice.rows]
     new = unit(jnp.take(jnp.asarray(target, jnp.float32), choice.rows, axis=0))
     about = held_out, new, len(store), settings, names
-    folds = choice, np.asarray(target), rows, store, settings.folds
-    by_map = estimated(_by_folds(*folds), *about)
-    part = len(rows) / len(store)
-    if part > FEW_FITTED:  # the map keeps more of the rows that it was fitted to
-        fitted = estimated(_by_folds(*folds, fitted=True), *about)
-        for name, shares in by_map.items():
-            mixed = (x + part * (y - x) for x, y in zip(shares, fitted[name], strict=True))
-            by_map[name] = Estimate(*mixed)
-    old = jnp.take(jnp.asarray(old_store, jnp.float32), held_out, axis=0)
-    return Estimates(by_map, estimated([Searched(old, old, old_store)], *about))
+    part = len(rows) / len(store)  # whose maps were fitted to them, and keep more of them
+    folds = _by_folds(choice, np.asarray(target), rows, store, settings.folds, part > FEW_FITTED)
+    by_map, *fitted = estimated(folds, *about)
+    for name, share in by_map.items() if fitted else ():
+        mixed = (x + part * (y - x) for x, y in zip(share, fitted[0][name], strict=True))
+        by_map[name] = Estimate(*mixed)
+    olds = (jnp.asarray(old, jnp.float32) for old in old_stores)
+    searches = ([Searched(old[held_out], [old[held_out]], old)] for old in olds)
+    return Estimates(by_map, reduce(_either, (estimated(one, *about)[0] for one in searches)))
 
 
 class Searched(NamedTuple):
-    """Some pairs as queries, all pairs as they stand in a store, and the store; unit rows."""
+    """Some pairs as queries, all pairs as they stand in a store, in one way or more; unit rows."""
 
     queries: Float[AnyArray, "q d"]
-    own: Float[AnyArray, "m d"]
+    own: Sequence[Float[AnyArray, "m d"]]
     store: Float[AnyArray, "n d"]
 
 
-def _by_folds(
-    choice: Choice, target, rows, store, folds: int, fitted: bool = False
-) -> Iterator[Searched]:
+def _by_folds(choice: Choice, target, rows, store, folds: int, fitted: bool) -> Iterator[Searched]:
     """Each fold of the pairs in turn, in the store that is mapped without it.
 
     A map that is fitted to a query takes the rows around it to where its neighbours by the new
     model are, and so keeps more of them than of another query. Each pair that is sought stands by a
-    map that is fitted neither to the query's fold nor to its own, or, `fitted`, to its own.
+    map that is fitted neither to the query's fold nor to its own; if `fitted`, then also by one
+    that is fitted to its own.
     """
     parts, old = choice.rows.reshape(folds, -1), np.asarray(store)[rows]
 
@@ -128,12 +127,10 @@ def _by_folds(
     queries = unit(choice.embedded).reshape(folds, len(parts[0]), -1)
     for fold in range(folds):
         mapped = unit(without(fold).apply(store))
-        own = jnp.take(mapped, rows[choice.rows], axis=0)
-        if not fitted:
-            maps = (without(*sorted({fold, number})) for number in range(folds))
-            own = [one.apply(old[part]) for one, part in zip(maps, parts, strict=True)]
-            own = unit(jnp.concatenate(own))
-        yield Searched(queries[fold], own, mapped)
+        maps = (without(*sorted({fold, number})) for number in range(folds))
+        own = [one.apply(old[part]) for one, part in zip(maps, parts, strict=True)]
+        own = [unit(jnp.concatenate(own)), jnp.take(mapped, rows[choice.rows], axis=0)]
+        yield Searched(queries[fold], own[: 1 + fitted], mapped)
 
 
 def estimated(
@@ -143,38 +140,40 @@ def estimated(
     n: int,
     settings: Settings = SETTINGS,
     names: Mapping[int, str] = LENGTHS,
-) -> dict[str, Estimate]:
+) -> list[dict[str, Estimate]]:
     """Estimates `remapping.kept` of a store of n rows, without the re-embedded store.
 
     Row i of `embedded`, and of the pairs in each search, is the item `rows[i]` of the store; the
     searches have the next of them as queries. All rows are no longer than 1. Pairs stand by maps
     that were not fitted to them, since others would be nearer to queries than the rest of the
-    store. Rows that tie with a pair, of which stores of quantised vectors have many, stand in
-    random order.
+    store; there is an estimate of each way in which they stand. Rows that tie with a pair, of which
+    stores of quantised vectors have many, stand in random order.
     """
-    m, places = len(embedded), []
+    m, ways, asked = len(embedded), [], 0
     count = min(settings.neighbours, max(2, m // 10))
     true = other_rows(embedded, embedded, count)
     lengths = [length for length in names if length < n]
-    for queries, own, store in searches:
-        best = top_k(queries, jnp.asarray(store).at[rows].set(own), min(max(lengths) + 2, n))[0]
-        start = sum(len(first) for first, _ in places)
-        asked = jnp.arange(start, start + len(queries))
-        given = best, jnp.asarray(queries), jnp.asarray(own), asked, jnp.asarray(true)
-        places.append(tuple(map(np.asarray, _places(*given, n / m))))
-    first, last = map(np.concatenate, zip(*places, strict=True))
+    for queries, owns, store in searches:
+        of_queries = jnp.arange(asked, asked := asked + len(queries))
+        ways.append([])
+        for own in owns:
+            best = top_k(queries, jnp.asarray(store).at[rows].set(own), min(max(lengths) + 2, n))[0]
+            given = best, jnp.asarray(queries), jnp.asarray(own), of_queries, jnp.asarray(true)
+            ways[-1].append(np.asarray(_places(*given, n / m)))
     ranks, joint = _joint_ranks(n - 1, m - 1, count, lengths)
     seen = max(1.0, n / m)  # rank of the first pair, on the average
     z, nearest, seen = (
         _quantile(rank, n) for rank in (ranks, np.arange(1, min(NEAREST, n - 1) + 1), seen)
     )
-    estimates = {}
+    estimates = []
     with one_blas_thread():  # products are small
-        for length in lengths:
-            found = np.clip((length - first) / np.maximum(last - first, 1), 0, 1)
-            edge = _quantile(length + 0.5, n)
-            asked = nearest - edge, seen - edge
-            estimates[names[length]] = _share(found, true, z - edge, joint, *asked)
+        for first, last in (np.concatenate(way, axis=1) for way in zip(*ways, strict=True)):
+            estimates.append({})
+            for length in lengths:
+                found = np.clip((length - first) / np.maximum(last - first, 1), 0, 1)
+                edge = _quantile(length + 0.5, n)
+                of_store = z - edge, joint, nearest - edge, seen - edge
+                estimates[-1][names[length]] = _share(found, true, *of_store)
     return estimates
 
 
@@ -197,7 +196,8 @@ def _places(best, queries, own, asked, true, rows_of_a_pair):
     to_pairs = queries @ own.T
     tied = jnp.sum(jnp.abs(to_pairs[:, None, :] - products[:, :, None]) <= TIED, axis=2)
     all_listed = last < best.shape[1] - 1
-    return first, jnp.where(all_listed, last, first + rows_of_a_pair * tied.astype(best.dtype))
+    last = jnp.where(all_listed, last, first + rows_of_a_pair * tied.astype(best.dtype))
+    return jnp.stack([first, last])
 
 
 def _quantile(rank, n: int):

@@ -22,7 +22,7 @@ from common.errors import UserError
 from common.linear import unit
 from isthmus.align import LEARNING_ROWS
 from isthmus.store import remapping, strategies
-from isthmus.store.estimate import Estimates, either, estimates_of
+from isthmus.store.estimate import Estimates, estimates_of
 from isthmus.store.pairs import metric_doubt, sampled, searched, wrong_partners
 from isthmus.store.remapping import SETTINGS, Choice, Settings
 from isthmus.store.strategies import Judgement, Searched
@@ -164,9 +164,9 @@ def migrate(
     def paired():
         return np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
 
-    def estimated(metric) -> Estimates:
-        pairs, stores = (paired()[1], known[:, 0]), (searched(old, metric), old)
-        return estimates_of(choice, *pairs, *stores, settings, lengths)
+    def estimated() -> Estimates:
+        olds = [searched(old, by) for by in ((metric, other) if other else (metric,))]
+        return estimates_of(choice, paired()[1], known[:, 0], olds, old, settings, lengths)
 
     exchanged, others = None, len(new) - len(known) - duplicates
     if len(new) > len(old) and len(new) - others > 0.9 * len(old):
@@ -180,14 +180,12 @@ def migrate(
         wrong, share = wrong_partners(choice, *paired())
         if not wrong.any():
             break
-        with_suspicious = with_suspicious or estimated(metric)
+        with_suspicious = with_suspicious or estimated()
         suspicious, known = np.concatenate([suspicious, known[wrong]]), known[~wrong]
         choice = remapping.choose(*paired(), settings)
     unlike = f"about {share:.0%} of the pairs are not of one item"
     unlike += ", or the models have little in common: compare the ids of both files"
-    estimates = estimated(metric)
-    if other:
-        estimates = estimates._replace(by_old=either(estimates.by_old, estimated(other).by_old))
+    estimates = estimated()
     rows = choice.aligner.normalise_source(old[:LEARNING_ROWS])
     advice = advise(estimates, old_model_runs, settings)
     judged = None if queries is None else _judged(queries, known, paired(), choice, metric, lengths)

@@ -20,7 +20,8 @@ def spaces(count, noise, stretch=1.0, random_seed=0):
 
 
 def of_pairs(queries, own, rows, embedded, store):
-    return estimate.estimated([estimate.Searched(queries, own, store)], rows, embedded, len(store))
+    searches = [estimate.Searched(queries, [own], store)]
+    return estimate.estimated(searches, rows, embedded, len(store))[0]
 
 
 def test_the_simplest_map_that_is_as_good_is_chosen():
@@ -97,10 +98,10 @@ def test_pairs_are_sought_by_maps_that_have_seen_neither_them_nor_the_query():
     choice, folds = choose(x, y), remapping.SETTINGS.folds
     fold, other = choice.rows[: 200 // folds], y.copy()
     other[fold] = y[fold][::-1]  # of a fold, which no map of its queries or rows may see
-    searches = [estimate._by_folds(choice, z, np.arange(200), x, folds) for z in (y, other)]
+    searches = [estimate._by_folds(choice, z, np.arange(200), x, folds, False) for z in (y, other)]
     for number, (before, after) in enumerate(zip(*searches, strict=True)):
         assert np.array_equal(before.store, after.store) == (number == 0)
-        same = np.all(np.asarray(before.own) == np.asarray(after.own), axis=1)
+        same = np.all(np.asarray(before.own[0]) == np.asarray(after.own[0]), axis=1)
         assert same[: len(fold)].all() and same[len(fold) :].all() == (number == 0)
 
 
