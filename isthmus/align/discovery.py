@@ -47,12 +47,11 @@ class Alignment(NamedTuple):
       maps: normalised source and target into common coordinates, up to length.
       agreement: this and the next ones are those of `search.Report`; of disjoint samples, the share
         of rows that two runs map alike.
-      chance_agreement: that of self-learning from wrong pairs; 0 of disjoint samples, of which
-        wrong maps agree on less than a hundredth.
+      chance_agreement: that of self-learning from wrong pairs; 0 of disjoint samples.
       corrected_agreement: (agreement - chance_agreement) / (1 - chance_agreement).
       probability: of success; NaN of disjoint samples, for which it was not fitted.
-      failed: whether the probability, or of disjoint samples the agreement, is less than one half;
-        then the result is not to be used.
+      failed: whether the probability is less than one half, or of disjoint samples the agreement
+        less than .7; then the result is not to be used.
       initialization: name of the one that was best.
       rejected_pairs: indices of the known pairs that were used, of which neither row is the other's
         best partner.
