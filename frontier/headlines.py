@@ -68,15 +68,15 @@ HEADLINES = (
         TRUE,
     ),
     Headline(
-        "the same between strong encoders, from disjoint halves of 40,000",
-        "frontier/halves_mpnet",
-        ENCODERS | {"num_items": 20_000},
+        "the same between MiniLM and USE, from disjoint halves of 10,000",
+        "frontier/halves_encoders",
+        ENCODERS | {"num_items": 5_000, "target": "use_sentences"},
         TRUE,
     ),
     Headline(
-        "the same, from disjoint halves of 4,000",
-        "frontier/halves_mpnet",
-        ENCODERS | {"num_items": 2_000},
+        "the same between siblings, from disjoint halves of 4,000",
+        "frontier/halves_encoders",
+        ENCODERS | {"num_items": 2_000, "target": "mpnet_sentences"},
         TRUE,
     ),
     Headline(
