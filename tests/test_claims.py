@@ -314,14 +314,16 @@ def test_between_encoders_that_are_no_siblings_no_run_beyond_the_boundary_succee
 
 
 def test_disjoint_halves_of_sentence_encoders():
-    name, found = "frontier/halves_encoders", {}
-    for row in rows(name, metric="top_1", source="minilm_sentences"):
-        found[row.method, row.target[:3], row.num_items] = round(row.mean, 2)
-    ours = {case[1:]: x for case, x in found.items() if case[0] == "disjoint"}
-    expected = {("use", 2000): 0.13, ("use", 5000): 0.73, ("mpn", 2000): 0.86, ("mpn", 5000): 0.98}
-    assert ours == expected and found["mini_vec2vec", "use", 5000] == 0.02
-    assert [x.partition("-use_sentences-2000")[1] != "" for x in RECORDS[name].failed] == [True] * 5
-    assert says("docs/results/frontier/halves.md", "all five searches say", "with .86 of the new")
+    name, page, by = "frontier/halves_encoders", "docs/results/frontier/halves.md", {}
+    for row in rows(name, metric="top_1"):
+        case = row.method, row.dataset.split()[-1].removesuffix("_sentences"), row.num_items
+        by.setdefault(case, []).append(round(row.mean, 2))
+    assert all(min(x) > 0.98 for (method, *_), x in by.items() if method == "orthogonal_truth")
+    assert max(max(by["mini_vec2vec", "use", size]) for size in (2000, 5000)) == 0.02
+    ours = [x for (method, *_), x in by.items() if method == "disjoint"]
+    assert ours == [[0.13, 0.13], [0.73, 0.71], [0.86, 0.79], [0.98, 0.95]]
+    assert ["-use_sentences-2000-" in x for x in RECORDS[name].failed] == [True] * 5
+    assert says(page, "all five searches say", "with .86 of the new", "truth finds .99", "most .02")
 
 
 @pytest.mark.parametrize("language", ["", "_german", "_french", "_spanish"])

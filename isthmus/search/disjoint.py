@@ -62,7 +62,7 @@ class Settings:
     neighbours: int = 10  # of CSLS
     pair_share: float = 0.03  # weight of all known pairs, relative to that of all matches; measured
     agreement_rows: int = 2_000  # source rows of which the two maps are compared, at most
-    min_agreement: float = 0.7  # of a success; wrong maps agree in up to .68, see halves.md
+    min_agreement: float = 0.7  # of a success; wrong maps agree in up to about .7, see halves.md
 
 
 def search(data: Data, settings: Settings, train: Stages) -> tuple[Maps, float, bool]:

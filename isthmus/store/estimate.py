@@ -75,7 +75,7 @@ def estimates_of(
     choice: Choice,
     target: Float[ArrayLike, "p d_target"],
     rows: Int[np.ndarray, " p"],
-    old_stores: Sequence[Float[AnyArray, "n _"]],
+    old_stores: Iterable[Float[AnyArray, "n _"]],
     store: Float[AnyArray, "n d_source"],
     settings: Settings = SETTINGS,
     names: Mapping[int, str] = LENGTHS,

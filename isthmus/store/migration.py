@@ -165,7 +165,7 @@ def migrate(
         return np.asarray(old)[known[:, 0]], np.asarray(new)[known[:, 1]]
 
     def estimated() -> Estimates:
-        olds = [searched(old, by) for by in ((metric, other) if other else (metric,))]
+        olds = (searched(old, by) for by in ((metric, other) if other else (metric,)))
         return estimates_of(choice, paired()[1], known[:, 0], olds, old, settings, lengths)
 
     exchanged, others = None, len(new) - len(known) - duplicates
